@@ -1,0 +1,78 @@
+//! Cleaning up after a process that could not do it itself.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use crate::account::Account;
+use crate::failure::Failure;
+
+/// Waits for a line or for the end of its input. The end without a line means that the owner died.
+const WAIT: &str = "read -r _ && exit 0\n";
+
+/// A small shell that waits beside this process and runs a script once the process is gone.
+///
+/// It covers what `Drop` cannot: a kill, an abort, `exit`, and servers held in a `static`. It notices by its
+/// input, a pipe that the system closes with its owner, so it needs no process ids and cannot mistake one.
+#[derive(Debug)]
+pub struct Keeper {
+    shell: Child,
+}
+
+impl Keeper {
+    /// Has `script` run under `account` with `arguments` as `$1`, `$2`, … when this process ends, however it ends.
+    pub fn hire(account: &Account, script: &str, arguments: &[&str]) -> Result<Self, Failure> {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("{WAIT}{script}"), "sh"])
+            .args(arguments)
+            .current_dir("/")
+            // Ctrl-C reaches everything in the group of the terminal's foreground: not the keeper.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        account.run(&mut shell);
+        let shell = shell
+            .spawn()
+            .map_err(|error| Failure::new(format!("could not start a shell to clean up: {error}")))?;
+        Ok(Self { shell })
+    }
+
+    /// There is nothing left to clean up, or it shall stay: the script does not run.
+    pub fn dismiss(mut self) {
+        if let Some(mut input) = self.shell.stdin.take() {
+            let _ = input.write_all(b"dismissed\n");
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// Ends the keeper; unless it was dismissed its script runs now.
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_keeper_cleans_up_unless_it_was_dismissed() {
+        let account = Account::for_servers().expect("an account");
+        let folder = crate::folder::create(&account).expect("a folder");
+        let path = folder.join("left");
+        let hire = || Keeper::hire(&account, r#"rm "$1""#, &[&path.to_string_lossy()]).expect("a keeper");
+        fs::write(&path, "").expect("written");
+
+        hire().dismiss();
+        assert!(path.exists());
+        drop(hire());
+        assert!(!path.exists());
+        crate::folder::remove(&folder).expect("removed");
+    }
+}

@@ -1,0 +1,28 @@
+//! Developers' commands as a library: throw-away servers for tests, the test run, the checks of CI.
+//!
+//! The binary `xtask` only reads arguments and calls what is here. The integration tests of the other crates
+//! use [`postgres::Cluster`] when they need a server of their own that they may stop, kill or restore.
+//!
+//! Nothing here knows what Postrider does: it starts servers and runs `cargo`.
+
+pub mod account;
+pub mod checks;
+pub mod container;
+pub mod failure;
+pub mod folder;
+pub mod foreground;
+pub mod keeper;
+pub mod port;
+pub mod postgres;
+pub mod process;
+pub mod server;
+pub mod services;
+pub mod session;
+pub mod workspace;
+
+pub use failure::Failure;
+
+/// Tells the developer what is being done: on stderr, so that stdout keeps what a command was asked for.
+pub fn say(sentence: &str) {
+    eprintln!("xtask: {sentence}");
+}
