@@ -1,0 +1,126 @@
+//! Rows for what did not simply succeed.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::subscription::words;
+use crate::{Error, ErrorKind, Recorded, Result};
+
+/// Where a delivery that did not simply succeed stands.
+///
+/// `waiting → retrying → delivered | dead`, a dead one is requeued (`retrying`) or `discarded`. The stores
+/// refuse every other step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeliveryState {
+    /// Behind an earlier event of its key (or, under strict order, of its lane).
+    Waiting,
+    /// Failed, to be tried again.
+    Retrying,
+    /// Given up, until an operator requeues or discards it.
+    Dead,
+    /// Delivered in the end. Final.
+    Delivered,
+    /// Given up for good by an operator. Final.
+    Discarded,
+}
+
+words!(
+    DeliveryState,
+    Waiting = "waiting",
+    Retrying = "retrying",
+    Dead = "dead",
+    Delivered = "delivered",
+    Discarded = "discarded"
+);
+
+/// What a settle says of one event that did not simply succeed the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryChange {
+    /// The event's number in the log.
+    pub id: i64,
+    /// Where it stands now.
+    pub state: DeliveryState,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// For `Retrying`: in how long it is to be tried again, from the settle on.
+    pub retry_in: Duration,
+    /// Why the last try failed.
+    pub failure: Option<DeliveryFailure>,
+}
+
+impl DeliveryChange {
+    /// It was not tried: an earlier event of its key is open.
+    pub fn waiting(id: i64) -> Self {
+        Self { id, state: DeliveryState::Waiting, attempts: 0, retry_in: Duration::ZERO, failure: None }
+    }
+
+    /// It failed and is to be tried again.
+    pub fn retrying(id: i64, attempts: u32, retry_in: Duration, failure: DeliveryFailure) -> Self {
+        Self { id, state: DeliveryState::Retrying, attempts, retry_in, failure: Some(failure) }
+    }
+
+    /// It is given up.
+    pub fn dead(id: i64, attempts: u32, failure: DeliveryFailure) -> Self {
+        Self { id, state: DeliveryState::Dead, attempts, retry_in: Duration::ZERO, failure: Some(failure) }
+    }
+
+    /// It was delivered in the end. The last failure on record stays.
+    pub fn delivered(id: i64, attempts: u32) -> Self {
+        Self { id, state: DeliveryState::Delivered, attempts, retry_in: Duration::ZERO, failure: None }
+    }
+}
+
+/// Why a try failed: a code for programs, a sentence for people, never a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryFailure {
+    /// A short word such as `timeout`.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl DeliveryFailure {
+    /// A failure. NUL characters, which no store can keep, are dropped from both.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        let clean = |text: String| if text.contains('\0') { text.replace('\0', "") } else { text };
+        Self { code: clean(code.into()), message: clean(message.into()) }
+    }
+}
+
+/// A delivery that is to be tried now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The event.
+    pub event: Recorded,
+    /// `Retrying`, or `Waiting` with nothing in front of it any more but what is due with it.
+    pub state: DeliveryState,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it first failed.
+    pub first_failed_at: Option<OffsetDateTime>,
+    /// The store's time of this look, for ages.
+    pub now: OffsetDateTime,
+}
+
+/// What an operator does about dead deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Amend {
+    /// Try again: attempts back to 0, its place before its key's waiting ones kept.
+    Requeue {
+        /// The subscription.
+        subscription: String,
+        /// The events; empty means all that are dead.
+        events: Vec<Uuid>,
+    },
+    /// Give up for good: the key goes on, and retention may take it.
+    Discard {
+        /// The subscription.
+        subscription: String,
+        /// The events; empty means all that are dead.
+        events: Vec<Uuid>,
+    },
+}

@@ -1,0 +1,116 @@
+//! One error for everything: what kind, during which operation, and why.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// A result of this crate family.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in a form that a program can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller gave something that can't be recorded or configured: a name that is empty or too long,
+    /// a NUL, a payload above the limit. Nothing was written.
+    Invalid,
+    /// The event id is already in the log. Nothing was written.
+    AlreadyRecorded,
+    /// The schema is missing, or older than this program needs: run the migration.
+    NotMigrated,
+    /// The schema is newer than this program knows: upgrade the program.
+    SchemaTooNew,
+    /// The database refused the user, the password or a privilege.
+    Denied,
+    /// The database can't be reached, or broke the connection.
+    Unreachable,
+    /// No connection became free in the pool in time.
+    PoolExhausted,
+    /// Another transaction was in the way (a lock, a deadlock, a serialization failure): try again.
+    Conflict,
+    /// A subscription, an event or a delivery of that name or id does not exist.
+    NotFound,
+    /// What the log holds contradicts what it must hold; an operator has to look.
+    Corrupt,
+    /// The database answered with an error that has no kind of its own here.
+    Database,
+}
+
+/// One error with its kind, the operation that failed, and the reason in a sentence.
+///
+/// Neither a payload nor a secret ever appears in it.
+pub struct Error {
+    kind: ErrorKind,
+    op: &'static str,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` during `op`, with a sentence for people.
+    pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, op, message: message.into(), source: None }
+    }
+
+    /// The same error with the error that caused it.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The operation that failed: `record`, `claim`, `read`, `settle`, `migrate`, …
+    pub fn operation(&self) -> &'static str {
+        self.op
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unreachable | ErrorKind::PoolExhausted | ErrorKind::Conflict)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.op, self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind)
+            .field("op", &self.op)
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_operation_and_keeps_its_source() {
+        let error = Error::new(ErrorKind::Unreachable, "claim", "the database does not answer")
+            .caused_by(std::io::Error::other("refused"));
+        assert_eq!(error.to_string(), "claim: the database does not answer");
+        assert!(error.is_retryable());
+        assert_eq!(StdError::source(&error).map(ToString::to_string).as_deref(), Some("refused"));
+    }
+
+    #[test]
+    fn an_invalid_event_is_not_worth_a_retry() {
+        assert!(!Error::new(ErrorKind::Invalid, "record", "stream is empty").is_retryable());
+    }
+}

@@ -1,0 +1,200 @@
+//! What travels beside the payload: the reserved headers, typed, and the application's own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The headers of an event: text by name.
+///
+/// The reserved ones have accessors of their own; any other name belongs to the application. Read from a
+/// store they are parsed only when somebody looks.
+#[derive(Clone)]
+pub struct Headers {
+    raw: String,
+    parsed: OnceLock<BTreeMap<String, String>>,
+}
+
+const SOURCE: &str = "source";
+const SCHEMA_VERSION: &str = "schema_version";
+const TRACEPARENT: &str = "traceparent";
+const CORRELATION_ID: &str = "correlation_id";
+const CAUSATION_ID: &str = "causation_id";
+const TENANT: &str = "tenant";
+
+impl Headers {
+    /// No headers.
+    pub fn new() -> Self {
+        Self::from_map(BTreeMap::new())
+    }
+
+    /// Headers as a store kept them: the text of a JSON object.
+    ///
+    /// A value that is not text is shown as its JSON; text that is not a JSON object has no headers.
+    pub fn from_json(raw: String) -> Self {
+        Self { raw, parsed: OnceLock::new() }
+    }
+
+    fn from_map(map: BTreeMap<String, String>) -> Self {
+        Self { raw: String::new(), parsed: OnceLock::from(map) }
+    }
+
+    fn map(&self) -> &BTreeMap<String, String> {
+        self.parsed.get_or_init(|| match serde_json::from_str::<BTreeMap<String, Value>>(&self.raw) {
+            Ok(values) => values
+                .into_iter()
+                .map(|(name, value)| match value {
+                    Value::String(text) => (name, text),
+                    other => (name, other.to_string()),
+                })
+                .collect(),
+            Err(_) => BTreeMap::new(),
+        })
+    }
+
+    /// The headers as the text of a JSON object.
+    pub fn to_json(&self) -> String {
+        if self.raw.is_empty() {
+            let map = self.map();
+            if map.is_empty() { "{}".to_owned() } else { Value::from_iter(map.clone()).to_string() }
+        } else {
+            self.raw.clone()
+        }
+    }
+
+    /// The value of a header.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.map().get(name).map(String::as_str)
+    }
+
+    /// Sets a header, the application's own or a reserved one.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        let mut map = self.map().clone();
+        map.insert(name.into(), value.into());
+        *self = Self::from_map(map);
+    }
+
+    /// The same headers with one more.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// All headers, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.map().iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The application that recorded the event.
+    pub fn source(&self) -> Option<&str> {
+        self.get(SOURCE)
+    }
+
+    /// Sets the application that recorded the event.
+    pub fn set_source(&mut self, source: impl Into<String>) {
+        self.set(SOURCE, source);
+    }
+
+    /// The version of the payload's schema; 1 where nothing was said.
+    pub fn schema_version(&self) -> u32 {
+        self.get(SCHEMA_VERSION).and_then(|version| version.parse().ok()).unwrap_or(1)
+    }
+
+    /// Sets the version of the payload's schema.
+    pub fn set_schema_version(&mut self, version: u32) {
+        self.set(SCHEMA_VERSION, version.to_string());
+    }
+
+    /// The W3C trace context (or another trace id) of the transaction that recorded the event.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.get(TRACEPARENT)
+    }
+
+    /// Sets the trace context.
+    pub fn set_traceparent(&mut self, traceparent: impl Into<String>) {
+        self.set(TRACEPARENT, traceparent);
+    }
+
+    /// What the whole chain of events is about: the id that its first event had.
+    pub fn correlation_id(&self) -> Option<&str> {
+        self.get(CORRELATION_ID)
+    }
+
+    /// Sets what the whole chain is about.
+    pub fn set_correlation_id(&mut self, id: impl Into<String>) {
+        self.set(CORRELATION_ID, id);
+    }
+
+    /// The event that this one follows from.
+    pub fn causation_id(&self) -> Option<Uuid> {
+        self.get(CAUSATION_ID).and_then(|id| id.parse().ok())
+    }
+
+    /// Sets the event that this one follows from.
+    pub fn set_causation_id(&mut self, id: Uuid) {
+        self.set(CAUSATION_ID, id.to_string());
+    }
+
+    /// Whose data it is.
+    pub fn tenant(&self) -> Option<&str> {
+        self.get(TENANT)
+    }
+
+    /// Sets whose data it is.
+    pub fn set_tenant(&mut self, tenant: impl Into<String>) {
+        self.set(TENANT, tenant);
+    }
+}
+
+impl Default for Headers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Headers {
+    fn eq(&self, other: &Self) -> bool {
+        self.map() == other.map()
+    }
+}
+
+impl Eq for Headers {}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.map()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_headers_are_typed_and_the_applications_own_stand_beside_them() {
+        let cause = Uuid::now_v7();
+        let mut headers = Headers::new().with("market", "KRW-BTC");
+        headers.set_schema_version(3);
+        headers.set_causation_id(cause);
+        let read = Headers::from_json(headers.to_json());
+        assert_eq!(read, headers);
+        assert_eq!((read.schema_version(), read.causation_id()), (3, Some(cause)));
+        assert_eq!(read.get("market"), Some("KRW-BTC"));
+    }
+
+    #[test]
+    fn a_header_that_is_not_text_is_shown_as_its_json() {
+        let headers = Headers::from_json(r#"{"schema_version": 2, "retry": true}"#.into());
+        assert_eq!((headers.schema_version(), headers.get("retry")), (2, Some("true")));
+    }
+
+    #[test]
+    fn changing_headers_from_a_store_keeps_the_others() {
+        let mut headers = Headers::from_json(r#"{"a":"1"}"#.into());
+        headers.set_tenant("acme");
+        assert_eq!(headers.to_json(), r#"{"a":"1","tenant":"acme"}"#);
+    }
+}

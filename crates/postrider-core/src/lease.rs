@@ -1,0 +1,54 @@
+//! The right to work on a lane for a while.
+
+use time::OffsetDateTime;
+
+use crate::{Filter, Order, Position};
+
+/// The right to work on one lane until a time, as the store granted it.
+///
+/// The epoch fences: once somebody else has claimed the lane, everything done under an older epoch is
+/// refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The subscription.
+    pub subscription: String,
+    /// The lane, counted from 0.
+    pub lane: u32,
+    /// How many lanes the subscription has.
+    pub lanes: u32,
+    /// Who holds it.
+    pub owner: String,
+    /// Grows with every claim.
+    pub epoch: i64,
+    /// Until when it lasts, by the store's clock.
+    pub until: OffsetDateTime,
+    /// Where the lane stands: what the last settle left.
+    pub position: Position,
+    /// How often the lane was claimed since its last settle, this claim included: more than 1 means that a
+    /// holder went away without settling or releasing.
+    pub claims: u32,
+    /// Whether the subscription had open deliveries when last looked at (at claim, extend and settle).
+    pub open: bool,
+    /// Which events the subscription wants.
+    pub filter: Filter,
+    /// Nothing recorded before this belongs to the subscription.
+    pub since: Option<OffsetDateTime>,
+    /// What a failing event holds up.
+    pub order: Order,
+    /// Where a change of lanes wants this lane to stop, if one is under way.
+    pub target: Option<Position>,
+    /// For the store's own use.
+    pub cookie: String,
+}
+
+/// How a holder stands with its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The lease is held.
+    Held,
+    /// The lease is held, but the lane is wanted back (its subscription is paused, or changes its lanes):
+    /// finish what is in flight, read nothing more, release.
+    Recalled,
+    /// The lane belongs to somebody else, or the database's past changed: drop everything and claim anew.
+    Lost,
+}

@@ -1,0 +1,52 @@
+//! The words of Postrider, and nothing that does I/O.
+//!
+//! An [`Event`] is recorded once, in the transaction that changes the application's data, and is never
+//! changed afterwards. A [`Subscription`] is a set of positions in that log, one per lane. A [`Store`]
+//! keeps the log in a database; each store crate (`postrider-postgres`, `postrider-sqlite`) implements it.
+//!
+//! The life of an event uses one word per stage everywhere: **record → read → deliver → settle → archive**.
+
+mod batch;
+mod bell;
+mod catalog;
+mod clock;
+mod delivery;
+mod error;
+mod event;
+mod headers;
+mod lease;
+mod limits;
+mod new_event;
+mod payload;
+mod position;
+mod recorded;
+mod settlement;
+mod state;
+mod store;
+mod subscription;
+mod sweep;
+
+pub use batch::{Batch, ReadEvent};
+pub use bell::Bell;
+pub use catalog::{Catalog, Entry};
+pub use clock::{Clock, ManualClock};
+pub use delivery::{Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due};
+pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, Recordable};
+pub use headers::Headers;
+pub use lease::{Lease, Standing};
+pub use limits::Limits;
+pub use new_event::NewEvent;
+pub use payload::Payload;
+pub use position::Position;
+pub use recorded::Recorded;
+pub use settlement::Settlement;
+pub use state::{EventState, State, StateQuery};
+pub use store::{Relane, Store};
+pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
+pub use sweep::{Sweep, Swept};
+
+#[doc(no_inline)]
+pub use time::OffsetDateTime;
+#[doc(no_inline)]
+pub use uuid::Uuid;

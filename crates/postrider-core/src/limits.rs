@@ -1,0 +1,64 @@
+//! How large the parts of an event may be.
+
+use crate::{Error, ErrorKind, Payload, Result};
+
+/// The limits that `record` checks before anything reaches the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest payload in bytes; 1 MiB unless set.
+    pub payload: usize,
+    /// The largest size of all headers together, as JSON, in bytes; 64 KiB unless set.
+    pub headers: usize,
+}
+
+impl Limits {
+    /// The longest stream, event type and aggregate type, in bytes. The tables have the same limit.
+    pub const NAME: usize = 200;
+    /// The longest aggregate id and ordering key, in bytes. The tables have the same limit.
+    pub const KEY: usize = 500;
+
+    pub(crate) fn check_text(what: &str, value: &str, longest: usize) -> Result<()> {
+        let problem = if value.is_empty() {
+            "is empty".to_owned()
+        } else if value.len() > longest {
+            format!("has {} bytes, more than the {longest} allowed", value.len())
+        } else if value.contains('\0') {
+            "has a NUL character in it, which databases can't keep as text".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Invalid, "record", format!("the {what} {problem}")))
+    }
+
+    pub(crate) fn check_payload(&self, payload: &Payload) -> Result<()> {
+        let size = payload.as_bytes().len();
+        if size > self.payload {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "record",
+                format!(
+                    "the payload has {size} bytes, more than the limit of {}; raise the limit or store it elsewhere and record a reference",
+                    self.payload
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_headers(&self, json: &str) -> Result<()> {
+        if json.len() > self.headers {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "record",
+                format!("the headers have {} bytes, more than the limit of {}", json.len(), self.headers),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { payload: 1 << 20, headers: 64 << 10 }
+    }
+}

@@ -1,0 +1,167 @@
+//! An event before it is recorded.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::{Error, ErrorKind, Headers, Limits, Payload, Result};
+
+/// An event made by hand, ready to be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// Its id: a UUIDv7 unless set.
+    pub event_id: Uuid,
+    /// The stream it goes into.
+    pub stream: String,
+    /// What happened: `OrderPaid`.
+    pub event_type: String,
+    /// What kind of thing it happened to: `Order`.
+    pub aggregate_type: String,
+    /// Which one it happened to.
+    pub aggregate_id: String,
+    /// What it is ordered by, where that is not its aggregate.
+    pub ordering_key: Option<String>,
+    /// What it says.
+    pub payload: Payload,
+    /// What travels beside the payload.
+    pub headers: Headers,
+    /// When it happened; the database's time of recording unless set.
+    pub occurred_at: Option<OffsetDateTime>,
+    /// Whether it gets a number without gaps within its ordering key.
+    pub sequenced: bool,
+    /// How often a delivery is tried at most; nothing leaves it to the subscription.
+    pub max_attempts: Option<u32>,
+}
+
+impl NewEvent {
+    /// An event with a payload that is ready.
+    pub fn new(
+        stream: impl Into<String>,
+        event_type: impl Into<String>,
+        aggregate_type: impl Into<String>,
+        aggregate_id: impl Into<String>,
+        payload: Payload,
+    ) -> Self {
+        Self {
+            event_id: Uuid::now_v7(),
+            stream: stream.into(),
+            event_type: event_type.into(),
+            aggregate_type: aggregate_type.into(),
+            aggregate_id: aggregate_id.into(),
+            ordering_key: None,
+            payload,
+            headers: Headers::new(),
+            occurred_at: None,
+            sequenced: false,
+            max_attempts: None,
+        }
+    }
+
+    /// An event whose payload is the JSON of a value.
+    pub fn of<T: Serialize + ?Sized>(
+        stream: impl Into<String>,
+        event_type: impl Into<String>,
+        aggregate_type: impl Into<String>,
+        aggregate_id: impl Into<String>,
+        value: &T,
+    ) -> Result<Self> {
+        Ok(Self::new(stream, event_type, aggregate_type, aggregate_id, Payload::json(value)?))
+    }
+
+    /// The same event with an id of the caller's.
+    #[must_use]
+    pub fn with_id(mut self, event_id: Uuid) -> Self {
+        self.event_id = event_id;
+        self
+    }
+
+    /// The same event, ordered by `key` instead of its aggregate.
+    #[must_use]
+    pub fn ordered_by(mut self, key: impl Into<String>) -> Self {
+        self.ordering_key = Some(key.into());
+        self
+    }
+
+    /// The same event with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.set(name, value);
+        self
+    }
+
+    /// The same event with a number without gaps within its ordering key.
+    #[must_use]
+    pub fn sequenced(mut self) -> Self {
+        self.sequenced = true;
+        self
+    }
+
+    /// The same event, tried `attempts` times at most.
+    #[must_use]
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Whether a store can keep it: names, keys, sizes, no NUL. The error says which part is wrong and why.
+    pub fn check(&self, limits: &Limits) -> Result<()> {
+        Limits::check_text("stream", &self.stream, Limits::NAME)?;
+        Limits::check_text("event type", &self.event_type, Limits::NAME)?;
+        Limits::check_text("aggregate type", &self.aggregate_type, Limits::NAME)?;
+        Limits::check_text("aggregate id", &self.aggregate_id, Limits::KEY)?;
+        if let Some(key) = &self.ordering_key {
+            Limits::check_text("ordering key", key, Limits::KEY)?;
+        }
+        for (name, value) in self.headers.iter() {
+            Limits::check_text("name of a header", name, Limits::NAME)?;
+            if value.contains('\0') {
+                let message = format!(
+                    "the header {name} has a NUL character in it, which databases can't keep as text"
+                );
+                return Err(Error::new(ErrorKind::Invalid, "record", message));
+            }
+        }
+        if self.max_attempts.is_some_and(|attempts| attempts == 0 || i32::try_from(attempts).is_err()) {
+            let message = "max_attempts must be at least 1 and below 2^31: it counts the first try";
+            return Err(Error::new(ErrorKind::Invalid, "record", message));
+        }
+        limits.check_headers(&self.headers.to_json())?;
+        limits.check_payload(&self.payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> NewEvent {
+        NewEvent::new("orders", "OrderPaid", "Order", "1", Payload::Json("{}".into()))
+    }
+
+    fn refusal(event: &NewEvent) -> String {
+        event.check(&Limits::default()).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_event_is_named() {
+        event().check(&Limits::default()).expect("a good event");
+        assert_eq!(refusal(&NewEvent { stream: String::new(), ..event() }), "record: the stream is empty");
+        assert_eq!(
+            refusal(&NewEvent { event_type: "x".repeat(201), ..event() }),
+            "record: the event type has 201 bytes, more than the 200 allowed"
+        );
+        assert!(refusal(&NewEvent { aggregate_id: "a\0b".into(), ..event() }).contains("NUL"));
+        assert!(refusal(&event().ordered_by("")).contains("ordering key is empty"));
+        assert!(refusal(&event().with_header("note", "a\0b")).contains("header note"));
+        assert!(refusal(&event().max_attempts(0)).contains("at least 1"));
+        let large = NewEvent { payload: Payload::Json("x".repeat((1 << 20) + 1)), ..event() };
+        assert!(refusal(&large).contains("1048577 bytes"));
+    }
+
+    #[test]
+    fn ids_are_version_7_and_distinct() {
+        let (first, second) = (event().event_id, event().event_id);
+        assert_eq!(first.get_version_num(), 7);
+        assert!(first < second);
+    }
+}

@@ -1,0 +1,46 @@
+//! What became of a batch.
+
+use crate::{Batch, DeliveryChange, Position};
+
+/// What became of a batch (or of due deliveries), to be written in one transaction.
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    /// Where the lane must stand for this to be taken.
+    pub from: Position,
+    /// Where it stands afterwards.
+    pub to: Position,
+    /// How far a read that is already under way has got, so that its events show as *processing*.
+    pub reading: Option<Position>,
+    /// How many events of the batch there were.
+    pub count: u32,
+    /// The ids of the events that were late.
+    pub late: Vec<i64>,
+    /// The events that did not simply succeed.
+    pub deliveries: Vec<DeliveryChange>,
+}
+
+impl Settlement {
+    /// All of a batch was delivered; what was not is to be pushed to `deliveries`.
+    pub fn of(batch: &Batch) -> Self {
+        Self {
+            from: batch.from.clone(),
+            to: batch.next.clone(),
+            reading: None,
+            count: u32::try_from(batch.events.len()).unwrap_or(u32::MAX),
+            late: batch.events.iter().filter(|read| read.late).map(|read| read.event.id).collect(),
+            deliveries: Vec::new(),
+        }
+    }
+
+    /// Only deliveries changed; the lane stays where it is.
+    pub fn at(position: Position) -> Self {
+        Self {
+            from: position.clone(),
+            to: position,
+            reading: None,
+            count: 0,
+            late: Vec::new(),
+            deliveries: Vec::new(),
+        }
+    }
+}

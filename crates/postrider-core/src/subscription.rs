@@ -1,0 +1,281 @@
+//! A named reader of the log.
+
+use std::fmt;
+use std::str::FromStr;
+
+use time::OffsetDateTime;
+
+use crate::{Error, ErrorKind, Limits, Result};
+
+/// A named reader of the log, as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Its name.
+    pub name: String,
+    /// Which events it wants.
+    pub filter: Filter,
+    /// In how many lanes its keys are shared out.
+    pub lanes: u32,
+    /// Where it starts, the first time.
+    pub start: Start,
+    /// What a failing event holds up.
+    pub order: Order,
+    /// What happens to a key when one of its events dies.
+    pub on_dead: OnDead,
+}
+
+impl Subscription {
+    /// A subscription to everything from the beginning, in one lane, ordered by key.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            filter: Filter::default(),
+            lanes: 1,
+            start: Start::Beginning,
+            order: Order::Key,
+            on_dead: OnDead::Skip,
+        }
+    }
+
+    /// With this many lanes.
+    #[must_use]
+    pub fn lanes(mut self, lanes: u32) -> Self {
+        self.lanes = lanes;
+        self
+    }
+
+    /// Only events of these streams; `*` stands for any run of characters.
+    #[must_use]
+    pub fn streams<S: Into<String>>(mut self, streams: impl IntoIterator<Item = S>) -> Self {
+        self.filter.streams = streams.into_iter().map(Pattern::new).collect();
+        self
+    }
+
+    /// Only events of these types; `*` stands for any run of characters.
+    #[must_use]
+    pub fn types<S: Into<String>>(mut self, types: impl IntoIterator<Item = S>) -> Self {
+        self.filter.types = types.into_iter().map(Pattern::new).collect();
+        self
+    }
+
+    /// Starting there, the first time.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// With this order policy.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// With this policy for a key whose event died.
+    #[must_use]
+    pub fn on_dead(mut self, on_dead: OnDead) -> Self {
+        self.on_dead = on_dead;
+        self
+    }
+
+    /// Whether a store can keep it.
+    pub fn check(&self) -> Result<()> {
+        let invalid = |message| Err(Error::new(ErrorKind::Invalid, "subscribe", message));
+        if self.name.is_empty() || self.name.len() > Limits::NAME || self.name.contains('\0') {
+            return invalid(format!("a subscription's name has 1 to {} bytes and no NUL", Limits::NAME));
+        }
+        if self.lanes == 0 || self.lanes > Self::MOST_LANES {
+            let most = Self::MOST_LANES;
+            return invalid(format!("{} lanes were asked for; 1 to {most} are possible", self.lanes));
+        }
+        if self.filter.streams.iter().chain(&self.filter.types).any(|pattern| pattern.as_str().contains('\0'))
+        {
+            return invalid("a pattern of the filter has a NUL character in it".to_owned());
+        }
+        Ok(())
+    }
+
+    /// More lanes than this are refused: each of them scans the log.
+    pub const MOST_LANES: u32 = 256;
+}
+
+/// Which events a subscription wants. An empty list of patterns wants all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The streams.
+    pub streams: Vec<Pattern>,
+    /// The event types.
+    pub types: Vec<Pattern>,
+}
+
+impl Filter {
+    /// Whether it wants everything.
+    pub fn is_all(&self) -> bool {
+        let all = |patterns: &[Pattern]| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.as_str() == "*")
+        };
+        all(&self.streams) && all(&self.types)
+    }
+
+    /// Whether it wants an event of this stream and type.
+    pub fn wants(&self, stream: &str, event_type: &str) -> bool {
+        let wants = |patterns: &[Pattern], name| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
+        };
+        wants(&self.streams, stream) && wants(&self.types, event_type)
+    }
+}
+
+/// A name in which `*` stands for any run of characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// A pattern.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As an SQL `LIKE` pattern with `\` as its escape character.
+    pub fn to_like(&self) -> String {
+        let mut like = String::with_capacity(self.0.len());
+        for character in self.0.chars() {
+            match character {
+                '*' => like.push('%'),
+                '%' | '_' | '\\' => like.extend(['\\', character]),
+                other => like.push(other),
+            }
+        }
+        like
+    }
+
+    /// The pattern that [`to_like`](Pattern::to_like) made this of.
+    pub fn from_like(like: &str) -> Self {
+        let mut text = String::with_capacity(like.len());
+        let mut characters = like.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '%' => text.push('*'),
+                '\\' => text.extend(characters.next()),
+                other => text.push(other),
+            }
+        }
+        Self(text)
+    }
+
+    /// Whether it fits a name.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut parts = self.0.split('*');
+        let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            let Some(at) = rest.find(part) else { return false };
+            rest = &rest[at + part.len()..];
+        }
+        rest.ends_with(last)
+    }
+}
+
+/// Where a subscription starts, the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With the oldest event in the log.
+    Beginning,
+    /// With what is committed from now on.
+    Now,
+    /// With what was recorded at this time or later.
+    At(OffsetDateTime),
+}
+
+/// What a failing event holds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The later events of its key; the others go on.
+    Key,
+    /// Its whole lane.
+    Strict,
+    /// Nothing.
+    None,
+}
+
+/// What happens to a key when one of its events dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDead {
+    /// The key goes on without it.
+    Skip,
+    /// The key waits until an operator acts.
+    Hold,
+}
+
+macro_rules! words {
+    ($type:ident, $($variant:ident = $word:literal),+) => {
+        impl $type {
+            /// The word for it, in settings and in stores.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl FromStr for $type {
+            type Err = Error;
+            fn from_str(word: &str) -> Result<Self> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(Error::new(
+                        ErrorKind::Invalid,
+                        "parse",
+                        format!("{word:?} is none of {}", [$($word),+].join(", ")),
+                    )),
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words!(Order, Key = "key", Strict = "strict", None = "none");
+words!(OnDead, Skip = "skip", Hold = "hold");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_run_of_characters() {
+        for (pattern, name, fits) in [
+            ("orders", "orders", true),
+            ("orders", "orders.eu", false),
+            ("*", "", true),
+            ("orders.*", "orders.eu", true),
+            ("*.paid.*", "loopers.order.paid.v1", true),
+            ("a*b*c", "abbc", true),
+            ("a*bc", "abc", true),
+            ("ab*ba", "aba", false),
+            ("100%", "1000", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(name), fits, "{pattern} on {name}");
+        }
+    }
+
+    #[test]
+    fn a_like_pattern_escapes_what_sql_would_take_as_a_wildcard() {
+        assert_eq!(Pattern::new(r"a_b%c\*").to_like(), r"a\_b\%c\\%");
+        assert_eq!(Pattern::from_like(r"a\_b\%c\\%"), Pattern::new(r"a_b%c\*"));
+    }
+
+    #[test]
+    fn zero_lanes_are_refused() {
+        assert!(Subscription::new("s").lanes(0).check().is_err());
+        assert!(Subscription::new("").check().is_err());
+    }
+}
