@@ -1,0 +1,89 @@
+//! A transactional outbox.
+//!
+//! An application records an event in the transaction that changes its data, so that there is never one
+//! without the other; Postrider delivers it, at least once and in order per aggregate. An event is written
+//! once and never updated; a [`Subscription`] is a position in that log.
+//!
+//! # Record in your transaction
+//!
+#![cfg_attr(feature = "sqlite", doc = "```")]
+#![cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
+//! use postrider::{Event, sqlite::Outbox};
+//! use serde::Serialize;
+//! use sqlx::SqlitePool;
+//!
+//! #[derive(Serialize, Event)]
+//! #[event(aggregate = "Order", id = order, stream = "orders")]
+//! struct OrderPaid {
+//!     order: i64,
+//! }
+//!
+//! async fn pay(outbox: &Outbox, order: i64) -> Result<(), Box<dyn std::error::Error>> {
+//!     let mut tx = outbox.begin().await?;
+//!     sqlx::query("update orders set paid = true where id = $1").bind(order).execute(&mut *tx).await?;
+//!     outbox.record(&mut tx, &OrderPaid { order }).await?;
+//!     Ok(tx.commit().await?)
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let db = SqlitePool::connect("sqlite::memory:").await?;
+//! let outbox = Outbox::migrated(&db).await?;
+//! # sqlx::query("create table orders (id integer primary key, paid boolean not null)").execute(&db).await?;
+//! # sqlx::query("insert into orders values (7, false)").execute(&db).await?;
+//! pay(&outbox, 7).await?;
+//! # let (paid,): (bool,) = sqlx::query_as("select paid from orders where id = 7").fetch_one(&db).await?;
+//! # let log: Vec<(String, String, String, String)> =
+//! #     sqlx::query_as("select stream, event_type, aggregate_type, aggregate_id from postrider_event")
+//! #         .fetch_all(&db)
+//! #         .await?;
+//! # assert!(paid);
+//! # assert_eq!(log, [("orders".into(), "OrderPaid".into(), "Order".into(), "7".into())]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On PostgreSQL it is the same with the `Outbox` of the module `postgres`, a `PgPool`, and a transaction that
+//! the pool begins.
+//!
+//! # Record after you lock or change the aggregate
+//!
+//! Then the events of an aggregate have the order of its changes. An event that is recorded first can
+//! overtake the one of another transaction that holds the aggregate's lock. Where there is nothing to lock, an
+//! event marked `sequenced` is in order anyway: recording it locks the counter of its ordering key.
+//!
+//! # What may happen twice
+//!
+//! Delivery is at least once. An event may come again when a process was killed after it had delivered and
+//! before it could settle (at most the batches in flight); when a process stood still for longer than its
+//! lease (its settlement is refused, but what it had sent may be sent again by its heir); when the answer of a
+//! broker that took a message was lost; and when a dump was restored. Nothing else repeats an event: neither a
+//! clean stop nor a change of the number of lanes does. A consumer that keeps an inbox in its own transaction
+//! sees the effect of each event once in all of these cases, for as long as the inbox is kept.
+//!
+//! # Which mapping
+//!
+//! A domain struct becomes an event by a derive, by an implementation of [`trait@Event`] in an adapter module,
+//! or, where the struct lives in another crate, by an [`Entry`] of a [`Catalog`]. A [`NewEvent`] is made by hand.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
+//! | `sqlite` (default) | the module `sqlite` |
+
+pub use postrider_core::*;
+pub use postrider_macros::Event;
+
+/// Postrider on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    pub use postrider_postgres::*;
+}
+
+/// Postrider on SQLite.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use postrider_sqlite::*;
+}
