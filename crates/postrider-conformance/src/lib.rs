@@ -1,0 +1,87 @@
+//! The promises of Postrider, one named test each, run against every store.
+//!
+//! A store implements [`Harness`] in its tests and calls [`conformance!`], and, if several transactions can
+//! be open in it at once, [`conformance_of_concurrent_writers!`] as well. A store that does not pass does not
+//! exist. The suite proves itself: the stores plant known bugs and assert that the named test fails.
+
+#![allow(clippy::missing_panics_doc)]
+
+pub mod crew;
+pub mod harness;
+pub mod promises;
+pub mod relay;
+
+pub use harness::{Harness, Log, Writer};
+
+/// Makes a test of each promise that every store keeps.
+///
+/// `$harness` is an expression that makes the store's [`Harness`].
+#[macro_export]
+macro_rules! conformance {
+    ($harness:expr) => {
+        $crate::promises!($harness;
+            recording: rollback_leaves_nothing, what_is_committed_is_delivered_once,
+                an_event_id_that_is_taken_is_refused_and_the_transaction_goes_on, record_once_leaves_a_taken_id_at_that,
+                record_all_is_all_or_nothing_and_keeps_its_order, a_payload_is_kept_byte_for_byte,
+                bytes_are_kept_with_their_content_type, every_field_comes_back, events_cannot_be_changed_or_deleted,
+                bad_input_is_refused_in_a_sentence_and_the_transaction_goes_on,
+                sequence_numbers_have_no_gaps_within_a_key, a_plain_insert_is_delivered,
+                an_explicit_id_loses_nothing;
+            reading: a_narrow_filter_still_advances, a_filter_wants_streams_and_types,
+                a_subscription_starts_at_the_beginning, a_subscription_starts_now, a_subscription_starts_at_a_time,
+                an_idle_read_changes_nothing, reading_ahead_follows_the_position, a_savepoint_rolled_back_leaves_nothing,
+                an_unknown_subscription_is_named;
+            leases: a_lane_is_held_by_one, a_lease_runs_out_and_the_next_holder_goes_on,
+                a_lease_is_extended, a_released_lane_is_free_at_once, a_stale_settle_is_refused_by_its_epoch,
+                a_stale_settle_is_refused_by_its_position, a_lease_too_far_in_the_future_is_void,
+                claims_since_the_last_settle_are_counted, a_crash_before_settle_repeats_only_the_open_batch,
+                sixteen_claimers_share_four_lanes;
+            lanes: a_key_stays_in_one_lane, changing_lanes_loses_repeats_and_reorders_nothing,
+                a_change_of_lanes_recalls_its_holders, a_relay_that_dies_during_a_change_of_lanes_loses_nothing;
+            deliveries: a_failed_event_is_due_when_its_time_has_come, later_events_of_a_key_wait_behind_it,
+                without_order_nothing_waits, under_strict_order_the_first_decides_for_all,
+                a_requeued_event_keeps_its_place, a_dead_event_under_hold_holds_its_key_until_discarded,
+                a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
+                delivery_rows_of_a_refused_settle_are_not_written;
+            states: every_state_is_shown_with_its_details;
+            inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
+                the_inbox_is_kept_until_its_event_is_settled_everywhere;
+            retention: only_what_every_subscription_settled_long_enough_ago_is_pruned, dead_and_waiting_events_stay,
+                the_archive_can_be_read_but_not_delivered, nothing_is_pruned_without_a_subscription,
+                retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches;
+            bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
+            writers: order_per_aggregate_holds_with_sixteen_writers,
+                what_was_committed_is_delivered_exactly_once_while_lanes_are_claimed_lost_and_changed
+        );
+    };
+}
+
+/// Makes a test of each promise about transactions that are open at the same time.
+#[macro_export]
+macro_rules! conformance_of_concurrent_writers {
+    ($harness:expr) => {
+        $crate::promises!($harness;
+            late: an_event_of_a_late_commit_is_delivered, an_early_transaction_that_inserts_late_is_delivered,
+                a_long_transaction_delays_only_itself, many_late_events_come_in_bounded_batches_none_twice,
+                late_events_respect_filters_and_lanes, prune_never_takes_an_event_that_a_lane_has_not_seen,
+                late_events_survive_a_change_of_lanes, a_subscription_that_starts_now_sees_what_commits_later;
+            bell: a_late_commit_rings_or_is_found, a_fast_relay_does_not_make_every_commit_ring
+        );
+    };
+}
+
+/// Makes tests of promises by name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! promises {
+    ($harness:expr; $($module:ident: $($promise:ident),+);+) => {
+        $(mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                $crate::promises::$module::$promise(&$harness).await;
+            })+
+        })+
+    };
+}

@@ -1,0 +1,279 @@
+//! What holds for events that did not simply succeed.
+
+use std::time::Duration;
+
+use postrider_core::{
+    Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, Lease, ManualClock, OnDead, Order,
+    Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
+};
+
+use crate::harness::{Harness, Log};
+use crate::relay::{LONG, claim, commit_one, drain_lane, ids, log_with_clock, read, settle};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn failure() -> DeliveryFailure {
+    DeliveryFailure::new("timeout", "the destination took too long")
+}
+
+fn due_ids(due: &[Due]) -> Vec<Uuid> {
+    due.iter().map(|due| due.event.event_id).collect()
+}
+
+struct Scene {
+    log: std::sync::Arc<dyn Log>,
+    store: std::sync::Arc<dyn Store>,
+    clock: ManualClock,
+    lease: Lease,
+}
+
+impl Scene {
+    async fn new(harness: &dyn Harness, order: Order, on_dead: OnDead) -> Self {
+        let (log, clock) = log_with_clock(harness).await;
+        let store = log.store();
+        store.subscribe(&Subscription::new("s").order(order).on_dead(on_dead)).await.expect("subscribe");
+        let lease = claim(&*store, "s").await;
+        Self { log, store, clock, lease }
+    }
+
+    /// Records and reads events of these aggregates and settles them with what `outcome` says of each.
+    async fn batch(
+        &mut self,
+        aggregates: &[&str],
+        outcome: impl Fn(usize, i64) -> Option<DeliveryChange>,
+    ) -> Vec<Uuid> {
+        for aggregate in aggregates {
+            commit_one(&*self.log, aggregate).await;
+        }
+        let batch = read(&*self.store, &self.lease, 100).await;
+        assert_eq!(batch.events.len(), aggregates.len());
+        let mut settlement = Settlement::of(&batch);
+        let changes = batch.events.iter().enumerate().filter_map(|(n, read)| outcome(n, read.event.id));
+        settlement.deliveries.extend(changes);
+        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), Standing::Held);
+        batch.events.iter().map(|read| read.event.event_id).collect()
+    }
+
+    async fn due(&self) -> Vec<Due> {
+        self.store.due(&self.lease, 100).await.expect("due")
+    }
+
+    /// Settles due deliveries with what `outcome` says of each.
+    async fn settle_due(&mut self, due: &[Due], outcome: impl Fn(&Due) -> DeliveryChange) {
+        let mut settlement = Settlement::at(self.lease.position.clone());
+        settlement.deliveries.extend(due.iter().map(outcome));
+        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), Standing::Held);
+    }
+
+    async fn state(&self, event_id: Uuid) -> postrider_core::EventState {
+        let query = StateQuery { event_id: Some(event_id), ..StateQuery::default() };
+        self.store.states(&query).await.expect("states").remove(0)
+    }
+
+    async fn amend(&self, amend: Amend) -> u64 {
+        self.store.amend(&amend).await.expect("amend")
+    }
+}
+
+fn delivered(due: &Due) -> DeliveryChange {
+    DeliveryChange::delivered(due.event.id, due.attempts + 1)
+}
+
+/// U11, E7: a failed event is due when its time has come, not before, and keeps its attempts and error.
+pub async fn a_failed_event_is_due_when_its_time_has_come(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let events = scene
+        .batch(&["a", "b", "c"], |n, id| (n == 1).then(|| DeliveryChange::retrying(id, 1, MINUTE, failure())))
+        .await;
+    assert!(scene.due().await.is_empty());
+    scene.clock.advance(MINUTE - Duration::from_millis(1));
+    assert!(scene.due().await.is_empty());
+    scene.clock.advance(Duration::from_millis(1));
+    let due = scene.due().await;
+    assert_eq!((due_ids(&due), due[0].attempts, due[0].state), (vec![events[1]], 1, DeliveryState::Retrying));
+    assert_eq!(due[0].first_failed_at, Some(scene.clock.now() - MINUTE));
+    assert_eq!(due[0].now, scene.clock.now());
+    scene.settle_due(&due, |due| DeliveryChange::retrying(due.event.id, 2, 5 * MINUTE, failure())).await;
+    scene.clock.advance(5 * MINUTE);
+    let due = scene.due().await;
+    assert_eq!((due[0].attempts, due[0].first_failed_at), (2, Some(scene.clock.now() - 6 * MINUTE)));
+    scene.settle_due(&due, delivered).await;
+    assert!(scene.due().await.is_empty());
+    let state = scene.state(events[1]).await;
+    assert_eq!((state.state, state.attempts, state.error_code.as_deref()), (State::Done, 3, Some("timeout")));
+    assert_eq!(state.delivered_at, Some(scene.clock.now()));
+    assert!(!scene.lease.open || scene.due().await.is_empty());
+}
+
+/// U6: under key order, later events of a failing event's key wait behind it and follow in order.
+pub async fn later_events_of_a_key_wait_behind_it(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let first = scene
+        .batch(&["a", "b", "a"], |n, id| match n {
+            0 => Some(DeliveryChange::retrying(id, 1, MINUTE, failure())),
+            2 => Some(DeliveryChange::waiting(id)),
+            _ => None,
+        })
+        .await;
+    commit_one(&*scene.log, "a").await;
+    commit_one(&*scene.log, "c").await;
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    let held: Vec<_> =
+        batch.events.iter().map(|read| (read.event.aggregate_id.as_str(), read.held)).collect();
+    assert_eq!(held, [("a", true), ("c", false)], "a read says whose key is held");
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.push(DeliveryChange::waiting(batch.events[0].event.id));
+    scene.store.settle(&mut scene.lease, &settlement).await.expect("settle");
+    assert!(scene.due().await.is_empty());
+    scene.clock.advance(MINUTE);
+    let due = scene.due().await;
+    let third = batch.events[0].event.event_id;
+    assert_eq!(due_ids(&due), [first[0], first[2], third], "the head brings those behind it along, in order");
+    // The second of them fails: the third goes on waiting.
+    scene
+        .settle_due(&due, |due| match () {
+            () if due.event.event_id == first[0] => delivered(due),
+            () if due.event.event_id == first[2] => {
+                DeliveryChange::retrying(due.event.id, 1, MINUTE, failure())
+            }
+            () => DeliveryChange::waiting(due.event.id),
+        })
+        .await;
+    assert!(scene.due().await.is_empty());
+    scene.clock.advance(MINUTE);
+    let due = scene.due().await;
+    assert_eq!(due_ids(&due), [first[2], third]);
+    scene.settle_due(&due, delivered).await;
+    commit_one(&*scene.log, "a").await;
+    assert!(!read(&*scene.store, &scene.lease, 100).await.events[0].held, "the key is free again");
+}
+
+/// Order none: each failed event stands for itself.
+pub async fn without_order_nothing_waits(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::None, OnDead::Skip).await;
+    let events = scene
+        .batch(&["a", "a"], |n, id| {
+            Some(DeliveryChange::retrying(id, 1, MINUTE * (2 - u32::try_from(n).unwrap_or(0)), failure()))
+        })
+        .await;
+    commit_one(&*scene.log, "a").await;
+    assert!(!read(&*scene.store, &scene.lease, 100).await.events[0].held);
+    scene.clock.advance(MINUTE);
+    assert_eq!(due_ids(&scene.due().await), [events[1]], "the second does not wait for the first");
+    scene.clock.advance(MINUTE);
+    assert_eq!(due_ids(&scene.due().await), events);
+}
+
+/// C6: under strict order nothing of the lane overtakes the failed event.
+pub async fn under_strict_order_the_first_decides_for_all(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Strict, OnDead::Skip).await;
+    let events = scene
+        .batch(&["a", "b", "c"], |n, id| match n {
+            0 => Some(DeliveryChange::retrying(id, 1, MINUTE, failure())),
+            _ => Some(DeliveryChange::waiting(id)),
+        })
+        .await;
+    assert!(scene.due().await.is_empty(), "b and c wait although nothing of theirs failed");
+    scene.clock.advance(MINUTE);
+    let due = scene.due().await;
+    assert_eq!(due_ids(&due), events);
+    scene.settle_due(&due[..1], |due| DeliveryChange::dead(due.event.id, 2, failure())).await;
+    assert_eq!(due_ids(&scene.due().await), events[1..], "after its death the rest goes on");
+}
+
+/// E8: requeued, a dead event has no attempts and its place before its key's waiting ones.
+pub async fn a_requeued_event_keeps_its_place(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Hold).await;
+    let events = scene
+        .batch(&["a", "a", "b", "a"], |n, id| match n {
+            0 => Some(DeliveryChange::dead(id, 5, failure())),
+            2 => None,
+            _ => Some(DeliveryChange::waiting(id)),
+        })
+        .await;
+    assert!(scene.due().await.is_empty());
+    let requeue = |events| Amend::Requeue { subscription: "s".into(), events };
+    assert_eq!(scene.amend(requeue(vec![events[1]])).await, 0, "only dead ones");
+    assert_eq!(scene.amend(requeue(vec![events[0]])).await, 1);
+    let due = scene.due().await;
+    assert_eq!(due_ids(&due), [events[0], events[1], events[3]]);
+    assert_eq!((due[0].attempts, due[0].first_failed_at), (0, None), "as if it had never been tried");
+    scene.settle_due(&due, delivered).await;
+    assert!(scene.due().await.is_empty());
+    assert!(
+        scene.store.amend(&Amend::Requeue { subscription: "nobody".into(), events: vec![] }).await.is_err()
+    );
+}
+
+/// `on_dead = hold`: the key waits until an operator acts; discarding lets it go on.
+pub async fn a_dead_event_under_hold_holds_its_key_until_discarded(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Hold).await;
+    let events =
+        scene.batch(&["a", "b"], |n, id| (n == 0).then(|| DeliveryChange::dead(id, 3, failure()))).await;
+    commit_one(&*scene.log, "a").await;
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    assert!(batch.events[0].held);
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.push(DeliveryChange::waiting(batch.events[0].event.id));
+    scene.store.settle(&mut scene.lease, &settlement).await.expect("settle");
+    scene.clock.advance(Duration::from_secs(1_000_000));
+    assert!(scene.due().await.is_empty());
+    assert_eq!(scene.amend(Amend::Discard { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(scene.state(events[0]).await.state, State::Discarded);
+    assert_eq!(due_ids(&scene.due().await), [batch.events[0].event.event_id]);
+}
+
+/// E8, `on_dead = skip`: the key goes on, the dead one stays dead until somebody acts.
+pub async fn a_dead_event_stays_dead_until_somebody_acts(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let events = scene.batch(&["a"], |_, id| Some(DeliveryChange::dead(id, 1, failure()))).await;
+    let later = commit_one(&*scene.log, "a").await;
+    assert_eq!(ids(&drain_lane(&*scene.store, &mut scene.lease, 10).await), [later], "not held");
+    scene.clock.advance(Duration::from_secs(1_000_000));
+    assert!(scene.due().await.is_empty());
+    assert_eq!(scene.state(events[0]).await.state, State::Dead);
+    assert_eq!(scene.amend(Amend::Requeue { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(due_ids(&scene.due().await), events);
+}
+
+/// E3: no other step than those of the state machine, whoever takes it.
+pub async fn a_final_state_is_final(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let events = scene
+        .batch(&["a", "b", "c"], |n, id| match n {
+            0 => Some(DeliveryChange::delivered(id, 2)),
+            1 => Some(DeliveryChange::dead(id, 2, failure())),
+            _ => Some(DeliveryChange::retrying(id, 2, MINUTE, failure())),
+        })
+        .await;
+    for (event, refused, allowed) in [
+        (events[0], vec!["waiting", "retrying", "dead", "discarded"], None),
+        (events[1], vec!["waiting", "delivered", "nonsense"], Some("discarded")),
+        (events[1], vec!["waiting", "retrying", "dead", "delivered"], None),
+        (events[2], vec!["waiting", "discarded"], Some("dead")),
+    ] {
+        for state in refused {
+            scene.log.force_delivery(event, state).await.expect_err(state);
+        }
+        if let Some(state) = allowed {
+            scene.log.force_delivery(event, state).await.expect(state);
+        }
+    }
+}
+
+/// A refused settle writes nothing at all.
+pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Harness) {
+    let scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let event = commit_one(&*scene.log, "a").await;
+    let batch = read(&*scene.store, &scene.lease, 10).await;
+    scene.clock.advance(LONG);
+    let mut heir = claim(&*scene.store, "s").await;
+    let mut stale = scene.lease.clone();
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.push(DeliveryChange::dead(batch.events[0].event.id, 1, failure()));
+    assert_eq!(scene.store.settle(&mut stale, &settlement).await.expect("settle"), Standing::Lost);
+    assert_eq!(scene.state(event).await.state, State::Pending);
+    let batch = read(&*scene.store, &heir, 10).await;
+    assert_eq!(settle(&*scene.store, &mut heir, &batch).await, Standing::Held);
+    assert_eq!(scene.state(event).await.state, State::Done);
+}

@@ -1,0 +1,13 @@
+//! The promises, by what they are about.
+
+pub mod bell;
+pub mod deliveries;
+pub mod inbox;
+pub mod lanes;
+pub mod late;
+pub mod leases;
+pub mod reading;
+pub mod recording;
+pub mod retention;
+pub mod states;
+pub mod writers;
