@@ -1,0 +1,5 @@
+-- Wakes up: nobody need ring any more, unless another relay has fallen asleep since.
+-- Parameters: $1 lock, $2 the time that this relay armed the bell with.
+with locked as materialized (select pg_advisory_xact_lock($1::bigint))
+select case when (select last_value from {schema}.bell) = $2::bigint then setval('{schema}.bell', 0) end as silenced
+from locked

@@ -1,0 +1,188 @@
+-- The log: events, the counters of sequenced keys, the archive, and the functions that publishers use.
+-- {schema} is the quoted name of the schema, {channel} the quoted name of its notification channel.
+
+create sequence {schema}.event_id as bigint cache 1;
+
+create table {schema}.event (
+    id             bigint primary key,
+    tx_id          xid8 not null,
+    event_id       uuid not null,
+    stream         text not null default 'events',
+    event_type     text not null,
+    aggregate_type text not null,
+    aggregate_id   text not null,
+    ordering_key   text,
+    sequence       bigint,
+    lane_hash      integer not null,
+    max_attempts   integer,
+    occurred_at    timestamptz not null,
+    recorded_at    timestamptz not null,
+    headers        json not null default '{}',
+    payload        json,
+    content_type   text,
+    content        bytea,
+    constraint event_id_is_unique unique (event_id),
+    constraint event_stream_length check (octet_length(stream) between 1 and 200),
+    constraint event_type_length check (octet_length(event_type) between 1 and 200),
+    constraint event_aggregate_type_length check (octet_length(aggregate_type) between 1 and 200),
+    constraint event_aggregate_id_length check (octet_length(aggregate_id) between 1 and 500),
+    constraint event_ordering_key_length check (octet_length(ordering_key) between 1 and 500),
+    constraint event_max_attempts_positive check (max_attempts > 0),
+    constraint event_headers_are_an_object check (json_typeof(headers) = 'object'),
+    constraint event_has_json_or_content check (
+        (payload is not null and content_type is null and content is null)
+        or (payload is null and content_type is not null and content is not null))
+);
+
+-- The late rows of a transaction, in the order of their ids.
+create index event_tx on {schema}.event (tx_id, id);
+
+comment on table {schema}.event is
+    'Events, written once. Insert event_type, aggregate_type, aggregate_id and payload (or content_type and content); id, tx_id, lane_hash and recorded_at are set whatever is given. Give any sequence to have the next one of the key.';
+
+-- The last number handed out per ordering key, for events that asked for one.
+create table {schema}.counter (
+    key   text primary key,
+    value bigint not null
+) with (fillfactor = 50);
+
+create table {schema}.archive (
+    id             bigint primary key,
+    event_id       uuid not null unique,
+    stream         text not null,
+    event_type     text not null,
+    aggregate_type text not null,
+    aggregate_id   text not null,
+    ordering_key   text,
+    sequence       bigint,
+    max_attempts   integer,
+    occurred_at    timestamptz not null,
+    recorded_at    timestamptz not null,
+    headers        json not null,
+    payload        json,
+    content_type   text,
+    content        bytea,
+    archived_at    timestamptz not null
+);
+
+-- When the last relay that fell asleep is to be rung until, in microseconds since 1970. A sequence, because
+-- setval is seen by everyone at once, leaves no dead rows and takes no row lock.
+create sequence {schema}.bell as bigint cache 1 minvalue 0 start 0;
+select setval('{schema}.bell', 0, true);
+
+-- A UUIDv7: 48 bits of milliseconds in front of what a random one has behind its version digit.
+create function {schema}.new_event_id() returns uuid language sql volatile as $$
+    select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
+            || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
+$$;
+
+alter table {schema}.event alter event_id set default {schema}.new_event_id();
+
+-- What the order of an event is kept by.
+create function {schema}.key_of(ordering_key text, aggregate_type text, aggregate_id text) returns text
+language sql immutable parallel safe as $$
+    select coalesce(ordering_key, aggregate_type || ':' || aggregate_id)
+$$;
+
+-- The lane hash of a key: the first 31 bits of its MD5, which no version and no platform changes.
+create function {schema}.hash_of(key text) returns integer language sql immutable strict parallel safe as $$
+    select ('x' || left(md5(key), 8))::bit(32)::integer & 2147483647
+$$;
+
+-- The next number of a key. The counter row stays locked until the transaction ends, so that numbers have no
+-- gaps and ids follow them; looked up again under that lock, an id that is taken uses up no number. It runs
+-- as the owner: who may record may not set counters.
+create function {schema}.next_in_key(wanted_key text, wanted_event uuid) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    last bigint;
+begin
+    insert into {schema}.counter as c (key, value) values (wanted_key, 0)
+        on conflict (key) do update set value = c.value returning value into last;
+    if exists (select from {schema}.event where event_id = wanted_event) then
+        return last;
+    end if;
+    update {schema}.counter set value = last + 1 where key = wanted_key;
+    return last + 1;
+end
+$$;
+
+-- Before each row: first the transaction takes its xid, then the key's counter, and only then the id. A reader
+-- that has seen a higher id can therefore tell by the xid whether this row may still appear.
+create function {schema}.before_record() returns trigger language plpgsql as $$
+declare
+    key text := coalesce(new.ordering_key, new.aggregate_type || ':' || new.aggregate_id);
+begin
+    new.tx_id := pg_current_xact_id();
+    if new.sequence is not null then
+        new.sequence := {schema}.next_in_key(key, new.event_id);
+    end if;
+    new.id := nextval('{schema}.event_id');
+    new.lane_hash := ('x' || left(md5(key), 8))::bit(32)::integer & 2147483647;
+    new.recorded_at := clock_timestamp();
+    if new.occurred_at is null then
+        new.occurred_at := new.recorded_at;
+    end if;
+    if new.payload is not null and position('\u0000' in new.payload::text) > 0 then
+        -- It may be an escaped backslash; jsonb knows.
+        begin
+            perform new.payload::jsonb;
+        exception when untranslatable_character then
+            raise exception 'postrider: the payload has a NUL character (\u0000) in a string'
+                using errcode = 'untranslatable_character', hint = 'Leave it out: no database can keep it as text.';
+        end;
+    end if;
+    return new;
+end
+$$;
+
+create trigger before_record before insert on {schema}.event
+    for each row execute function {schema}.before_record();
+
+-- After each statement, when the rows have their xid: ring if somebody sleeps.
+create function {schema}.after_record() returns trigger language plpgsql as $$
+begin
+    if (select last_value from {schema}.bell) > extract(epoch from clock_timestamp()) * 1000000 then
+        perform pg_notify({channel}, '');
+    end if;
+    return null;
+end
+$$;
+
+create trigger after_record after insert on {schema}.event
+    for each statement execute function {schema}.after_record();
+
+create function {schema}.refuse() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' and coalesce(current_setting('postrider.sweeping', true), '') = 'on' then
+        return null;
+    end if;
+    raise exception 'postrider: events can''t be changed: % of %.% is refused', lower(tg_op), tg_table_schema, tg_table_name
+        using errcode = 'restrict_violation',
+              hint = 'Record another event that corrects it. Retention deletes through sweep() only.';
+end
+$$;
+
+create trigger refuse before update or delete or truncate on {schema}.event
+    for each statement execute function {schema}.refuse();
+
+-- For publishers in any language: record an event in the transaction that calls it.
+create function {schema}.record(
+    stream         text,
+    event_type     text,
+    aggregate_type text,
+    aggregate_id   text,
+    payload        json,
+    headers        json default '{}',
+    event_id       uuid default null,
+    occurred_at    timestamptz default null,
+    ordering_key   text default null,
+    sequenced      boolean default false,
+    max_attempts   integer default null
+) returns uuid language sql volatile as $$
+    insert into {schema}.event (stream, event_type, aggregate_type, aggregate_id, payload, headers, event_id,
+                                occurred_at, ordering_key, sequence, max_attempts)
+    values ($1, $2, $3, $4, $5, coalesce($6, '{}'), coalesce($7, {schema}.new_event_id()), $8, $9,
+            case when $10 then 0 end, $11)
+    returning event_id
+$$;

@@ -1,0 +1,238 @@
+-- Retention, the view of states, the arrival in a cluster, and the grants of the two roles.
+
+create index settled_batch_time on {schema}.settled_batch (subscription, settled_at);
+
+-- Up to which id a subscription had settled everything that is neither late nor open by a time: the smallest
+-- over the lanes it had then. Each generation of lanes begins with a row a lane, so none is missed.
+create function {schema}.horizon(wanted text, cutoff timestamptz) returns bigint language plpgsql stable as $$
+declare
+    generation integer;
+    lowest     bigint;
+    reached    bigint;
+begin
+    select b.lanes into generation from {schema}.settled_batch b
+        where b.subscription = wanted and b.settled_at <= cutoff order by b.settled_at desc limit 1;
+    if generation is null then
+        return (select start_frontier from {schema}.subscription where name = wanted);
+    end if;
+    for n in 0 .. generation - 1 loop
+        select b.last_id into reached from {schema}.settled_batch b
+            where b.subscription = wanted and b.settled_at <= cutoff and b.lanes = generation and b.lane = n
+            order by b.settled_at desc, b.last_id desc limit 1;
+        lowest := least(lowest, coalesce(reached, 0));
+    end loop;
+    return lowest;
+end
+$$;
+
+-- One round of retention: archives or prunes up to `most` events that every subscription settled by `cutoff`.
+-- Below a frontier there may be late events that nobody has seen: only what a lane's snapshot shows counts as
+-- read. Runs as the owner, because nobody else may delete events; one at a time, by an advisory lock.
+create function {schema}.sweep(keep boolean, cutoff timestamptz, at timestamptz, most integer) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    highest bigint;
+    ids     bigint[];
+    ground  bigint := coalesce((select floor from {schema}.cluster where system = {schema}.this_system()), 0);
+    here    bigint := {schema}.this_system();
+    lowest  bigint;
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
+        return 0;
+    end if;
+    select min({schema}.horizon(name, cutoff)) into highest from {schema}.subscription;
+    if highest is null then
+        return 0;
+    end if;
+    with recent as materialized (
+        select distinct unnest(late) as id from {schema}.settled_batch where late is not null and settled_at > cutoff
+    )
+    select array_agg(id) into ids from (
+        select e.id from {schema}.event e
+        where e.id <= highest
+          and not exists (
+              select from {schema}.lane l
+              where not (e.id <= l.frontier
+                         and ((l.system = here and e.id <= ground) or pg_visible_in_snapshot(e.tx_id, l.snapshot))))
+          and not exists (
+              select from {schema}.delivery d
+              where d.id = e.id and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > cutoff))
+          and not exists (select from recent where recent.id = e.id)
+        order by e.id limit most) as chosen;
+    if ids is null then
+        return 0;
+    end if;
+    perform set_config('postrider.sweeping', 'on', true);
+    if keep then
+        insert into {schema}.archive
+        select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_key, sequence, max_attempts,
+               occurred_at, recorded_at, headers, payload, content_type, content, at
+        from {schema}.event where id = any (ids);
+    end if;
+    delete from {schema}.event where id = any (ids);
+    perform set_config('postrider.sweeping', '', true);
+    delete from {schema}.delivery where id = any (ids);
+    select coalesce(min(id), highest) into lowest from {schema}.event;
+    delete from {schema}.settled_batch b
+    where b.last_id < lowest and b.settled_at <= cutoff
+      and exists (select from {schema}.settled_batch n
+                  where n.subscription = b.subscription and n.lanes = b.lanes and n.lane = b.lane
+                    and n.settled_at <= cutoff and n.settled_at > b.settled_at);
+    return cardinality(ids);
+end
+$$;
+
+-- Forgets what was handled before `cutoff`, but not while its event is still to be settled somewhere.
+create function {schema}.sweep_inbox(cutoff timestamptz, most integer) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    ground bigint := coalesce((select floor from {schema}.cluster where system = {schema}.this_system()), 0);
+    here   bigint := {schema}.this_system();
+    taken  bigint;
+begin
+    delete from {schema}.inbox where (consumer, event_id) in (
+        select i.consumer, i.event_id from {schema}.inbox i
+        where i.handled_at <= cutoff
+          and not exists (
+              select from {schema}.event e
+              where e.event_id = i.event_id
+                and (exists (select from {schema}.delivery d
+                             where d.id = e.id and d.state in ('waiting', 'retrying', 'dead'))
+                     or exists (select from {schema}.lane l
+                                where not (e.id <= l.frontier
+                                           and ((l.system = here and e.id <= ground)
+                                                or pg_visible_in_snapshot(e.tx_id, l.snapshot))))))
+        order by i.handled_at limit most);
+    get diagnostics taken = row_count;
+    return taken;
+end
+$$;
+
+-- The first start in a cluster. Everything up to `floor` was written before, or is committed: the lock waits
+-- for transactions that have inserted and stops new ones meanwhile.
+create function {schema}.arrive() returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    ground  bigint;
+    highest bigint;
+begin
+    select greatest(coalesce((select max(id) from {schema}.event), 0), coalesce((select max(frontier) from {schema}.lane), 0))
+        into highest;
+    if (select last_value from {schema}.event_id) < highest then
+        raise exception 'postrider: the sequence {schema}.event_id is behind the log (% < %): new events would never be read',
+                        (select last_value from {schema}.event_id), highest
+            using errcode = 'data_corrupted',
+                  hint = format('Stop the publishers and run: select setval(''{schema}.event_id'', %s)', highest);
+    end if;
+    if (select seqcache from pg_sequence where seqrelid = '{schema}.event_id'::regclass) <> 1 then
+        raise exception 'postrider: the sequence {schema}.event_id has a cache: events would be lost'
+            using errcode = 'data_corrupted', hint = 'Run: alter sequence {schema}.event_id cache 1';
+    end if;
+    select floor into ground from {schema}.cluster where system = {schema}.this_system();
+    if ground is not null then
+        return ground;
+    end if;
+    lock table {schema}.event in share row exclusive mode;
+    insert into {schema}.cluster (system, floor)
+    select {schema}.this_system(),
+           greatest((select last_value from {schema}.event_id), coalesce((select max(id) from {schema}.event), 0),
+                    coalesce((select max(frontier) from {schema}.lane), 0))
+    on conflict do nothing;
+    select floor into ground from {schema}.cluster where system = {schema}.this_system();
+    return ground;
+end
+$$;
+
+-- Born here: nothing was written elsewhere.
+insert into {schema}.cluster (system, floor) values ({schema}.this_system(), 0);
+
+-- A payload for people who query: jsonb where it can be, nothing where it can't (a number too long for it).
+create function {schema}.as_jsonb(value json) returns jsonb language plpgsql immutable as $$
+begin
+    return value::jsonb;
+exception when others then
+    return null;
+end
+$$;
+
+-- Where every event stands for every subscription that wants it, done ones included.
+create view {schema}.event_state as
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id,
+       {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) as ordering_key, e.sequence,
+       s.name as subscription, p.lane,
+       case
+           when d.state in ('waiting', 'retrying') then 'retrying'
+           when d.state in ('dead', 'discarded') then d.state
+           when d.state = 'delivered' or p.is_read then 'done'
+           when p.leased and e.id <= p.reading then 'processing'
+           else 'pending'
+       end as state,
+       coalesce(d.attempts, case when p.is_read then 1 else 0 end) as attempts,
+       coalesce(e.max_attempts, 0) as max_attempts,
+       case when d.state = 'retrying' then d.next_at end as next_retry_at,
+       coalesce(d.last_attempt_at, case when p.is_read then b.settled_at end) as last_attempt_at,
+       case when d.state is not null then d.delivered_at when p.is_read then b.settled_at end as delivered_at,
+       case when d.state is not null then d.delivered_by when p.is_read then b.settled_by end as delivered_by,
+       case when p.leased then p.lease_owner end as lease_owner,
+       case when p.leased then p.lease_until end as lease_until,
+       d.error_code, d.error_message,
+       e.occurred_at, e.recorded_at, {schema}.as_jsonb(e.headers) as headers, {schema}.as_jsonb(e.payload) as payload,
+       e.content_type, e.content
+from {schema}.event e
+cross join {schema}.subscription s
+join lateral (
+    select l.lane, l.reading, l.lease_owner, l.lease_until,
+           l.lease_owner is not null and l.lease_until > clock_timestamp()
+               and l.lease_until <= clock_timestamp() + l.lease_for + interval '1 second' as leased,
+           e.id <= l.frontier and (
+               (l.system = {schema}.this_system()
+                and e.id <= (select floor from {schema}.cluster where system = {schema}.this_system()))
+               or pg_visible_in_snapshot(e.tx_id, l.snapshot)) as is_read
+    from {schema}.lane l
+    where l.subscription = s.name and l.lane = e.lane_hash % s.lanes
+) p on true
+left join {schema}.delivery d on d.subscription = s.name and d.id = e.id
+left join lateral (
+    select found.settled_at, found.settled_by from (
+        (select b.settled_at, b.settled_by, 1 as choice from {schema}.settled_batch b
+         where b.late @> array[e.id] and b.subscription = s.name and b.lane = e.lane_hash % b.lanes
+         limit 1)
+        union all
+        (select b.settled_at, b.settled_by, 2 from {schema}.settled_batch b
+         where b.subscription = s.name and b.last_id >= e.id and b.first_id <= e.id and b.lane = e.lane_hash % b.lanes
+         order by b.last_id limit 1)
+    ) as found order by found.choice limit 1
+) b on p.is_read
+where (cardinality(s.streams) = 0 or e.stream like any (s.streams))
+  and (cardinality(s.types) = 0 or e.event_type like any (s.types))
+  and (s.since is null or e.recorded_at >= s.since)
+  and not (e.id <= s.start_frontier and pg_visible_in_snapshot(e.tx_id, s.start_snapshot));
+
+-- May record and nothing else: not read, not change, not see what others recorded but for the ids.
+create function {schema}.grant_record(to_role text) returns void language plpgsql as $$
+begin
+    execute format('grant usage on schema {schema} to %I', to_role);
+    execute format('grant insert, select (event_id) on {schema}.event to %I', to_role);
+    execute format('grant usage on sequence {schema}.event_id to %I', to_role);
+    execute format('grant select on sequence {schema}.bell to %I', to_role);
+    execute format('grant select on {schema}.migration to %I', to_role);
+end
+$$;
+
+-- May relay: record, read, claim, settle, and sweep by the functions; not change or delete an event.
+create function {schema}.grant_relay(to_role text) returns void language plpgsql as $$
+begin
+    perform {schema}.grant_record(to_role);
+    execute format('grant select on all tables in schema {schema} to %I', to_role);
+    execute format('grant select on all sequences in schema {schema} to %I', to_role);
+    execute format('grant update on sequence {schema}.bell to %I', to_role);
+    execute format('grant insert, update, delete on {schema}.subscription, {schema}.lane, {schema}.settled_batch, '
+                   '{schema}.delivery, {schema}.inbox to %I', to_role);
+    execute format('grant execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer), '
+                   '{schema}.sweep_inbox(timestamptz, integer), {schema}.arrive() to %I', to_role);
+end
+$$;
+
+revoke execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer) from public;
+revoke execute on function {schema}.sweep_inbox(timestamptz, integer) from public;
+revoke execute on function {schema}.arrive() from public;

@@ -1,0 +1,37 @@
+-- Reads what follows a position, in one statement and so in one snapshot.
+-- Lock: none. Index: event_tx for the late rows, event_pkey for the fresh ones; neither depends on statistics:
+--   a row comparison on (tx_id, id) can't be answered by the primary key, and relay sessions scan no table.
+-- Parameters: $1 frontier, $2 xids in flight at the position's snapshot, $3 whether they are of another cluster,
+--   $4 only late rows after this id, $5 rows scanned at most (late and fresh each), $6 subscription;
+--   with a filter: $7 streams, $8 types, $9 since, $10 lanes, $11 lane.
+-- The first row is about the read itself. The xid is taken in the select list, after the snapshot, and only if
+-- there is something to read; in a WHERE the planner would take it before.
+with late as materialized (
+    select e.*
+    from (select x from unnest($2::text[]::xid8[]) as c (x)
+          where $3::boolean or pg_visible_in_snapshot(x, (select pg_current_snapshot()))) as ended
+    cross join lateral (
+        select * from {schema}.event e
+        where (e.tx_id, e.id) > (ended.x, $4::bigint) and (e.tx_id, e.id) <= (ended.x, $1::bigint)
+        order by e.tx_id, e.id limit $5::bigint) as e
+    order by e.id limit $5::bigint
+)
+select (select count(*) from late) as id, null::uuid as event_id, pg_current_snapshot()::text as stream,
+       case when exists (select from late)
+                 or (select e.id from {schema}.event e where e.id > $1::bigint order by e.id limit 1) is not null
+            then pg_current_xact_id()::text end as event_type,
+       null::text as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
+       (select max(id) from late) as sequence, null::json as payload, null::text as content_type, null::bytea as content,
+       null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
+       {scanned}::integer as max_attempts,
+       null::boolean as late,
+       (select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text) as held,
+       {scanned_to}::bigint as scanned_to
+union all
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
+from late e {filter}
+union all
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
+from (select * from {schema}.event where id > $1::bigint order by id limit $5::bigint) as e {filter}

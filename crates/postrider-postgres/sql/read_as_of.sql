@@ -1,0 +1,36 @@
+-- Reads what follows a position as an earlier snapshot saw it: the next part of many late rows, or, while lanes
+-- change, what lies between a lane and the common position.
+-- Lock, index: as in read.sql.
+-- Parameters: $1 to $6 as in read.sql, $12 the snapshot, $13 the last fresh id it is to reach (the frontier, if no
+--   fresh rows are wanted), $14 the floor of this cluster; $7 to $11 the filter.
+with late as materialized (
+    select e.*
+    from (select x from unnest($2::text[]::xid8[]) as c (x)
+          where $3::boolean or pg_visible_in_snapshot(x, $12::text::pg_snapshot)) as ended
+    cross join lateral (
+        select * from {schema}.event e
+        where (e.tx_id, e.id) > (ended.x, $4::bigint) and (e.tx_id, e.id) <= (ended.x, $1::bigint)
+        order by e.tx_id, e.id limit $5::bigint) as e
+    order by e.id limit $5::bigint
+), fresh as materialized (
+    select * from {schema}.event e
+    where e.id > $1::bigint and e.id <= $13::bigint
+      and (e.id <= $14::bigint or pg_visible_in_snapshot(e.tx_id, $12::text::pg_snapshot))
+    order by e.id limit $5::bigint
+)
+select (select count(*) from late) as id, null::uuid as event_id, null::text as stream, null::text as event_type,
+       null::text as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
+       (select max(id) from late) as sequence, null::json as payload, null::text as content_type, null::bytea as content,
+       null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
+       (select count(*) from fresh)::integer as max_attempts,
+       null::boolean as late,
+       (select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text) as held,
+       (select max(id) from fresh) as scanned_to
+union all
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
+from late e {filter}
+union all
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
+from fresh e {filter}

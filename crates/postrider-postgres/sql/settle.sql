@@ -1,0 +1,28 @@
+-- Settles a batch: position, settled batch, deliveries, in one statement; or nothing.
+-- Lock: the lane's row. While somebody holds a transaction open, dead versions of that row can't be removed and
+-- its index entry leads through all of them (2.5 ms after 77,000 settles); its ctid leads straight to it.
+-- {by_ctid} is `l.ctid = $1::text::tid and`, or, when that found nothing, a condition that is always true.
+-- Parameters: $1 ctid, $2 subscription, $3 lane, $4 epoch, $5 owner, $6 from, $7 to, $8 frontier, $9 snapshot,
+--   $10 system, $11 reading, $12 the time, if not the database's, $13 first id, $14 last id, $15 late ids, $16 count;
+--   with deliveries: $17 ids, $18 states, $19 attempts, $20 retry in microseconds, $21 codes, $22 messages.
+with clock as materialized (
+    select coalesce($12::timestamptz, clock_timestamp()) as now
+), moved as (
+    update {schema}.lane l
+    set position = $7, frontier = $8, snapshot = $9::text::pg_snapshot, system = $10, reading = greatest($8, $11),
+        claims_since_settle = 0, settled_at = clock.now
+    from clock
+    where {by_ctid} l.subscription = $2 and l.lane = $3 and l.lease_epoch = $4 and l.lease_owner = $5 and l.position = $6
+    returning l.ctid::text as cookie, l.position
+), subscription as (
+    select s.lanes, s.on_dead, s.order_policy,
+           s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7)) as recalled
+    from {schema}.subscription s where s.name = $2
+), batch as (
+    insert into {schema}.settled_batch (subscription, lane, lanes, first_id, last_id, late, count, settled_at, settled_by)
+    select $2, $3, subscription.lanes, $13::bigint, $14::bigint, $15::bigint[], $16::integer, clock.now, $5
+    from moved, clock, subscription where $6 <> $7
+){deliveries}
+select moved.cookie, subscription.recalled,
+       exists (select from {schema}.delivery d where d.subscription = $2 and d.holds) as open
+from moved, subscription

@@ -1,0 +1,23 @@
+, deliveries as (
+    insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at,
+                                        first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by)
+    select $2, e.id, e.event_id, {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id), e.lane_hash, c.state,
+           subscription.order_policy <> 'none'
+               and (c.state in ('waiting', 'retrying') or (c.state = 'dead' and subscription.on_dead = 'hold')),
+           c.attempts,
+           case when c.state = 'retrying' then clock.now + c.retry_in * interval '1 microsecond' end,
+           case when c.state in ('retrying', 'dead') then clock.now end,
+           case when c.state <> 'waiting' then clock.now end, c.code, c.message,
+           case when c.state = 'delivered' then clock.now end, case when c.state = 'delivered' then $5 end
+    from moved cross join clock cross join subscription
+    cross join unnest($17::bigint[], $18::text[], $19::integer[], $20::bigint[], $21::text[], $22::text[])
+        as c (id, state, attempts, retry_in, code, message)
+    join {schema}.event e on e.id = c.id
+    on conflict (subscription, id) do update
+    set state = excluded.state, holds = excluded.holds, attempts = excluded.attempts, next_at = excluded.next_at,
+        first_failed_at = coalesce(d.first_failed_at, excluded.first_failed_at),
+        last_attempt_at = coalesce(excluded.last_attempt_at, d.last_attempt_at),
+        error_code = coalesce(excluded.error_code, d.error_code),
+        error_message = coalesce(excluded.error_message, d.error_message),
+        delivered_at = excluded.delivered_at, delivered_by = excluded.delivered_by
+)

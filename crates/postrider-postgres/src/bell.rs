@@ -1,0 +1,289 @@
+//! The bell: publishers ring only when somebody sleeps.
+//!
+//! A sleeping relay writes *ring until T* into a sequence, which everybody sees at once. A publisher that
+//! read "nobody sleeps" had its xid before that, so a snapshot taken afterwards shows it as running: the
+//! relay looks again, with a growing pause, until those few have ended, and only then sleeps to T. Three
+//! rules keep it cheap: arm only after a quiet time; disarm when rung, if the value is still one's own; let
+//! the pause grow with what a read costs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use postrider_core::{Bell, Result};
+use sqlx_core::row::Row;
+use sqlx_postgres::{PgListener, PgPool};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::error::during;
+use crate::lane::micros;
+use crate::position::Snapshot;
+use crate::row;
+use crate::sql::Sql;
+
+/// How long there must have been no event before a relay falls asleep. A relay that is faster than its
+/// publishers would otherwise arm the bell between any two commits, and every one of them would ring.
+const QUIET: Duration = Duration::from_millis(50);
+/// The first pause between two looks; it doubles from there.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause while it stays quiet for less than [`QUIET`].
+const QUICK_PAUSE: Duration = Duration::from_millis(8);
+/// The longest pause while transactions are open that could not know that somebody sleeps…
+const OWED_PAUSE: Duration = Duration::from_millis(400);
+/// … unless a look costs so much that even this would be a burden: then this many times what it costs.
+const OWED_COST: u32 = 20;
+/// The pauses before the listening connection is made anew.
+const RECONNECT: Duration = Duration::from_millis(100);
+const LONGEST_RECONNECT: Duration = Duration::from_secs(5);
+/// What a relay says to itself to learn whether notifications arrive.
+const ECHO: &str = "echo ";
+
+/// One process's side of the bell, shared by all its lanes.
+pub(crate) struct Hub {
+    pool: PgPool,
+    sql: Arc<Sql>,
+    lock: i64,
+    heard: Arc<Heard>,
+    ear: OnceLock<Ear>,
+    enabled: bool,
+}
+
+/// What the listening task has heard.
+struct Heard {
+    rung: watch::Sender<u64>,
+    /// Whether a notification to oneself has arrived on the present connection.
+    hears: AtomicBool,
+}
+
+/// The task that listens, ended with its hub.
+struct Ear(JoinHandle<()>);
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(pool: PgPool, sql: Arc<Sql>, enabled: bool) -> Arc<Self> {
+        let lock = stable_hash(&format!("postrider bell {}", sql.schema.name));
+        let heard = Arc::new(Heard { rung: watch::channel(0).0, hears: AtomicBool::new(false) });
+        Arc::new(Self { pool, sql, lock, heard, ear: OnceLock::new(), enabled })
+    }
+
+    /// Begins to listen, once.
+    fn listen(&self) {
+        if self.enabled {
+            self.ear.get_or_init(|| {
+                let (pool, channel) = (self.pool.clone(), self.sql.schema.channel());
+                Ear(tokio::spawn(keep_hearing(Arc::clone(&self.heard), pool, channel)))
+            });
+        }
+    }
+
+    /// Rings without an event.
+    pub(crate) async fn ring(&self) -> Result<()> {
+        let query = sqlx_core::query::query("select pg_notify($1, '')").bind(self.sql.schema.channel());
+        query.execute(&self.pool).await.map_err(during("ring"))?;
+        self.heard.ring();
+        Ok(())
+    }
+
+    /// From now on publishers ring. Returns the value that this arming can be undone by.
+    async fn arm(&self, longest: Duration) -> Result<i64> {
+        let query = self.sql.arm.query().bind(self.lock).bind(micros(longest));
+        let row = query.fetch_one(&self.pool).await.map_err(during("wait"))?;
+        row::int64(&row, 0)
+    }
+
+    async fn disarm(&self, until: i64) -> Result<()> {
+        let query = self.sql.disarm.query().bind(self.lock).bind(until);
+        query.execute(&self.pool).await.map_err(during("wait"))?;
+        Ok(())
+    }
+
+    /// Everybody who may have looked at the bell before it was armed.
+    async fn owed(&self) -> Result<Vec<String>> {
+        let text = self.sql.text("snapshot", include_str!("../sql/snapshot.sql"));
+        let row = text.query().fetch_one(&self.pool).await.map_err(during("wait"))?;
+        let snapshot = Snapshot::parse(row::text(&row, 0)?).ok_or_else(|| row::malformed(0))?;
+        Ok(snapshot.in_flight(row::text(&row, 1)?.parse().map_err(|_| row::malformed(1))?))
+    }
+
+    async fn running(&self, owed: Vec<String>) -> Result<Vec<String>> {
+        let row = self.sql.running.query().bind(owed).fetch_one(&self.pool).await.map_err(during("wait"))?;
+        Ok(row.try_get::<Option<Vec<String>>, _>(0).map_err(during("wait"))?.unwrap_or_default())
+    }
+}
+
+impl Heard {
+    fn ring(&self) {
+        self.rung.send_modify(|count| *count += 1);
+    }
+}
+
+/// Listens for ever, on one connection after the other.
+async fn keep_hearing(heard: Arc<Heard>, pool: PgPool, channel: String) {
+    let mut pause = RECONNECT;
+    loop {
+        let began = Instant::now();
+        if let Err(error) = hear(&heard, &pool, &channel).await {
+            tracing::debug!(error = %error, "the bell's connection broke; polling until it is back");
+        }
+        // Whoever sleeps has to look for itself: what was rung meanwhile is gone.
+        heard.hears.store(false, Ordering::Release);
+        heard.ring();
+        pause =
+            if began.elapsed() > LONGEST_RECONNECT { RECONNECT } else { (pause * 2).min(LONGEST_RECONNECT) };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Listens on one connection until it breaks.
+async fn hear(heard: &Heard, pool: &PgPool, channel: &str) -> sqlx_core::Result<()> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(channel).await?;
+    let echo = format!("{ECHO}{}", Uuid::now_v7());
+    let call =
+        sqlx_core::query::query("select pg_notify($1, $2)").bind(channel.to_owned()).bind(echo.clone());
+    call.execute(pool).await?;
+    while let Some(notification) = listener.try_recv().await? {
+        if notification.payload() == echo {
+            heard.hears.store(true, Ordering::Release);
+        } else if !notification.payload().starts_with(ECHO) {
+            heard.ring();
+        }
+    }
+    Ok(())
+}
+
+/// A hash that no version changes, for advisory locks.
+pub(crate) fn stable_hash(text: &str) -> i64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.cast_signed()
+}
+
+enum Stage {
+    Awake,
+    /// Armed with a value, owing a look to transactions that could not know, until a deadline.
+    Armed {
+        until: i64,
+        owed: Vec<String>,
+        deadline: Instant,
+    },
+}
+
+/// One lane's side of the bell.
+pub(crate) struct LaneBell {
+    hub: Arc<Hub>,
+    rung: watch::Receiver<u64>,
+    quiet_since: Instant,
+    pause: Duration,
+    returned: Instant,
+    stage: Stage,
+}
+
+impl LaneBell {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        let rung = hub.heard.rung.subscribe();
+        let now = Instant::now();
+        Self { hub, rung, quiet_since: now, pause: FIRST_PAUSE, returned: now, stage: Stage::Awake }
+    }
+
+    /// Sleeps, unless rung. Whether it was rung.
+    async fn nap(&mut self, pause: Duration) -> bool {
+        tokio::select! {
+            changed = self.rung.changed() => changed.is_ok(),
+            () = tokio::time::sleep(pause) => false,
+        }
+    }
+
+    /// The pause doubles up to `most`.
+    fn next_pause(&mut self, most: Duration) -> Duration {
+        let pause = self.pause.min(most);
+        self.pause = (pause * 2).min(most);
+        pause
+    }
+
+    async fn wake(&mut self) -> Result<()> {
+        if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
+            self.hub.disarm(until).await?;
+        }
+        self.quiet_since = Instant::now();
+        Ok(())
+    }
+
+    async fn sleep(&mut self, longest: Duration) -> Result<()> {
+        if !self.hub.heard.hears.load(Ordering::Acquire) {
+            self.stage = Stage::Awake;
+            let pause = self.next_pause(longest);
+            self.nap(pause).await;
+            return Ok(());
+        }
+        match &mut self.stage {
+            Stage::Awake if self.quiet_since.elapsed() < QUIET => {
+                let pause = self.next_pause(QUICK_PAUSE.min(longest));
+                self.nap(pause).await;
+                Ok(())
+            }
+            Stage::Awake => {
+                self.rung.mark_unchanged();
+                let until = self.hub.arm(longest).await?;
+                let owed = self.hub.owed().await?;
+                // The caller looks once more: what those who could not know have committed by now is found.
+                self.stage = Stage::Armed { until, owed, deadline: Instant::now() + longest };
+                Ok(())
+            }
+            Stage::Armed { owed, deadline, .. } if owed.is_empty() => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if self.nap(left).await {
+                    return self.wake().await;
+                }
+                self.stage = Stage::Awake;
+                Ok(())
+            }
+            Stage::Armed { owed, deadline, .. } => {
+                let (owed, deadline) = (std::mem::take(owed), *deadline);
+                let cost = self.returned.elapsed();
+                let pause = self.next_pause(OWED_PAUSE.max(cost * OWED_COST).min(longest));
+                if self.nap(pause).await {
+                    return self.wake().await;
+                }
+                let still = self.hub.running(owed).await?;
+                if Instant::now() >= deadline {
+                    self.stage = Stage::Awake;
+                } else if let Stage::Armed { owed, .. } = &mut self.stage {
+                    *owed = still;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Bell for LaneBell {
+    async fn wait(&mut self, longest: Duration) -> Result<()> {
+        self.hub.listen();
+        let result = self.sleep(longest).await;
+        if result.is_err() {
+            self.stage = Stage::Awake;
+        }
+        self.returned = Instant::now();
+        result
+    }
+
+    fn worked(&mut self) {
+        self.quiet_since = Instant::now();
+        // Work that came from somebody who could not ring was found by looking: look as often next time. The
+        // pause is kept across naps only while nothing comes.
+        self.pause = FIRST_PAUSE;
+        self.stage = Stage::Awake;
+    }
+}

@@ -1,0 +1,61 @@
+//! The deliveries that did not simply succeed: what is due, and what operators do about the dead.
+
+use postrider_core::{Amend, Due, Error, ErrorKind, Lease, Result};
+
+use crate::error::during;
+use crate::row::{self, Names};
+use crate::store::PgStore;
+
+impl PgStore {
+    pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+        let rows = self
+            .sql
+            .due
+            .query()
+            .bind(lease.subscription.clone())
+            .bind(lease.lanes.cast_signed())
+            .bind(lease.lane.cast_signed())
+            .bind(i64::from(limit))
+            .bind(self.clock.now())
+            .bind(lease.order.as_str())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(during("due"))?;
+        let mut names = Names::default();
+        rows.iter()
+            .map(|row| {
+                Ok(Due {
+                    event: row::recorded(row, &mut names)?,
+                    state: row::text(row, 15)?.parse()?,
+                    attempts: row::count(row, 16)?,
+                    first_failed_at: row::opt_time(row, 17)?,
+                    now: row::timestamp(row, 18)?,
+                })
+            })
+            .collect()
+    }
+
+    pub(crate) async fn amend_dead(&self, amend: &Amend) -> Result<u64> {
+        let (subscription, events, query) = match amend {
+            Amend::Requeue { subscription, events } => (subscription, events, self.sql.requeue.query()),
+            Amend::Discard { subscription, events } => (subscription, events, self.sql.discard.query()),
+        };
+        let query = query.bind(subscription.clone()).bind((!events.is_empty()).then(|| events.clone()));
+        let query = match amend {
+            Amend::Requeue { .. } => query.bind(self.clock.now()),
+            Amend::Discard { .. } => query,
+        };
+        let changed = query.execute(&self.pool).await.map_err(during("amend"))?.rows_affected();
+        if changed == 0 && !self.exists(subscription).await? {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "amend",
+                format!("there is no subscription {subscription:?}"),
+            ));
+        }
+        if changed > 0 {
+            self.ring().await?;
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,82 @@
+//! What a database error means, in one sentence that shows neither payload nor secret.
+
+use postrider_core::{Error, ErrorKind};
+use sqlx_core::error::Error as SqlxError;
+
+/// Turns an error of the driver into ours. Details of a database error (which may quote values) stay out.
+pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
+    let (kind, message) = match &error {
+        SqlxError::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            explain(&code, database.message(), database.constraint())
+        }
+        SqlxError::PoolTimedOut => (
+            ErrorKind::PoolExhausted,
+            "no connection became free in time; raise the pool's size or look for transactions left open"
+                .to_owned(),
+        ),
+        SqlxError::PoolClosed => (ErrorKind::Unreachable, "the pool of connections was closed".to_owned()),
+        SqlxError::Io(io) => (ErrorKind::Unreachable, format!("the database does not answer: {io}")),
+        SqlxError::Tls(tls) => {
+            (ErrorKind::Unreachable, format!("no secure connection to the database: {tls}"))
+        }
+        SqlxError::Protocol(_) => (ErrorKind::Unreachable, "the connection to the database broke".to_owned()),
+        SqlxError::Configuration(reason) => {
+            (ErrorKind::Invalid, format!("the database's address is not right: {reason}"))
+        }
+        _ => (ErrorKind::Database, "the database's answer was not understood".to_owned()),
+    };
+    Error::new(kind, op, message).caused_by(error)
+}
+
+fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, String) {
+    let ours = message.strip_prefix("postrider: ").map(ToOwned::to_owned);
+    let said = |what: &str| format!("{what}: {message}");
+    match code {
+        "23505" if constraint == Some("event_id_is_unique") => {
+            (ErrorKind::AlreadyRecorded, "an event with this id is already in the log".to_owned())
+        }
+        "23514" | "23502" => (
+            ErrorKind::Invalid,
+            format!(
+                "the database refused the row by the rule {}",
+                constraint.unwrap_or("that no column may be empty")
+            ),
+        ),
+        "3F000" | "42P01" | "42883" | "42703" => (
+            ErrorKind::NotMigrated,
+            said("the schema is missing or too old; run the migration (`postrider migrate`)"),
+        ),
+        "28P01" | "28000" => {
+            (ErrorKind::Denied, said("the database refused the login; check user and password"))
+        }
+        "3D000" => (ErrorKind::Denied, said("there is no such database; check the address")),
+        "42501" => {
+            (ErrorKind::Denied, said("a privilege is missing; grant it with grant_record or grant_relay"))
+        }
+        "25006" => (ErrorKind::Denied, said("the database is read-only; connect to the primary")),
+        "40001" | "40P01" | "55P03" => {
+            (ErrorKind::Conflict, said("another transaction is in the way; try again"))
+        }
+        "25P02" => {
+            (ErrorKind::Database, "an earlier statement of this transaction failed; roll it back".to_owned())
+        }
+        "53300" => (ErrorKind::Unreachable, said("the database takes no more connections")),
+        "57014" => (ErrorKind::Conflict, said("the statement was cancelled")),
+        "XX001" => (ErrorKind::Corrupt, ours.unwrap_or_else(|| said("the database is damaged"))),
+        "23001" | "22P05" => (ErrorKind::Invalid, ours.unwrap_or_else(|| said("the database refused it"))),
+        _ if code.starts_with("57P") || code.starts_with("08") => {
+            (ErrorKind::Unreachable, said("the database ended the connection"))
+        }
+        _ if code.starts_with("22") => (ErrorKind::Invalid, said("the database can't keep this value")),
+        _ => (
+            ErrorKind::Database,
+            ours.unwrap_or_else(|| format!("the database answered with error {code}: {message}")),
+        ),
+    }
+}
+
+/// Shorthand for `map_err`.
+pub(crate) fn during(op: &'static str) -> impl Fn(SqlxError) -> Error {
+    move |error| from_sqlx(op, error)
+}

@@ -1,0 +1,37 @@
+//! The inbox: what a consumer has handled, in the consumer's own transaction.
+
+use std::sync::Arc;
+
+use postrider_core::{Clock, Error, ErrorKind, Limits, Result, Uuid};
+use sqlx_postgres::PgConnection;
+
+use crate::error::during;
+use crate::outbox::Outbox;
+use crate::sql::Sql;
+
+/// What one consumer has handled, by event id.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    sql: Arc<Sql>,
+    clock: Clock,
+    consumer: String,
+}
+
+impl Inbox {
+    pub(crate) fn new(outbox: &Outbox, consumer: String) -> Self {
+        Self { sql: Arc::clone(&outbox.sql), clock: outbox.clock.clone(), consumer }
+    }
+
+    /// Marks an event as handled, in the caller's transaction; says whether it was the first time.
+    ///
+    /// Do the effect in the same transaction when it says yes, and nothing when it says no: the effect then
+    /// happens once, for as long as the inbox is kept. Two that race for one event wait for each other.
+    pub async fn first_time(&self, connection: &mut PgConnection, event_id: Uuid) -> Result<bool> {
+        if self.consumer.is_empty() || self.consumer.len() > Limits::NAME || self.consumer.contains('\0') {
+            let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
+            return Err(Error::new(ErrorKind::Invalid, "inbox", message));
+        }
+        let query = self.sql.inbox.query().bind(self.consumer.clone()).bind(event_id).bind(self.clock.now());
+        Ok(query.execute(connection).await.map_err(during("inbox"))?.rows_affected() > 0)
+    }
+}

@@ -1,0 +1,111 @@
+//! Lanes and their leases: claim, extend, release.
+
+use std::time::Duration;
+
+use postrider_core::{Filter, Lease, Pattern, Position, Relane, Result, Standing};
+use sqlx_core::row::Row;
+use sqlx_postgres::PgRow;
+
+use crate::error::during;
+use crate::row;
+use crate::settle::reading;
+use crate::store::PgStore;
+
+impl PgStore {
+    pub(crate) async fn claim_lane(
+        &self,
+        subscription: &str,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Option<Lease>> {
+        if let Some(lease) = self.claim_free(subscription, owner, lease).await? {
+            return Ok(Some(lease));
+        }
+        // Nothing free: perhaps because the lanes are being changed, and it is for us to take the next step.
+        match self.step_lanes(subscription).await? {
+            None | Some(Relane::Recalling) => Ok(None),
+            Some(Relane::Draining | Relane::Done) => self.claim_free(subscription, owner, lease).await,
+        }
+    }
+
+    async fn claim_free(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
+        let row = self
+            .sql
+            .claim
+            .query()
+            .bind(subscription.to_owned())
+            .bind(owner.to_owned())
+            .bind(micros(lease))
+            .bind(self.clock.now())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(during("claim"))?;
+        row.map(|row| granted(&row, subscription, owner)).transpose()
+    }
+
+    pub(crate) async fn extend_lease(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        ahead: Option<&Position>,
+    ) -> Result<Standing> {
+        let ahead = reading(ahead)?;
+        for text in [&self.sql.extend, &self.sql.extend_by_key] {
+            let row = text
+                .query()
+                .bind(lease.cookie.clone())
+                .bind(lease.subscription.clone())
+                .bind(lease.lane.cast_signed())
+                .bind(lease.epoch)
+                .bind(lease.owner.clone())
+                .bind(micros(by))
+                .bind(self.clock.now())
+                .bind(ahead)
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(during("extend"))?;
+            if let Some(row) = row {
+                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.until = row::timestamp(&row, 1)?;
+                lease.open = row::flag(&row, 2)?;
+                return Ok(if row::flag(&row, 3)? { Standing::Recalled } else { Standing::Held });
+            }
+        }
+        Ok(Standing::Lost)
+    }
+
+    pub(crate) async fn release_lease(&self, lease: Lease) -> Result<()> {
+        let query = self.sql.release.query();
+        let query =
+            query.bind(lease.subscription).bind(lease.lane.cast_signed()).bind(lease.epoch).bind(lease.owner);
+        query.execute(&self.pool).await.map_err(during("release"))?;
+        Ok(())
+    }
+}
+
+fn granted(row: &PgRow, subscription: &str, owner: &str) -> Result<Lease> {
+    let patterns = |column| -> Result<Vec<Pattern>> {
+        let likes: Vec<String> = row.try_get(column).map_err(during("claim"))?;
+        Ok(likes.iter().map(|like| Pattern::from_like(like)).collect())
+    };
+    Ok(Lease {
+        subscription: subscription.to_owned(),
+        lane: row::count(row, 0)?,
+        lanes: row::count(row, 1)?,
+        owner: owner.to_owned(),
+        epoch: row::int64(row, 2)?,
+        until: row::timestamp(row, 3)?,
+        position: Position::new(row::text(row, 4)?),
+        claims: row::count(row, 5)?,
+        cookie: row::text(row, 6)?.to_owned(),
+        open: row::flag(row, 7)?,
+        filter: Filter { streams: patterns(8)?, types: patterns(9)? },
+        since: row::opt_time(row, 10)?,
+        order: row::text(row, 11)?.parse()?,
+        target: row::opt_text(row, 12)?.map(Position::new),
+    })
+}
+
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

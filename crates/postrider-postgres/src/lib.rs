@@ -1,0 +1,33 @@
+//! Postrider on PostgreSQL 13 and later.
+//!
+//! [`Outbox`] records events on the caller's own connection, inside the caller's own transaction.
+//! [`PgStore`] reads the log for relays. The position of a lane is a snapshot: every committed event is read
+//! exactly once, a slow transaction delays only its own events, and nothing is ever updated in the log.
+//!
+//! *Record after you lock or change the aggregate*: then the events of an aggregate have the order of its
+//! changes. A sequenced event locks its key's counter and is in order anyway.
+
+mod bell;
+mod delivery;
+mod error;
+mod inbox;
+mod lane;
+mod migrate;
+mod outbox;
+mod position;
+mod read;
+mod record;
+mod relane;
+mod row;
+mod settle;
+mod sql;
+mod state;
+mod store;
+mod subscribe;
+mod sweep;
+
+pub use inbox::Inbox;
+pub use migrate::{migration_sql, schema_version};
+pub use outbox::{Outbox, OutboxBuilder};
+pub use sql::Patch;
+pub use store::{PgStore, StoreOptions};

@@ -1,0 +1,149 @@
+//! Migrations: embedded, numbered, forward only.
+
+use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::acquire::Acquire;
+use sqlx_core::executor::Executor;
+use sqlx_core::raw_sql::raw_sql;
+use sqlx_core::row::Row;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_postgres::{PgConnection, PgPool};
+
+use crate::bell::stable_hash;
+use crate::error::during;
+use crate::sql::Schema;
+
+/// Each with its name; the number is its place. Never changed once released: only added to.
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("log", include_str!("../sql/migrations/0001_log.sql")),
+    ("lanes", include_str!("../sql/migrations/0002_lanes.sql")),
+    ("retention", include_str!("../sql/migrations/0003_retention.sql")),
+];
+
+const OLDEST_SERVER: i32 = 130_000;
+
+/// The version of the schema that this program knows.
+pub fn schema_version() -> i32 {
+    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+}
+
+/// All migrations as SQL, for those whose DBA runs them.
+pub fn migration_sql(schema: &str) -> Result<String> {
+    let schema = Schema::new(schema)?;
+    let mut text = schema.fill(PREPARE);
+    for (place, (name, sql)) in MIGRATIONS.iter().enumerate() {
+        text.push_str(&format!("\n-- migration {}: {name}\n", place + 1));
+        text.push_str(&schema.fill(sql));
+        text.push_str(&schema.fill(&format!(
+            "insert into {{schema}}.migration (version, name) values ({}, '{name}');\n",
+            place + 1
+        )));
+    }
+    Ok(format!("begin;\n{text}commit;\n"))
+}
+
+const PREPARE: &str = "create schema if not exists {schema};
+create table if not exists {schema}.migration (
+    version    integer primary key,
+    name       text not null,
+    applied_at timestamptz not null default clock_timestamp()
+);
+";
+
+/// Applies what is missing, in one transaction, one process at a time.
+pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
+    let mut connection = pool.acquire().await.map_err(during("migrate"))?;
+    check_server(&mut connection).await?;
+    // Nothing to do is the usual case, and asks for no lock and no privilege to create.
+    if let Ok(Some(version)) = version(&mut connection, schema).await
+        && version == schema_version()
+    {
+        return Ok(());
+    }
+    let mut tx = connection.begin().await.map_err(during("migrate"))?;
+    let lock = sqlx_core::query::query("select pg_advisory_xact_lock($1)");
+    let lock = lock.bind(stable_hash(&format!("postrider migrate {}", schema.name)));
+    lock.execute(&mut *tx).await.map_err(during("migrate"))?;
+    run(&mut tx, &schema.fill(PREPARE)).await?;
+    let applied = version(&mut tx, schema).await?.unwrap_or(0);
+    refuse_newer(applied, schema)?;
+    for (place, (name, sql)) in MIGRATIONS.iter().enumerate().skip(usize::try_from(applied).unwrap_or(0)) {
+        run(&mut tx, &schema.fill(sql)).await?;
+        let note = schema.fill("insert into {schema}.migration (version, name) values ($1, $2)");
+        let note = sqlx_core::query::query(AssertSqlSafe(note))
+            .bind(i32::try_from(place + 1).unwrap_or(i32::MAX))
+            .bind(*name);
+        note.execute(&mut *tx).await.map_err(during("migrate"))?;
+    }
+    tx.commit().await.map_err(during("migrate"))
+}
+
+/// Whether the schema is what this program needs.
+pub(crate) async fn check(pool: &PgPool, schema: &Schema) -> Result<()> {
+    let mut connection = pool.acquire().await.map_err(during("connect"))?;
+    check_server(&mut connection).await?;
+    let applied = version(&mut connection, schema).await?.unwrap_or(0);
+    refuse_newer(applied, schema)?;
+    if applied < schema_version() {
+        return Err(Error::new(
+            ErrorKind::NotMigrated,
+            "connect",
+            format!(
+                "the schema {} is at version {applied} and this program needs {}; run the migration (`postrider migrate`)",
+                schema.name,
+                schema_version()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn refuse_newer(applied: i32, schema: &Schema) -> Result<()> {
+    if applied <= schema_version() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::SchemaTooNew,
+        "migrate",
+        format!(
+            "the schema {} is at version {applied}, newer than the {} that this program knows; upgrade the program",
+            schema.name,
+            schema_version()
+        ),
+    ))
+}
+
+async fn check_server(connection: &mut PgConnection) -> Result<()> {
+    let query = sqlx_core::query::query(
+        "select current_setting('server_version_num')::integer, current_setting('server_version')",
+    );
+    let row = query.fetch_one(connection).await.map_err(during("connect"))?;
+    let number: i32 = row.try_get(0).map_err(during("connect"))?;
+    if number < OLDEST_SERVER {
+        let version: String = row.try_get(1).map_err(during("connect"))?;
+        let message =
+            format!("this is PostgreSQL {version}; 13 or later is needed (64-bit transaction ids in SQL)");
+        return Err(Error::new(ErrorKind::Invalid, "connect", message));
+    }
+    Ok(())
+}
+
+/// The version that was applied last; nothing if the schema was never made.
+async fn version(connection: &mut PgConnection, schema: &Schema) -> Result<Option<i32>> {
+    let there = sqlx_core::query::query("select to_regclass($1) is not null")
+        .bind(format!("{}.migration", schema.name));
+    let row = there.fetch_one(&mut *connection).await.map_err(during("connect"))?;
+    if !row.try_get::<bool, _>(0).map_err(during("connect"))? {
+        return Ok(None);
+    }
+    let newest = schema.fill("select max(version) from {schema}.migration");
+    let row = sqlx_core::query::query(AssertSqlSafe(newest))
+        .fetch_one(connection)
+        .await
+        .map_err(during("connect"))?;
+    row.try_get(0).map_err(during("connect"))
+}
+
+async fn run(connection: &mut PgConnection, sql: &str) -> Result<()> {
+    connection.execute(raw_sql(AssertSqlSafe(sql.to_owned()))).await.map_err(during("migrate"))?;
+    Ok(())
+}

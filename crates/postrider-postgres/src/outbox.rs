@@ -1,0 +1,148 @@
+//! The outbox: the handle that applications record with.
+
+use std::sync::Arc;
+
+use postrider_core::{Clock, Limits, Result};
+use sqlx_postgres::PgPool;
+
+use crate::inbox::Inbox;
+use crate::migrate;
+use crate::sql::{Patch, Schema, Sql};
+use crate::store::{PgStore, StoreOptions};
+
+/// Records events, on the caller's own connection. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    pub(crate) pool: PgPool,
+    pub(crate) sql: Arc<Sql>,
+    pub(crate) limits: Limits,
+    pub(crate) source: Option<String>,
+    pub(crate) clock: Clock,
+}
+
+impl Outbox {
+    /// Brings the schema up to date and returns the outbox. Any number of processes may do so at once.
+    pub async fn migrated(pool: &PgPool) -> Result<Self> {
+        Self::builder().migrated(pool).await
+    }
+
+    /// The outbox on a schema that somebody else migrates; it is checked, not changed.
+    pub async fn connect(pool: &PgPool) -> Result<Self> {
+        Self::builder().connect(pool).await
+    }
+
+    /// An outbox with settings.
+    pub fn builder() -> OutboxBuilder {
+        OutboxBuilder::default()
+    }
+
+    /// The log, for a relay, with connections of its own to the same database.
+    pub async fn store(&self) -> Result<PgStore> {
+        self.store_with(&StoreOptions::default()).await
+    }
+
+    /// The log, for a relay, with settings.
+    pub async fn store_with(&self, options: &StoreOptions) -> Result<PgStore> {
+        PgStore::open(&self.pool, Arc::clone(&self.sql), self.clock.clone(), options).await
+    }
+
+    /// The inbox of a consumer.
+    pub fn inbox(&self, consumer: impl Into<String>) -> Inbox {
+        Inbox::new(self, consumer.into())
+    }
+
+    /// Lets a role record, and nothing else.
+    pub async fn grant_record(&self, role: &str) -> Result<()> {
+        self.grant("select {schema}.grant_record($1)", role).await
+    }
+
+    /// Lets a role relay: record, read, claim, settle and sweep, but not change an event.
+    pub async fn grant_relay(&self, role: &str) -> Result<()> {
+        self.grant("select {schema}.grant_relay($1)", role).await
+    }
+
+    async fn grant(&self, sql: &str, role: &str) -> Result<()> {
+        let query = self.sql.text("grant", sql).query().bind(role.to_owned());
+        query.execute(&self.pool).await.map_err(crate::error::during("grant"))?;
+        Ok(())
+    }
+}
+
+/// Settings of an [`Outbox`].
+#[derive(Debug, Clone)]
+pub struct OutboxBuilder {
+    schema: String,
+    limits: Limits,
+    source: Option<String>,
+    clock: Clock,
+    patch: Option<Patch>,
+}
+
+impl Default for OutboxBuilder {
+    fn default() -> Self {
+        Self {
+            schema: "postrider".into(),
+            limits: Limits::default(),
+            source: None,
+            clock: Clock::Database,
+            patch: None,
+        }
+    }
+}
+
+impl OutboxBuilder {
+    /// The schema that the log lives in; `postrider` unless set.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// How large the parts of an event may be.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The name of the application, which becomes the header `source` of events that have none.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The clock of leases, retries and retention; the database's unless set.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Changes the text of statements: how tests plant bugs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn patch(mut self, patch: Patch) -> Self {
+        self.patch = Some(patch);
+        self
+    }
+
+    /// Brings the schema up to date and returns the outbox.
+    pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
+        let outbox = self.build(pool)?;
+        migrate::migrate(pool, &outbox.sql.schema).await?;
+        Ok(outbox)
+    }
+
+    /// Returns the outbox on a schema that is up to date already.
+    pub async fn connect(self, pool: &PgPool) -> Result<Outbox> {
+        let outbox = self.build(pool)?;
+        migrate::check(pool, &outbox.sql.schema).await?;
+        Ok(outbox)
+    }
+
+    fn build(self, pool: &PgPool) -> Result<Outbox> {
+        let sql = Arc::new(Sql::new(Schema::new(&self.schema)?, self.patch));
+        Ok(Outbox { pool: pool.clone(), sql, limits: self.limits, source: self.source, clock: self.clock })
+    }
+}

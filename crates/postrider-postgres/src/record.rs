@@ -1,0 +1,132 @@
+//! Recording: the event goes into the caller's own transaction.
+
+use std::collections::HashSet;
+
+use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Uuid};
+use sqlx_postgres::PgConnection;
+
+use crate::error::during;
+use crate::outbox::Outbox;
+
+impl Outbox {
+    /// Records an event in the caller's transaction and returns its id.
+    ///
+    /// It is delivered if, and only if, that transaction commits. *Record after you lock or change the
+    /// aggregate*: then its events have the order of its changes. An event that can't be recorded (a name,
+    /// a size, a NUL, an id that is taken) is an error that leaves the transaction usable.
+    pub async fn record(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<Uuid> {
+        let event = self.prepare(event)?;
+        if self.insert(connection, &event).await? { Ok(event.event_id) } else { Err(taken()) }
+    }
+
+    /// Records an event unless its id is in the log already; says whether it did.
+    pub async fn record_once(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<bool> {
+        let event = self.prepare(event)?;
+        self.insert(connection, &event).await
+    }
+
+    /// Records any number of events in one round trip, in their order, all or none.
+    pub async fn record_all<E: Recordable>(
+        &self,
+        connection: &mut PgConnection,
+        events: &[E],
+    ) -> Result<Vec<Uuid>> {
+        let events = events.iter().map(|event| self.prepare(event)).collect::<Result<Vec<_>>>()?;
+        let ids: Vec<Uuid> = events.iter().map(|event| event.event_id).collect();
+        if ids.is_empty() {
+            return Ok(ids);
+        }
+        if ids.iter().collect::<HashSet<_>>().len() < ids.len() {
+            return Err(Error::new(ErrorKind::Invalid, "record", "two of the events have the same id"));
+        }
+        let texts =
+            |of: fn(&NewEvent) -> &String| events.iter().map(|event| of(event).clone()).collect::<Vec<_>>();
+        let written = self
+            .sql
+            .record_all
+            .query()
+            .bind(ids.clone())
+            .bind(texts(|event| &event.stream))
+            .bind(texts(|event| &event.event_type))
+            .bind(texts(|event| &event.aggregate_type))
+            .bind(texts(|event| &event.aggregate_id))
+            .bind(events.iter().map(|event| event.ordering_key.clone()).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.sequenced.then_some(0_i64)).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.max_attempts.map(u32::cast_signed)).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.occurred_at).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.headers.to_json()).collect::<Vec<_>>())
+            .bind(
+                events.iter().map(|event| event.payload.as_json().map(ToOwned::to_owned)).collect::<Vec<_>>(),
+            )
+            .bind(
+                events
+                    .iter()
+                    .map(|event| content(&event.payload).map(|(kind, _)| kind.to_owned()))
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                events
+                    .iter()
+                    .map(|event| content(&event.payload).map(|(_, bytes)| bytes.to_vec()))
+                    .collect::<Vec<_>>(),
+            )
+            .execute(connection)
+            .await
+            .map_err(during("record"))?
+            .rows_affected();
+        if written == 0 { Err(taken()) } else { Ok(ids) }
+    }
+
+    /// Records an event by itself, on a connection of the outbox's pool, outside of any transaction of the
+    /// caller's: nothing ties it to a change of the application's data.
+    pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
+        let mut connection = self.pool.acquire().await.map_err(during("record"))?;
+        self.record(&mut connection, event).await
+    }
+
+    fn prepare(&self, event: &impl Recordable) -> Result<NewEvent> {
+        let mut event = event.to_new_event()?;
+        if let Some(source) = self.source.as_ref().filter(|_| event.headers.source().is_none()) {
+            event.headers.set_source(source.clone());
+        }
+        event.check(&self.limits)?;
+        Ok(event)
+    }
+
+    async fn insert(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<bool> {
+        let content = content(&event.payload);
+        let written = self
+            .sql
+            .record
+            .query()
+            .bind(event.event_id)
+            .bind(&event.stream)
+            .bind(&event.event_type)
+            .bind(&event.aggregate_type)
+            .bind(&event.aggregate_id)
+            .bind(event.ordering_key.as_deref())
+            .bind(event.sequenced.then_some(0_i64))
+            .bind(event.max_attempts.map(u32::cast_signed))
+            .bind(event.occurred_at)
+            .bind(event.headers.to_json())
+            .bind(event.payload.as_json())
+            .bind(content.map(|(kind, _)| kind))
+            .bind(content.map(|(_, bytes)| bytes))
+            .execute(connection)
+            .await
+            .map_err(during("record"))?;
+        Ok(written.rows_affected() > 0)
+    }
+}
+
+fn content(payload: &Payload) -> Option<(&str, &[u8])> {
+    match payload {
+        Payload::Json(_) => None,
+        Payload::Bytes { content_type, bytes } => Some((content_type, bytes)),
+    }
+}
+
+fn taken() -> Error {
+    let message = "an event with this id is already in the log; record_once leaves it at that";
+    Error::new(ErrorKind::AlreadyRecorded, "record", message)
+}

@@ -1,0 +1,87 @@
+//! Settling: the new position, the settled batch and the deliveries, all or nothing.
+
+use postrider_core::{DeliveryState, Lease, Position, Result, Settlement, Standing};
+use sqlx_core::query::Query;
+use sqlx_postgres::{PgArguments, Postgres};
+
+use crate::error::during;
+use crate::position::LogPosition;
+use crate::row;
+use crate::store::PgStore;
+
+impl PgStore {
+    pub(crate) async fn settle_batch(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+        let from = LogPosition::parse(&settlement.from)?;
+        let to = LogPosition::parse(&settlement.to)?;
+        let with_deliveries = usize::from(!settlement.deliveries.is_empty());
+        // By ctid first; if the row has moved (an extension by another hand), by its key.
+        for by_key in [0, 2] {
+            let query = self.sql.settle[by_key + with_deliveries].query();
+            let query = self.bind_settle(query, lease, settlement, &from, &to)?;
+            let query = if with_deliveries == 1 { bind_deliveries(query, settlement) } else { query };
+            if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
+                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.open =
+                    row::flag(&row, 2)? || settlement.deliveries.iter().any(|change| is_open(change.state));
+                lease.position = settlement.to.clone();
+                return Ok(if row::flag(&row, 1)? { Standing::Recalled } else { Standing::Held });
+            }
+        }
+        Ok(Standing::Lost)
+    }
+
+    fn bind_settle<'q>(
+        &self,
+        query: Query<'q, Postgres, PgArguments>,
+        lease: &Lease,
+        settlement: &Settlement,
+        from: &LogPosition,
+        to: &LogPosition,
+    ) -> Result<Query<'q, Postgres, PgArguments>> {
+        let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
+        Ok(query
+            .bind(lease.cookie.clone())
+            .bind(lease.subscription.clone())
+            .bind(lease.lane.cast_signed())
+            .bind(lease.epoch)
+            .bind(lease.owner.clone())
+            .bind(settlement.from.as_str().to_owned())
+            .bind(settlement.to.as_str().to_owned())
+            .bind(to.frontier)
+            .bind(to.snapshot.to_string())
+            .bind(to.system)
+            .bind(reading(settlement.reading.as_ref())?)
+            .bind(self.clock.now())
+            .bind(from.frontier + 1)
+            .bind(to.frontier)
+            .bind(late)
+            .bind(settlement.count.cast_signed()))
+    }
+}
+
+/// How far a position reaches, for the *processing* state.
+pub(crate) fn reading(position: Option<&Position>) -> Result<i64> {
+    position.map_or(Ok(0), |position| Ok(LogPosition::parse(position)?.frontier))
+}
+
+fn is_open(state: DeliveryState) -> bool {
+    matches!(state, DeliveryState::Waiting | DeliveryState::Retrying | DeliveryState::Dead)
+}
+
+fn bind_deliveries<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    settlement: &Settlement,
+) -> Query<'q, Postgres, PgArguments> {
+    let changes = &settlement.deliveries;
+    let micros = |wait: std::time::Duration| i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+    let failure = |part: fn(&postrider_core::DeliveryFailure) -> &String| -> Vec<Option<String>> {
+        changes.iter().map(|change| change.failure.as_ref().map(|failure| part(failure).clone())).collect()
+    };
+    query
+        .bind(changes.iter().map(|change| change.id).collect::<Vec<_>>())
+        .bind(changes.iter().map(|change| change.state.as_str().to_owned()).collect::<Vec<_>>())
+        .bind(changes.iter().map(|change| change.attempts.cast_signed()).collect::<Vec<_>>())
+        .bind(changes.iter().map(|change| micros(change.retry_in)).collect::<Vec<_>>())
+        .bind(failure(|failure| &failure.code))
+        .bind(failure(|failure| &failure.message))
+}

@@ -1,0 +1,162 @@
+//! The SQL texts, with the schema's name in them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::query::Query;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_postgres::{PgArguments, Postgres};
+
+/// Changes the text of a statement, by its file's name: how tests plant bugs to see that they are found.
+#[doc(hidden)]
+pub type Patch = fn(name: &str, text: &str) -> Option<String>;
+
+/// All statements of one schema. Made once, shared by everybody.
+pub(crate) struct Sql {
+    pub(crate) schema: Schema,
+    pub(crate) record: Text,
+    pub(crate) record_all: Text,
+    pub(crate) claim: Text,
+    pub(crate) extend: Text,
+    pub(crate) extend_by_key: Text,
+    pub(crate) release: Text,
+    pub(crate) read: [Text; 4],
+    pub(crate) read_as_of: [Text; 4],
+    pub(crate) stand: Text,
+    pub(crate) settle: [Text; 4],
+    pub(crate) due: Text,
+    pub(crate) requeue: Text,
+    pub(crate) discard: Text,
+    pub(crate) states: Text,
+    pub(crate) inbox: Text,
+    pub(crate) arm: Text,
+    pub(crate) disarm: Text,
+    pub(crate) running: Text,
+    patch: Option<Patch>,
+}
+
+const FILTER: &str = "where ($7::text[] is null or e.stream like any ($7::text[])) \
+     and ($8::text[] is null or e.event_type like any ($8::text[])) \
+     and ($9::timestamptz is null or e.recorded_at >= $9::timestamptz) \
+     and e.lane_hash % $10::integer = $11::integer";
+const HELD: &str = "exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds \
+     and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))";
+const SCANNED: &str = "(select count(*) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
+const SCANNED_TO: &str = "(select max(id) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
+
+impl Sql {
+    pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
+        let load = |name: &str, text: &str, parts: &[(&str, &str)]| {
+            let mut text = patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
+            for (placeholder, part) in parts {
+                text = text.replace(placeholder, part);
+            }
+            Text(schema.fill(&text).into())
+        };
+        let read = |name: &str, text: &str| {
+            [(false, false), (false, true), (true, false), (true, true)].map(|(filtered, open)| {
+                let always = name == "read_as_of";
+                load(
+                    name,
+                    text,
+                    &[
+                        ("{filter}", if filtered || always { FILTER } else { "" }),
+                        ("{scanned}", if filtered { SCANNED } else { "null" }),
+                        ("{scanned_to}", if filtered { SCANNED_TO } else { "null" }),
+                        ("{held}", if open { HELD } else { "false" }),
+                    ],
+                )
+            })
+        };
+        let by_ctid = ("{by_ctid}", "l.ctid = $1::text::tid and");
+        let by_key = ("{by_ctid}", "$1::text is not null and");
+        let deliveries = ("{deliveries}", include_str!("../sql/settle_deliveries.sql"));
+        let settle = |parts: &[(&str, &str)]| load("settle", include_str!("../sql/settle.sql"), parts);
+        Self {
+            record: load("record", include_str!("../sql/record.sql"), &[]),
+            record_all: load("record_all", include_str!("../sql/record_all.sql"), &[]),
+            claim: load("claim", include_str!("../sql/claim.sql"), &[]),
+            extend: load("extend", include_str!("../sql/extend.sql"), &[by_ctid]),
+            extend_by_key: load("extend", include_str!("../sql/extend.sql"), &[by_key]),
+            release: load("release", include_str!("../sql/release.sql"), &[]),
+            read: read("read", include_str!("../sql/read.sql")),
+            read_as_of: read("read_as_of", include_str!("../sql/read_as_of.sql")),
+            stand: load("stand", include_str!("../sql/stand.sql"), &[]),
+            settle: [
+                settle(&[("{deliveries}", ""), by_ctid]),
+                settle(&[deliveries, by_ctid]),
+                settle(&[("{deliveries}", ""), by_key]),
+                settle(&[deliveries, by_key]),
+            ],
+            due: load("due", include_str!("../sql/due.sql"), &[]),
+            requeue: load("requeue", include_str!("../sql/requeue.sql"), &[]),
+            discard: load("discard", include_str!("../sql/discard.sql"), &[]),
+            states: load("states", include_str!("../sql/states.sql"), &[]),
+            inbox: load("inbox", include_str!("../sql/inbox.sql"), &[]),
+            arm: load("arm", include_str!("../sql/arm.sql"), &[]),
+            disarm: load("disarm", include_str!("../sql/disarm.sql"), &[]),
+            running: load("running", include_str!("../sql/running.sql"), &[]),
+            schema,
+            patch,
+        }
+    }
+
+    /// A text that is used too rarely to have a field.
+    pub(crate) fn text(&self, name: &str, text: &str) -> Text {
+        let text = self.patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
+        Text(self.schema.fill(&text).into())
+    }
+}
+
+impl fmt::Debug for Sql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sql({})", self.schema.name)
+    }
+}
+
+/// A statement's text. It is ours but for the schema's name, which is quoted: that is why it is safe.
+#[derive(Clone)]
+pub(crate) struct Text(Arc<str>);
+
+impl Text {
+    pub(crate) fn query<'q>(&self) -> Query<'q, Postgres, PgArguments> {
+        sqlx_core::query::query(AssertSqlSafe(Arc::clone(&self.0)))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The name of the schema, and its forms in SQL.
+#[derive(Debug, Clone)]
+pub(crate) struct Schema {
+    pub(crate) name: String,
+}
+
+impl Schema {
+    pub(crate) fn new(name: &str) -> Result<Self> {
+        let fits = |character: char| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
+        };
+        let starts_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
+        if name.len() > 63 || !starts_well || !name.chars().all(fits) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "connect",
+                "a schema's name has 1 to 63 of a-z, 0-9 and _, and does not start with a digit",
+            ));
+        }
+        Ok(Self { name: name.to_owned() })
+    }
+
+    /// The notification channel of this schema's bell.
+    pub(crate) fn channel(&self) -> String {
+        format!("{}_bell", &self.name[..self.name.len().min(58)])
+    }
+
+    pub(crate) fn fill(&self, text: &str) -> String {
+        text.replace("{schema}", &self.name).replace("{channel}", &format!("'{}'", self.channel()))
+    }
+}

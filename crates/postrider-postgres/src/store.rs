@@ -1,0 +1,177 @@
+//! The store: what relays use. The work itself is in the modules named after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    Amend, Batch, Bell, Clock, Due, Error, ErrorKind, EventState, Lease, Position, Relane, Result,
+    Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
+};
+use sqlx_core::row::Row;
+use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
+
+use crate::bell::{Hub, LaneBell};
+use crate::error::during;
+use crate::sql::Sql;
+
+/// How a relay's own sessions behave.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// How many connections the store may open; 10 unless set.
+    pub connections: u32,
+    /// How long a session may wait for a lock, or sit in an open transaction, before the database ends it;
+    /// below the lease, so that a frozen holder can't block its heir. 10 s unless set.
+    pub patience: Duration,
+    /// Whether publishers ring sleeping relays by `NOTIFY`. Publishers that use two-phase commit can't
+    /// (`PREPARE TRANSACTION` forbids it): turn it off on every relay then, and events wait for the poll.
+    pub bell: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { connections: 10, patience: Duration::from_secs(10), bell: true }
+    }
+}
+
+/// The log on PostgreSQL, for relays. Cheap to clone.
+///
+/// It has connections of its own, set up so that no plan depends on statistics and no frozen session holds
+/// a lock for long.
+#[derive(Clone)]
+pub struct PgStore {
+    pub(crate) pool: PgPool,
+    pub(crate) sql: Arc<Sql>,
+    pub(crate) clock: Clock,
+    /// Which cluster this is.
+    pub(crate) system: i64,
+    /// Up to this id, transaction ids are not this cluster's.
+    pub(crate) floor: i64,
+    hub: Arc<Hub>,
+}
+
+impl PgStore {
+    pub(crate) async fn open(
+        outbox_pool: &PgPool,
+        sql: Arc<Sql>,
+        clock: Clock,
+        options: &StoreOptions,
+    ) -> Result<Self> {
+        let patience = i64::try_from(options.patience.as_millis()).unwrap_or(i64::MAX);
+        let pool = PgPoolOptions::new()
+            .max_connections(options.connections.max(2))
+            .acquire_timeout(Duration::from_secs(10))
+            .after_connect(move |connection, _| {
+                Box::pin(async move { settle_in(connection, patience).await })
+            })
+            .connect_lazy_with((*outbox_pool.connect_options()).clone());
+        let (system, floor) = arrive(&pool, &sql).await?;
+        let hub = Hub::new(pool.clone(), Arc::clone(&sql), options.bell);
+        Ok(Self { pool, sql, clock, system, floor, hub })
+    }
+
+    /// Wakes sleeping relays without an event: there is something else to do.
+    pub(crate) async fn ring(&self) -> Result<()> {
+        self.hub.ring().await
+    }
+
+    /// Whether a subscription exists.
+    pub(crate) async fn exists(&self, subscription: &str) -> Result<bool> {
+        let text = self.sql.text("exists", "select from {schema}.subscription where name = $1");
+        let row = text.query().bind(subscription.to_owned()).fetch_optional(&self.pool).await;
+        Ok(row.map_err(during("claim"))?.is_some())
+    }
+
+    /// The error for a subscription that does not exist.
+    pub(crate) fn unknown(op: &'static str, subscription: &str) -> Error {
+        Error::new(
+            ErrorKind::NotFound,
+            op,
+            format!("there is no subscription {subscription:?}; subscribe first"),
+        )
+    }
+
+    /// The store's own connections, for tests that look behind the curtain.
+    #[doc(hidden)]
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// The text of a read, for tests that look at its plan.
+    #[doc(hidden)]
+    pub fn read_sql(&self, filtered: bool, open: bool) -> &str {
+        self.sql.read[usize::from(filtered) * 2 + usize::from(open)].as_str()
+    }
+}
+
+/// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics;
+/// and timeouts, so that a frozen relay's locks are let go before its lease runs out.
+async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
+    const SETTINGS: &str = "select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), \
+         set_config('max_parallel_workers_per_gather', '0', false), \
+         set_config('default_transaction_isolation', 'read committed', false), \
+         set_config('lock_timeout', $1::text, false), \
+         set_config('idle_in_transaction_session_timeout', $1::text, false), \
+         set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
+         set_config('tcp_keepalives_count', '3', false), set_config('application_name', 'postrider', false)";
+    sqlx_core::query::query(SETTINGS).bind(patience.to_string()).execute(connection).await?;
+    Ok(())
+}
+
+/// Which cluster this is, and from which id on its transaction ids count.
+async fn arrive(pool: &PgPool, sql: &Sql) -> Result<(i64, i64)> {
+    let text = sql.text("arrive", "select {schema}.this_system(), {schema}.arrive()");
+    let row = text.query().fetch_one(pool).await.map_err(during("connect"))?;
+    Ok((row.try_get(0).map_err(during("connect"))?, row.try_get(1).map_err(during("connect"))?))
+}
+
+#[async_trait]
+impl Store for PgStore {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+        self.ensure(subscription).await
+    }
+
+    async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
+        self.claim_lane(subscription, owner, lease).await
+    }
+
+    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+        self.extend_lease(lease, by, reading).await
+    }
+
+    async fn release(&self, lease: Lease) -> Result<()> {
+        self.release_lease(lease).await
+    }
+
+    async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
+        self.read_from(lease, from, limit).await
+    }
+
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+        self.due_now(lease, limit).await
+    }
+
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+        self.settle_batch(lease, settlement).await
+    }
+
+    fn bell(&self) -> Box<dyn Bell> {
+        Box::new(LaneBell::new(Arc::clone(&self.hub)))
+    }
+
+    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
+        self.change_lanes(subscription, lanes).await
+    }
+
+    async fn amend(&self, amend: &Amend) -> Result<u64> {
+        self.amend_dead(amend).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        self.sweep_once(sweep).await
+    }
+
+    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
+        self.event_states(query).await
+    }
+}

@@ -1,0 +1,94 @@
+//! Subscriptions: made once, changed by asking again.
+
+use postrider_core::{Pattern, Result, Start, Subscription};
+use sqlx_core::row::Row;
+use sqlx_postgres::PgConnection;
+
+use crate::error::during;
+use crate::position::{LogPosition, Snapshot};
+use crate::row;
+use crate::store::PgStore;
+
+impl PgStore {
+    pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<()> {
+        subscription.check()?;
+        let start = match subscription.start {
+            Start::Beginning => LogPosition { frontier: 0, ..self.stand(&subscription.name, None).await? },
+            Start::Now => self.stand(&subscription.name, None).await?,
+            Start::At(time) => self.stand(&subscription.name, Some(time)).await?,
+        };
+        let mut tx = self.pool.begin().await.map_err(during("subscribe"))?;
+        let likes = |patterns: &[Pattern]| patterns.iter().map(Pattern::to_like).collect::<Vec<_>>();
+        let row = self
+            .sql
+            .text("subscribe", include_str!("../sql/subscribe.sql"))
+            .query()
+            .bind(subscription.name.clone())
+            .bind(likes(&subscription.filter.streams))
+            .bind(likes(&subscription.filter.types))
+            .bind(subscription.order.as_str())
+            .bind(subscription.on_dead.as_str())
+            .bind(subscription.lanes.cast_signed())
+            .bind(match subscription.start {
+                Start::At(time) => Some(time),
+                Start::Beginning | Start::Now => None,
+            })
+            .bind(start.frontier)
+            .bind(start.snapshot.to_string())
+            .bind(self.clock.now())
+            .fetch_one(&mut *tx)
+            .await
+            .map_err(during("subscribe"))?;
+        if row.try_get::<bool, _>(0).map_err(during("subscribe"))? {
+            self.open_lanes(&mut tx, &subscription.name, subscription.lanes, &start, 0).await?;
+        }
+        tx.commit().await.map_err(during("subscribe"))?;
+        if row.try_get::<bool, _>(1).map_err(during("subscribe"))? {
+            self.ring().await?;
+        }
+        Ok(())
+    }
+
+    /// A position at which everything visible now (or recorded before a time) counts as read.
+    pub(crate) async fn stand(
+        &self,
+        subscription: &str,
+        since: Option<time::OffsetDateTime>,
+    ) -> Result<LogPosition> {
+        let query = self.sql.stand.query().bind(subscription.to_owned()).bind(since);
+        let row = query.fetch_one(&self.pool).await.map_err(during("subscribe"))?;
+        Ok(LogPosition {
+            system: self.system,
+            frontier: row::int64(&row, 1)?,
+            snapshot: Snapshot::parse(row::text(&row, 0)?).ok_or_else(|| row::malformed(0))?,
+            bound: row::text(&row, 2)?.parse().map_err(|_| row::malformed(2))?,
+            part: None,
+        })
+    }
+
+    /// Makes the lanes of a subscription, all at one position, each with the row that its history begins with.
+    pub(crate) async fn open_lanes(
+        &self,
+        connection: &mut PgConnection,
+        subscription: &str,
+        lanes: u32,
+        at: &LogPosition,
+        epoch: i64,
+    ) -> Result<()> {
+        self.sql
+            .text("open_lanes", include_str!("../sql/open_lanes.sql"))
+            .query()
+            .bind(subscription.to_owned())
+            .bind(lanes.cast_signed())
+            .bind(postrider_core::Position::from(at).as_str().to_owned())
+            .bind(at.frontier)
+            .bind(at.snapshot.to_string())
+            .bind(at.system)
+            .bind(epoch)
+            .bind(self.clock.now())
+            .execute(connection)
+            .await
+            .map_err(during("subscribe"))?;
+        Ok(())
+    }
+}

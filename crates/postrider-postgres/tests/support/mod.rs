@@ -1,0 +1,253 @@
+//! The suite's harness on PostgreSQL: each log is a schema of its own.
+
+#![allow(dead_code)]
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use postrider_conformance::{Harness, Log, Writer};
+use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
+use postrider_postgres::{Outbox, Patch, PgStore, StoreOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
+
+/// The server that the tests use.
+pub fn server() -> PgConnectOptions {
+    let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
+        "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
+    );
+    PgConnectOptions::from_str(&url)
+        .expect("POSTRIDER_TEST_POSTGRES is not an address of a PostgreSQL server")
+}
+
+/// A new schema's name.
+pub fn new_schema() -> String {
+    format!("t{}", Uuid::new_v4().simple())
+}
+
+/// Makes logs, each in a schema of its own, maybe with a bug planted.
+#[derive(Default, Clone, Copy)]
+pub struct Pg {
+    /// Changes the statements of the store.
+    pub patch: Option<Patch>,
+    /// Changes what the migration made.
+    pub after_migration: Option<fn(schema: &str) -> String>,
+    /// Whether the bell is off.
+    pub silent: bool,
+}
+
+#[async_trait]
+impl Harness for Pg {
+    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+        Arc::new(self.pg_log(clock).await)
+    }
+}
+
+impl Pg {
+    pub async fn pg_log(&self, clock: Clock) -> PgLog {
+        self.log_on(server(), clock).await
+    }
+
+    pub async fn log_on(&self, server: PgConnectOptions, clock: Clock) -> PgLog {
+        let schema = new_schema();
+        let pool =
+            PgPoolOptions::new().max_connections(40).connect_with(server).await.expect("PostgreSQL answers");
+        let mut builder = Outbox::builder().schema(&schema).clock(clock);
+        if let Some(patch) = self.patch {
+            builder = builder.patch(patch);
+        }
+        let outbox = builder.migrated(&pool).await.expect("migrate");
+        let mut setup = format!(
+            "create table {schema}.app (id text primary key, version bigint not null);
+             create table {schema}.touched (n bigint);"
+        );
+        if let Some(change) = self.after_migration {
+            setup.push_str(&change(&schema));
+        }
+        sqlx::raw_sql(AssertSqlSafe(setup)).execute(&pool).await.expect("set up");
+        let options = StoreOptions { bell: !self.silent, ..StoreOptions::default() };
+        let store = outbox.store_with(&options).await.expect("store");
+        let rings = count_rings(&pool, &schema).await;
+        PgLog { schema, pool, outbox, store, options, rings }
+    }
+}
+
+async fn count_rings(pool: &PgPool, schema: &str) -> Arc<AtomicU64> {
+    let rings = Arc::new(AtomicU64::new(0));
+    let mut listener = PgListener::connect_with(pool).await.expect("listen");
+    listener.listen(&format!("{schema}_bell")).await.expect("listen");
+    let count = Arc::downgrade(&rings);
+    tokio::spawn(async move {
+        while let (Ok(notification), Some(count)) = (listener.recv().await, count.upgrade()) {
+            if notification.payload().is_empty() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    rings
+}
+
+pub struct PgLog {
+    pub schema: String,
+    pub pool: PgPool,
+    pub outbox: Outbox,
+    pub store: PgStore,
+    options: StoreOptions,
+    rings: Arc<AtomicU64>,
+}
+
+impl PgLog {
+    /// SQL with `{schema}` filled in.
+    pub fn sql(&self, text: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(text.replace("{schema}", &self.schema))
+    }
+
+    pub async fn run(&self, text: &str) {
+        sqlx::raw_sql(self.sql(text)).execute(&self.pool).await.expect(text);
+    }
+}
+
+impl Drop for PgLog {
+    fn drop(&mut self) {
+        // The schema goes with its log, also after a failure. A connection of its own: pools may be closed by now.
+        let (schema, server) = (self.schema.clone(), (*self.pool.connect_options()).clone());
+        let drop = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                if let Ok(mut connection) = PgConnection::connect_with(&server).await {
+                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
+                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(drop).join();
+    }
+}
+
+#[async_trait]
+impl Log for PgLog {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn second_store(&self) -> Arc<dyn Store> {
+        Arc::new(self.outbox.store_with(&self.options).await.expect("store"))
+    }
+
+    async fn begin(&self) -> Box<dyn Writer> {
+        let tx = self.pool.begin().await.expect("begin");
+        Box::new(PgWriter { schema: self.schema.clone(), outbox: self.outbox.clone(), tx })
+    }
+
+    async fn event_ids(&self) -> Vec<Uuid> {
+        let rows = sqlx::query(self.sql("select event_id from {schema}.event order by id"));
+        rows.fetch_all(&self.pool).await.expect("events").iter().map(|row| row.get(0)).collect()
+    }
+
+    async fn archived_ids(&self) -> Vec<Uuid> {
+        let rows = sqlx::query(self.sql("select event_id from {schema}.archive order by id"));
+        rows.fetch_all(&self.pool).await.expect("archive").iter().map(|row| row.get(0)).collect()
+    }
+
+    async fn force_delivery(&self, event_id: Uuid, state: &str) -> Result<(), String> {
+        let query = sqlx::query(self.sql("update {schema}.delivery set state = $2 where event_id = $1"));
+        let changed =
+            query.bind(event_id).bind(state).execute(&self.pool).await.map_err(|error| error.to_string())?;
+        assert_eq!(changed.rows_affected(), 1);
+        Ok(())
+    }
+
+    async fn rings(&self) -> Option<u64> {
+        Some(self.rings.load(Ordering::Relaxed))
+    }
+}
+
+pub struct PgWriter {
+    schema: String,
+    outbox: Outbox,
+    tx: Transaction<'static, Postgres>,
+}
+
+impl PgWriter {
+    fn sql(&self, text: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(text.replace("{schema}", &self.schema))
+    }
+
+    async fn execute(&mut self, text: &str) -> Result<(), String> {
+        let sql = self.sql(text);
+        sqlx::raw_sql(sql).execute(&mut *self.tx).await.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+#[async_trait]
+impl Writer for PgWriter {
+    async fn change(&mut self, aggregate: &str) -> Result<i64> {
+        let sql = self.sql(
+            "insert into {schema}.app as a values ($1, 1) on conflict (id) do update set version = a.version + 1 returning version",
+        );
+        Ok(sqlx::query(sql).bind(aggregate).fetch_one(&mut *self.tx).await.expect("change").get(0))
+    }
+
+    async fn touch(&mut self) -> Result<()> {
+        self.execute("insert into {schema}.touched values (1)").await.expect("touch");
+        Ok(())
+    }
+
+    async fn record(&mut self, event: &NewEvent) -> Result<Uuid> {
+        self.outbox.record(&mut self.tx, event).await
+    }
+
+    async fn record_once(&mut self, event: &NewEvent) -> Result<bool> {
+        self.outbox.record_once(&mut self.tx, event).await
+    }
+
+    async fn record_all(&mut self, events: &[NewEvent]) -> Result<Vec<Uuid>> {
+        self.outbox.record_all(&mut self.tx, events).await
+    }
+
+    async fn plain_insert(&mut self, aggregate: &str, id: Option<i64>) -> Result<(), String> {
+        let (columns, values) = match id {
+            // Whatever is written into what the trigger sets.
+            Some(id) => ("id, tx_id, lane_hash, recorded_at, ", format!("{id}, '3', 7, 'epoch', ")),
+            None => ("", String::new()),
+        };
+        self.execute(&format!(
+            "insert into {{schema}}.event ({columns}event_type, aggregate_type, aggregate_id, payload) \
+             values ({values}'Inserted', 'A', '{aggregate}', '1')"
+        ))
+        .await
+    }
+
+    async fn update_event(&mut self, event_id: Uuid) -> Result<(), String> {
+        self.execute(&format!("update {{schema}}.event set payload = '2' where event_id = '{event_id}'"))
+            .await
+    }
+
+    async fn delete_event(&mut self, event_id: Uuid) -> Result<(), String> {
+        self.execute(&format!("delete from {{schema}}.event where event_id = '{event_id}'")).await
+    }
+
+    async fn first_time(&mut self, consumer: &str, event_id: Uuid) -> Result<bool> {
+        self.outbox.inbox(consumer).first_time(&mut self.tx, event_id).await
+    }
+
+    async fn savepoint(&mut self) {
+        self.execute("savepoint here").await.expect("savepoint");
+    }
+
+    async fn rollback_to_savepoint(&mut self) {
+        self.execute("rollback to savepoint here").await.expect("rollback to savepoint");
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        self.tx.commit().await.expect("commit");
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.tx.rollback().await.expect("rollback");
+    }
+}
