@@ -1,6 +1,7 @@
 //! What a store's tests give the suite: fresh logs, and applications that write to them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
@@ -59,6 +60,9 @@ pub trait Writer: Send {
 
     /// Inserts a row into the event table by plain SQL, with an id if one is given.
     async fn plain_insert(&mut self, aggregate: &str, id: Option<i64>) -> Result<(), String>;
+
+    /// Records an event by a statement that takes a while before it has written its row.
+    async fn record_slowly(&mut self, aggregate: &str, pause: Duration) -> Result<(), String>;
 
     /// Tries to change an event's payload by plain SQL.
     async fn update_event(&mut self, event_id: Uuid) -> Result<(), String>;

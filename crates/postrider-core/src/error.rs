@@ -27,6 +27,8 @@ pub enum ErrorKind {
     PoolExhausted,
     /// Another transaction was in the way (a lock, a deadlock, a serialization failure): try again.
     Conflict,
+    /// The lane is no longer this holder's, or the database was set back under it: claim anew.
+    LeaseLost,
     /// A subscription, an event or a delivery of that name or id does not exist.
     NotFound,
     /// What the log holds contradicts what it must hold; an operator has to look.
@@ -70,7 +72,10 @@ impl Error {
 
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_retryable(&self) -> bool {
-        matches!(self.kind, ErrorKind::Unreachable | ErrorKind::PoolExhausted | ErrorKind::Conflict)
+        matches!(
+            self.kind,
+            ErrorKind::Unreachable | ErrorKind::PoolExhausted | ErrorKind::Conflict | ErrorKind::LeaseLost
+        )
     }
 }
 

@@ -32,7 +32,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Prolongs a lease from now, and says how far its holder is reading.
     ///
-    /// *Guarantees*: `Lost` once anybody else has claimed the lane. *Caller must*: stop at `Lost`, release
+    /// *Guarantees*: `Lost` once anybody else has claimed the lane, and when it does not stand where the lease
+    /// says (the database was set back). *Caller must*: stop at `Lost`, release
     /// soon at `Recalled`. *On failure*: treat the lease as running out at its old time.
     async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing>;
 
@@ -46,7 +47,9 @@ pub trait Store: Send + Sync + 'static {
     /// subscription wants exactly once, whatever the transactions that wrote them do; events of a key come
     /// in the order of their ids. An idle read writes nothing. *Caller must*: start from the lease's
     /// position, and may read ahead from `next` before settling; `held` then does not know what the
-    /// unsettled batches will leave open. *On failure*: nothing moved; read again from the same position.
+    /// unsettled batches will leave open. *On failure*: nothing moved; read again from the same position, or,
+    /// if the error says [`LeaseLost`](crate::ErrorKind::LeaseLost), claim anew: after a reconnect the lane
+    /// did not stand where the lease says.
     async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch>;
 
     /// The deliveries of the lane that are to be tried now, by id.

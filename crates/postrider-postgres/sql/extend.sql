@@ -1,10 +1,11 @@
 -- Prolongs a lease. Lock: the lane's row. By ctid, as in settle.sql.
 -- Parameters: $1 ctid, $2 subscription, $3 lane, $4 epoch, $5 owner, $6 lease in microseconds, $7 the time, if not
---   the database's, $8 how far the holder is reading.
+--   the database's, $8 how far the holder is reading, $9 where the lane must stand.
 update {schema}.lane l
 set lease_until = coalesce($7::timestamptz, clock_timestamp()) + $6::bigint * interval '1 microsecond',
     lease_for = $6::bigint * interval '1 microsecond', reading = greatest(l.reading, $8::bigint)
 where {by_ctid} l.subscription = $2 and l.lane = $3 and l.lease_epoch = $4 and l.lease_owner = $5
+      and l.position = $9
 returning l.ctid::text as cookie, l.lease_until,
           exists (select from {schema}.delivery d where d.subscription = $2 and d.holds) as open,
           (select s.paused or (s.lanes_next is not null and (s.target is null or s.target = l.position))

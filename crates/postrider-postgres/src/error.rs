@@ -1,7 +1,10 @@
 //! What a database error means, in one sentence that shows neither payload nor secret.
 
-use postrider_core::{Error, ErrorKind};
+use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::connection::Connection;
 use sqlx_core::error::Error as SqlxError;
+use sqlx_core::pool::PoolConnection;
+use sqlx_postgres::{PgConnection, PgPool, Postgres};
 
 /// Turns an error of the driver into ours. Details of a database error (which may quote values) stay out.
 pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
@@ -73,6 +76,21 @@ fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, S
             ErrorKind::Database,
             ours.unwrap_or_else(|| format!("the database answered with error {code}: {message}")),
         ),
+    }
+}
+
+/// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
+/// when it has no connection at all, one more try tells why.
+pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<PoolConnection<Postgres>> {
+    match pool.acquire().await {
+        Ok(connection) => Ok(connection),
+        Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
+            match PgConnection::connect_with(&pool.connect_options()).await {
+                Ok(_) => Err(from_sqlx(op, SqlxError::PoolTimedOut)),
+                Err(reason) => Err(from_sqlx(op, reason)),
+            }
+        }
+        Err(error) => Err(from_sqlx(op, error)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Lanes and their leases: claim, extend, release.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use postrider_core::{Filter, Lease, Pattern, Position, Relane, Result, Standing};
+use postrider_core::{Error, ErrorKind, Filter, Lease, Pattern, Position, Relane, Result, Standing};
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
 
@@ -40,7 +41,7 @@ impl PgStore {
             .fetch_optional(&self.pool)
             .await
             .map_err(during("claim"))?;
-        row.map(|row| granted(&row, subscription, owner)).transpose()
+        row.map(|row| granted(&row, subscription, owner, self.cookie(row::text(&row, 6)?))).transpose()
     }
 
     pub(crate) async fn extend_lease(
@@ -53,7 +54,7 @@ impl PgStore {
         for text in [&self.sql.extend, &self.sql.extend_by_key] {
             let row = text
                 .query()
-                .bind(lease.cookie.clone())
+                .bind(Cookie::parse(&lease.cookie).ctid.to_owned())
                 .bind(lease.subscription.clone())
                 .bind(lease.lane.cast_signed())
                 .bind(lease.epoch)
@@ -61,17 +62,41 @@ impl PgStore {
                 .bind(micros(by))
                 .bind(self.clock.now())
                 .bind(ahead)
+                .bind(lease.position.as_str().to_owned())
                 .fetch_optional(&self.pool)
                 .await
                 .map_err(during("extend"))?;
             if let Some(row) = row {
-                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.cookie = self.cookie(row::text(&row, 0)?);
                 lease.until = row::timestamp(&row, 1)?;
                 lease.open = row::flag(&row, 2)?;
                 return Ok(if row::flag(&row, 3)? { Standing::Recalled } else { Standing::Held });
             }
         }
         Ok(Standing::Lost)
+    }
+
+    /// Whether the lane stands where the lease says, asked only if a connection was made since the store last saw it
+    /// there: behind a new connection there may be a database that was set back.
+    pub(crate) async fn verify(&self, lease: &Lease) -> Result<()> {
+        if Cookie::parse(&lease.cookie).connects == self.connects.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        const STANDS: &str = "select from {schema}.lane where subscription = $1 and lane = $2 \
+             and lease_epoch = $3 and lease_owner = $4 and position = $5";
+        let query = self.sql.text("verify", STANDS).query();
+        let query = query.bind(lease.subscription.clone()).bind(lease.lane.cast_signed()).bind(lease.epoch);
+        let query = query.bind(lease.owner.clone()).bind(lease.position.as_str().to_owned());
+        if query.fetch_optional(&self.pool).await.map_err(during("read"))?.is_some() {
+            return Ok(());
+        }
+        let message = "the lane does not stand where this relay left it; it will be claimed anew";
+        Err(Error::new(ErrorKind::LeaseLost, "read", message))
+    }
+
+    /// What the store keeps in a lease: where its row is, and how many connections there had been by then.
+    pub(crate) fn cookie(&self, ctid: &str) -> String {
+        format!("{ctid}@{}", self.connects.load(Ordering::Acquire))
     }
 
     pub(crate) async fn release_lease(&self, lease: Lease) -> Result<()> {
@@ -83,7 +108,19 @@ impl PgStore {
     }
 }
 
-fn granted(row: &PgRow, subscription: &str, owner: &str) -> Result<Lease> {
+pub(crate) struct Cookie<'c> {
+    pub(crate) ctid: &'c str,
+    connects: u64,
+}
+
+impl<'c> Cookie<'c> {
+    pub(crate) fn parse(text: &'c str) -> Self {
+        let (ctid, connects) = text.split_once('@').unwrap_or(("(0,0)", ""));
+        Self { ctid, connects: connects.parse().unwrap_or(0) }
+    }
+}
+
+fn granted(row: &PgRow, subscription: &str, owner: &str, cookie: String) -> Result<Lease> {
     let patterns = |column| -> Result<Vec<Pattern>> {
         let likes: Vec<String> = row.try_get(column).map_err(during("claim"))?;
         Ok(likes.iter().map(|like| Pattern::from_like(like)).collect())
@@ -97,7 +134,7 @@ fn granted(row: &PgRow, subscription: &str, owner: &str) -> Result<Lease> {
         until: row::timestamp(row, 3)?,
         position: Position::new(row::text(row, 4)?),
         claims: row::count(row, 5)?,
-        cookie: row::text(row, 6)?.to_owned(),
+        cookie,
         open: row::flag(row, 7)?,
         filter: Filter { streams: patterns(8)?, types: patterns(9)? },
         since: row::opt_time(row, 10)?,

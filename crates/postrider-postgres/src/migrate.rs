@@ -9,7 +9,7 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgConnection, PgPool};
 
 use crate::bell::stable_hash;
-use crate::error::during;
+use crate::error::{acquire, during};
 use crate::sql::Schema;
 
 /// Each with its name; the number is its place. Never changed once released: only added to.
@@ -51,7 +51,7 @@ create table if not exists {schema}.migration (
 
 /// Applies what is missing, in one transaction, one process at a time.
 pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
-    let mut connection = pool.acquire().await.map_err(during("migrate"))?;
+    let mut connection = acquire(pool, "migrate").await?;
     check_server(&mut connection).await?;
     // Nothing to do is the usual case, and asks for no lock and no privilege to create.
     if let Ok(Some(version)) = version(&mut connection, schema).await
@@ -79,7 +79,7 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
 
 /// Whether the schema is what this program needs.
 pub(crate) async fn check(pool: &PgPool, schema: &Schema) -> Result<()> {
-    let mut connection = pool.acquire().await.map_err(during("connect"))?;
+    let mut connection = acquire(pool, "connect").await?;
     check_server(&mut connection).await?;
     let applied = version(&mut connection, schema).await?.unwrap_or(0);
     refuse_newer(applied, schema)?;

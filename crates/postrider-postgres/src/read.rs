@@ -5,7 +5,7 @@ use postrider_core::{Batch, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
-use crate::error::during;
+use crate::error::{acquire, during};
 use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
 use crate::store::PgStore;
@@ -23,6 +23,13 @@ struct Scan {
 
 impl PgStore {
     pub(crate) async fn read_from(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
+        let batch = self.read_next(lease, from, limit).await?;
+        // Afterwards: the read itself may have been the first to use a new connection.
+        self.verify(lease).await?;
+        Ok(batch)
+    }
+
+    async fn read_next(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
         let position = LogPosition::parse(from)?;
         if let Some(part) = position.part.clone() {
             return self.read_part(lease, from, &position, &part, limit).await;
@@ -147,7 +154,7 @@ impl PgStore {
     }
 
     async fn fetch(&self, query: Query<'_, Postgres, PgArguments>) -> Result<(Vec<ReadEvent>, Scan)> {
-        let mut connection = self.pool.acquire().await.map_err(during("read"))?;
+        let mut connection = acquire(&self.pool, "read").await?;
         let mut rows = query.fetch(&mut *connection);
         let mut scan = None;
         let mut events = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Uuid};
 use sqlx_postgres::PgConnection;
 
-use crate::error::during;
+use crate::error::{acquire, during};
 use crate::outbox::Outbox;
 
 impl Outbox {
@@ -80,7 +80,7 @@ impl Outbox {
     /// Records an event by itself, on a connection of the outbox's pool, outside of any transaction of the
     /// caller's: nothing ties it to a change of the application's data.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
-        let mut connection = self.pool.acquire().await.map_err(during("record"))?;
+        let mut connection = acquire(&self.pool, "record").await?;
         self.record(&mut connection, event).await
     }
 

@@ -5,6 +5,7 @@ use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
 use crate::error::during;
+use crate::lane::Cookie;
 use crate::position::LogPosition;
 use crate::row;
 use crate::store::PgStore;
@@ -20,7 +21,7 @@ impl PgStore {
             let query = self.bind_settle(query, lease, settlement, &from, &to)?;
             let query = if with_deliveries == 1 { bind_deliveries(query, settlement) } else { query };
             if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
-                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.cookie = self.cookie(row::text(&row, 0)?);
                 lease.open =
                     row::flag(&row, 2)? || settlement.deliveries.iter().any(|change| is_open(change.state));
                 lease.position = settlement.to.clone();
@@ -40,7 +41,7 @@ impl PgStore {
     ) -> Result<Query<'q, Postgres, PgArguments>> {
         let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
         Ok(query
-            .bind(lease.cookie.clone())
+            .bind(Cookie::parse(&lease.cookie).ctid.to_owned())
             .bind(lease.subscription.clone())
             .bind(lease.lane.cast_signed())
             .bind(lease.epoch)

@@ -1,6 +1,7 @@
 //! The store: what relays use. The work itself is in the modules named after it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
-use crate::error::during;
+use crate::error::{acquire, during};
 use crate::sql::Sql;
 
 /// How a relay's own sessions behave.
@@ -47,6 +48,8 @@ pub struct PgStore {
     pub(crate) system: i64,
     /// Up to this id, transaction ids are not this cluster's.
     pub(crate) floor: i64,
+    /// How many connections were made so far.
+    pub(crate) connects: Arc<AtomicU64>,
     hub: Arc<Hub>,
 }
 
@@ -58,16 +61,19 @@ impl PgStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let patience = i64::try_from(options.patience.as_millis()).unwrap_or(i64::MAX);
+        let connects = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&connects);
         let pool = PgPoolOptions::new()
             .max_connections(options.connections.max(2))
             .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
+                count.fetch_add(1, Ordering::AcqRel);
                 Box::pin(async move { settle_in(connection, patience).await })
             })
             .connect_lazy_with((*outbox_pool.connect_options()).clone());
         let (system, floor) = arrive(&pool, &sql).await?;
         let hub = Hub::new(pool.clone(), Arc::clone(&sql), options.bell);
-        Ok(Self { pool, sql, clock, system, floor, hub })
+        Ok(Self { pool, sql, clock, system, floor, connects, hub })
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
@@ -121,7 +127,8 @@ async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::R
 /// Which cluster this is, and from which id on its transaction ids count.
 async fn arrive(pool: &PgPool, sql: &Sql) -> Result<(i64, i64)> {
     let text = sql.text("arrive", "select {schema}.this_system(), {schema}.arrive()");
-    let row = text.query().fetch_one(pool).await.map_err(during("connect"))?;
+    let mut connection = acquire(pool, "connect").await?;
+    let row = text.query().fetch_one(&mut *connection).await.map_err(during("connect"))?;
     Ok((row.try_get(0).map_err(during("connect"))?, row.try_get(1).map_err(during("connect"))?))
 }
 

@@ -42,8 +42,8 @@ impl Sleeper {
 
     /// The next event, and how long after `since` it came.
     async fn next(&mut self, since: Instant) -> (Uuid, Duration) {
-        let (id, at) =
-            tokio::time::timeout(POLL, self.seen.recv()).await.expect("an event").expect("a reader");
+        let seen = tokio::time::timeout(LATEST * 5, self.seen.recv()).await;
+        let (id, at) = seen.expect("an event must be seen long before the poll").expect("the reader runs");
         (id, at.saturating_duration_since(since))
     }
 
@@ -126,6 +126,22 @@ pub async fn a_late_commit_rings_or_is_found(harness: &dyn Harness) {
         writer.commit().await.expect("commit");
         let (seen, after) = sleeper.next(since).await;
         assert!(seen == id && after < LATEST, "event {round} came after {after:?}");
+    }
+}
+
+/// An insert that began when nobody slept and writes its row when somebody does rings.
+pub async fn a_slow_insert_rings(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let mut sleeper = Sleeper::start(log.store(), "s").await;
+    for round in 0..3 {
+        commit_one(&*log, "a").await;
+        sleeper.next(Instant::now()).await;
+        // The reader is awake, and falls asleep while the statement runs.
+        let mut writer = log.begin().await;
+        writer.record_slowly("slow", LATEST).await.expect("record");
+        writer.commit().await.expect("commit");
+        let (_, after) = sleeper.next(Instant::now()).await;
+        assert!(after < LATEST, "event {round} came after {after:?}");
     }
 }
 

@@ -47,6 +47,27 @@ pub async fn an_early_transaction_that_inserts_late_is_delivered(harness: &dyn H
     assert_eq!(ids(&drain_lane(&*store, &mut lease, 10).await), [held_back]);
 }
 
+/// An older transaction takes the higher id and commits first; the younger one, whose transaction id is beyond all that
+/// have ended, is still open. What it commits afterwards lies below the reader.
+pub async fn an_older_transaction_that_commits_first_hides_nothing(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let store = log.store();
+    subscribe(&*store, "s").await;
+    let mut lease = claim(&*store, "s").await;
+    for round in 0..10 {
+        let (mut older, mut younger) = (log.begin().await, log.begin().await);
+        older.touch().await.expect("touch");
+        let below = younger.record(&event("younger", round)).await.expect("record");
+        let above = older.record(&event("older", round)).await.expect("record");
+        older.commit().await.expect("commit");
+        let first = read(&*store, &lease, 10).await;
+        assert_eq!(first.events.iter().map(|read| read.event.event_id).collect::<Vec<_>>(), [above]);
+        settle(&*store, &mut lease, &first).await;
+        younger.commit().await.expect("commit");
+        assert_eq!(ids(&drain_lane(&*store, &mut lease, 10).await), [below], "round {round}");
+    }
+}
+
 /// A transaction left open delays nobody's events but its own.
 pub async fn a_long_transaction_delays_only_itself(harness: &dyn Harness) {
     let log = log(harness).await;

@@ -1,10 +1,11 @@
 //! The suite's harness on PostgreSQL: each log is a schema of its own.
 
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, Log, Writer};
@@ -217,6 +218,15 @@ impl Writer for PgWriter {
         self.execute(&format!(
             "insert into {{schema}}.event ({columns}event_type, aggregate_type, aggregate_id, payload) \
              values ({values}'Inserted', 'A', '{aggregate}', '1')"
+        ))
+        .await
+    }
+
+    async fn record_slowly(&mut self, aggregate: &str, pause: Duration) -> Result<(), String> {
+        self.execute(&format!(
+            "insert into {{schema}}.event (event_type, aggregate_type, aggregate_id, payload) \
+             select 'Slow', 'A', '{aggregate}', '1' from (select pg_sleep({})) as slow",
+            pause.as_secs_f64()
         ))
         .await
     }

@@ -1,0 +1,265 @@
+//! What happens to whole clusters: dump and restore, a database set back, logins. Each test starts servers of its own.
+
+mod support;
+
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::time::Duration;
+
+use postrider_conformance::Log;
+use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe};
+use postrider_core::{Clock, ErrorKind, Settlement, Standing, Store, Subscription, Uuid};
+use postrider_postgres::Outbox;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, PgPool, Row};
+use support::{Pg, PgLog};
+use xtask::postgres::Cluster;
+
+fn cluster() -> Cluster {
+    Cluster::create(&[("max_prepared_transactions", "5")])
+        .expect("these tests start PostgreSQL servers of their own: its programs must be installed")
+}
+
+fn options(cluster: &Cluster) -> PgConnectOptions {
+    PgConnectOptions::from_str(&cluster.url("postgres")).expect("an address")
+}
+
+async fn pool(cluster: &Cluster) -> PgPool {
+    PgPoolOptions::new().max_connections(10).connect_with(options(cluster)).await.expect("connect")
+}
+
+/// Uses up transaction ids until the next one is at least this, or so many.
+async fn burn(pool: &PgPool, until: u64) -> u64 {
+    loop {
+        let row = sqlx::query("select pg_current_xact_id()::text").fetch_one(pool).await.expect("an xid");
+        let xid: u64 = row.get::<String, _>(0).parse().expect("a number");
+        if xid >= until {
+            return xid;
+        }
+    }
+}
+
+/// Transaction ids of another cluster mean nothing in this one: after a dump is restored into a new cluster, what was
+/// owed is delivered, what was settled is not, and a transaction that happens to have an old row's id repeats nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
+    let old = cluster();
+    let log = Pg::default().log_on(options(&old), Clock::Database).await;
+    let start = burn(&log.pool, 0).await;
+    burn(&log.pool, start + 1500).await;
+    log.store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let settled: HashSet<Uuid> = {
+        for n in 0..30 {
+            commit_one(&log, &format!("a{n}")).await;
+        }
+        ids(&drain(&log.store, "s").await).into_iter().collect()
+    };
+    // In flight: late ones that are committed before the dump, one that is not, and a batch that is open.
+    let mut owed = Vec::new();
+    let (mut late, mut never) = (log.begin().await, log.begin().await);
+    for n in 0..15 {
+        owed.push(late.record(&event(&format!("late{n}"), n)).await.expect("record"));
+    }
+    let lost = never.record(&event("never", 1)).await.expect("record");
+    let prompt: Vec<Uuid> = {
+        let mut prompt = Vec::new();
+        for n in 0..10 {
+            prompt.push(commit_one(&log, &format!("p{n}")).await);
+        }
+        prompt
+    };
+    let first: Vec<Uuid> = ids(&drain(&log.store, "s").await);
+    assert_eq!(first.iter().collect::<HashSet<_>>(), prompt.iter().collect());
+    late.commit().await.expect("commit");
+    owed.push(commit_one(&log, "fresh").await);
+    let open = log.store.claim("s", "old relay", LONG).await.expect("claim").expect("a lane");
+    assert!(!read(&log.store, &open, 3).await.events.is_empty());
+
+    let file = old.folder().join("dump.sql");
+    let mut dump = old.bin("pg_dump");
+    let status = dump.args(["--schema", &log.schema, "-f"]).arg(&file).arg("postgres").status().expect("pg_dump");
+    assert!(status.success());
+    never.commit().await.expect("after the dump: it is not in it");
+
+    let new = cluster();
+    let text = std::fs::read_to_string(&file).expect("the dump");
+    assert!(!text.contains(&lost.to_string()));
+    let restored = new.folder().join("dump.sql");
+    std::fs::write(&restored, text).expect("copy the dump");
+    let status = new.bin("psql").args(["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"]).arg(&restored).status().expect("psql");
+    assert!(status.success());
+
+    // Publishers start first.
+    let pool = pool(&new).await;
+    let outbox = Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox");
+    let mut open_publisher = pool.begin().await.expect("begin");
+    sqlx::query("select pg_current_xact_id()").execute(&mut *open_publisher).await.expect("an xid");
+    for n in 0..8 {
+        owed.push(outbox.record_outside_transaction(&event(&format!("new{n}"), n)).await.expect("record"));
+    }
+    let store = outbox.store().await.expect("store");
+    owed.push(outbox.record(&mut open_publisher, &event("open", 1)).await.expect("record"));
+    let mut got = Vec::new();
+    let drain_small = async || {
+        let mut events = Vec::new();
+        let mut leases = Vec::new();
+        while let Some(mut lease) = store.claim("s", "new relay", LONG).await.expect("claim") {
+            events.extend(ids(&drain_lane(&store, &mut lease, 4).await));
+            leases.push(lease);
+        }
+        for lease in leases {
+            store.release(lease).await.expect("release");
+        }
+        events
+    };
+    got.extend(drain_small().await);
+    open_publisher.commit().await.expect("commit");
+    // The old relay's lease is in the dump; it runs out, or is void, or an operator frees it.
+    let free = format!("update {}.lane set lease_owner = null", log.schema);
+    sqlx::raw_sql(AssertSqlSafe(free)).execute(&pool).await.expect("free");
+    got.extend(drain_small().await);
+    let repeated: Vec<_> = got.iter().filter(|id| settled.contains(id) || first.contains(id)).collect();
+    assert!(repeated.is_empty(), "{} that were settled came again", repeated.len());
+    got.sort_unstable();
+    owed.sort_unstable();
+    assert_eq!(got, owed, "what was owed, once");
+
+    // A transaction of this cluster that has an old row's transaction id, open while a relay reads.
+    let ids_of = format!("select distinct tx_id::text from {}.event where aggregate_id like 'a%'", log.schema);
+    let rows = sqlx::query(AssertSqlSafe(ids_of)).fetch_all(&pool).await.expect("ids");
+    let mut old_ids: Vec<u64> = rows.iter().map(|row| row.get::<String, _>(0).parse().expect("a number")).collect();
+    old_ids.sort_unstable();
+    let wanted = old_ids[old_ids.len() / 2];
+    burn(&pool, wanted - 1).await;
+    let mut twin = pool.begin().await.expect("begin");
+    let row = sqlx::query("select pg_current_xact_id()::text").fetch_one(&mut *twin).await.expect("an xid");
+    assert_eq!(row.get::<String, _>(0), wanted.to_string(), "the twin of an old transaction");
+    let mut expected = vec![outbox.record_outside_transaction(&event("after", 1)).await.expect("record")];
+    let mut got = drain_small().await;
+    expected.push(outbox.record(&mut twin, &event("twin", 1)).await.expect("record"));
+    expected.push(outbox.record_outside_transaction(&event("after", 2)).await.expect("record"));
+    got.extend(drain_small().await);
+    twin.commit().await.expect("commit");
+    got.extend(drain_small().await);
+    got.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(got, expected, "nothing of the old cluster comes again");
+}
+
+/// A database set back to an earlier copy of itself, under a running relay: it notices, and loses nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_set_back_under_a_running_relay_loses_nothing() {
+    let mut cluster = cluster();
+    let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let mut lease = claim(&log.store, "s").await;
+    for _ in 0..10 {
+        commit_one(&log, "a").await;
+    }
+    drain_lane(&log.store, &mut lease, 100).await;
+    commit_one(&log, "a").await;
+    let copy = cluster.folder().join("copy");
+    cluster.stop().expect("stop");
+    cluster.copy_data_to(&copy).expect("copy");
+    cluster.start().expect("start");
+
+    // The relay goes on: what follows will never have happened.
+    for _ in 0..20 {
+        retrying(async || log.outbox.record_outside_transaction(&event("lost", 1)).await.is_ok()).await;
+    }
+    let mut settled = 0;
+    while settled < 21 {
+        let Ok(batch) = log.store.read(&lease, &lease.position, 7).await else { continue };
+        assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+        settled += batch.events.len();
+    }
+    let ahead = lease.clone();
+    cluster.kill().expect("kill");
+    cluster.replace_data_from(&copy).expect("set back");
+    cluster.start().expect("start");
+
+    // New events take the ids, and the transaction ids, that those lost ones had.
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        retrying(async || {
+            let new = event("new", 1);
+            let recorded = log.outbox.record_outside_transaction(&new).await;
+            recorded.is_ok_and(|id| {
+                written.push(id);
+                true
+            })
+        })
+        .await;
+    }
+    let mut old = ahead.clone();
+    let error = loop {
+        match log.store.read(&old, &old.position, 100).await {
+            Ok(batch) => panic!("a read from a position that never was found {} events", batch.events.len()),
+            Err(error) if error.kind() == ErrorKind::LeaseLost => break error,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+    };
+    assert!(error.is_retryable(), "{error}");
+    assert_eq!(log.store.extend(&mut old, LONG, None).await.expect("extend"), Standing::Lost);
+    let settlement = Settlement::at(old.position.clone());
+    assert_eq!(log.store.settle(&mut old, &settlement).await.expect("settle"), Standing::Lost);
+    // It gives the lane up, claims it anew and goes by where the lane stands.
+    log.store.release(old).await.expect("release");
+    let got = drain(&log.store, "s").await;
+    assert_eq!(got.len(), 1 + written.len(), "the one that was not settled in the copy, and the new ones");
+    assert_eq!(ids(&got[1..]), written);
+}
+
+async fn retrying(mut attempt: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        if attempt().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the database did not come back");
+}
+
+/// Start refuses a sequence that is behind the log, or that has a cache: events would never be read.
+#[tokio::test]
+async fn a_sequence_behind_the_log_or_with_a_cache_is_refused_at_start() {
+    let cluster = cluster();
+    let log: PgLog = Pg::default().log_on(options(&cluster), Clock::Database).await;
+    for _ in 0..5 {
+        commit_one(&log, "a").await;
+    }
+    log.run("select setval('{schema}.event_id', 2)").await;
+    let error = log.outbox.store().await.err().expect("refused");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("behind the log (2 < 5)"), "{error}");
+    log.run("select setval('{schema}.event_id', 5); alter sequence {schema}.event_id cache 20").await;
+    let error = log.outbox.store().await.err().expect("refused");
+    assert!(error.to_string().contains("cache"), "{error}");
+    log.run("alter sequence {schema}.event_id cache 1").await;
+    log.outbox.store().await.expect("all is well again");
+}
+
+/// A wrong password, an unknown user, a missing database, a replica: one sentence each, and no password in it.
+#[tokio::test]
+async fn a_login_that_fails_is_said_so_without_the_password() {
+    let mut cluster = cluster();
+    let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
+    log.run("create role app login password 'right'").await;
+    let hba = cluster.data_dir().join("pg_hba.conf");
+    std::fs::write(&hba, "host all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n").expect("write");
+    cluster.stop().expect("stop");
+    cluster.start().expect("start");
+    let attempt = async |options: PgConnectOptions| {
+        let pool = PgPoolOptions::new().acquire_timeout(Duration::from_secs(1)).connect_lazy_with(options);
+        let error = Outbox::builder().schema(&log.schema).connect(&pool).await.expect_err("refused");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("hunter2"), "{text}");
+        (error.kind(), text)
+    };
+    let (kind, text) = attempt(options(&cluster).username("app").password("hunter2")).await;
+    assert!(kind == ErrorKind::Denied && text.contains("password"), "{text}");
+    let (kind, text) = attempt(options(&cluster).username("nobody")).await;
+    assert!(kind == ErrorKind::Denied && text.contains("nobody"), "{text}");
+    let (kind, text) = attempt(options(&cluster).database("nowhere")).await;
+    assert!(kind == ErrorKind::Denied && text.contains("nowhere"), "{text}");
+}

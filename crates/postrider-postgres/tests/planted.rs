@@ -1,0 +1,110 @@
+//! The suite proves itself: known bugs are planted, and the named promise must fail.
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use postrider_conformance::promises::{bell, lanes, late, leases};
+use support::Pg;
+
+/// Runs a promise that must fail. Its panic is caught; that it passes is the failure.
+macro_rules! must_fail {
+    ($bug:expr, $harness:expr, $promise:path) => {{
+        let harness = $harness;
+        let outcome = tokio::spawn(async move { $promise(&harness).await }).await;
+        match outcome {
+            Ok(()) => panic!("{} was not found by {}", $bug, stringify!($promise)),
+            Err(error) if error.is_panic() => {}
+            Err(error) => resume_unwind(Box::new(AssertUnwindSafe(error.to_string()))),
+        }
+    }};
+}
+
+/// A statement of which one part was replaced; it must have been there.
+fn swapped(text: &str, from: &str, to: &str) -> Option<String> {
+    assert!(text.contains(from), "{from:?} is not in the statement any more: plant the bug anew");
+    Some(text.replace(from, to))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_naive_cursor_is_found() {
+    let naive: postrider_postgres::Patch = |name, text| {
+        (name == "read")
+            .then(|| swapped(text, "where $3::boolean or pg_visible_in_snapshot", "where $3::boolean and pg_visible_in_snapshot"))
+            .flatten()
+    };
+    let harness = Pg { patch: Some(naive), ..Pg::default() };
+    must_fail!("a cursor that only follows ids", harness, late::an_event_of_a_late_commit_is_delivered);
+    must_fail!("a cursor that only follows ids", harness, late::an_early_transaction_that_inserts_late_is_delivered);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_without_the_epoch_is_found() {
+    let blind: postrider_postgres::Patch = |name, text| {
+        (name == "settle").then(|| swapped(text, "l.lease_epoch = $4", "$4::bigint is not null")).flatten()
+    };
+    let harness = Pg { patch: Some(blind), ..Pg::default() };
+    must_fail!("a settle without the epoch", harness, leases::a_stale_settle_is_refused_by_its_epoch);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_without_the_position_is_found() {
+    let blind: postrider_postgres::Patch =
+        |name, text| (name == "settle").then(|| swapped(text, "l.position = $6", "$6::text is not null")).flatten();
+    let harness = Pg { patch: Some(blind), ..Pg::default() };
+    must_fail!("a settle without the position", harness, leases::a_stale_settle_is_refused_by_its_position);
+}
+
+/// The function `name` of a migration, with one part replaced.
+fn function(migration: &str, name: &str, from: &str, to: &str) -> String {
+    let start = migration.find(&format!("create function {{schema}}.{name}(")).expect("the function is in the migration");
+    let text = &migration[start..];
+    let end = text.find("\n$$;").expect("the function ends") + 4;
+    swapped(&text[..end], from, to).expect("swapped").replacen("create function", "create or replace function", 1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prune_by_id_alone_is_found() {
+    let greedy = |schema: &str| {
+        let migration = include_str!("../sql/migrations/0003_retention.sql");
+        function(migration, "sweep", "or pg_visible_in_snapshot(e.tx_id, l.snapshot)", "or true").replace("{schema}", schema)
+    };
+    let harness = Pg { after_migration: Some(greedy), ..Pg::default() };
+    must_fail!("a prune by id alone", harness, late::prune_never_takes_an_event_that_a_lane_has_not_seen);
+}
+
+/// An xid that was taken before the snapshot may be anything up to the snapshot's xmax.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bound_taken_before_the_snapshot_is_found() {
+    let early: postrider_postgres::Patch = |name, text| {
+        let from = "then pg_current_xact_id()::text end";
+        (name == "read").then(|| swapped(text, from, "then pg_snapshot_xmax(pg_current_snapshot())::text end")).flatten()
+    };
+    let harness = Pg { patch: Some(early), ..Pg::default() };
+    must_fail!("a bound from before the snapshot", harness, late::an_older_transaction_that_commits_first_hides_nothing);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bell_read_before_the_xid_is_found() {
+    let early = |schema: &str| {
+        format!(
+            "drop trigger after_record on {schema}.event;
+             create trigger after_record before insert on {schema}.event
+                 for each statement execute function {schema}.after_record();"
+        )
+    };
+    let harness = Pg { after_migration: Some(early), ..Pg::default() };
+    must_fail!("a bell read before the xid", harness, bell::a_slow_insert_rings);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lane_change_from_the_highest_position_is_found() {
+    let hasty: postrider_postgres::Patch = |name, text| {
+        let from = "select position, lease_epoch";
+        let target = "select (select target from {schema}.subscription where name = $1), lease_epoch";
+        (name == "relane" && text.starts_with(from)).then(|| swapped(text, from, target)).flatten()
+    };
+    let harness = Pg { patch: Some(hasty), ..Pg::default() };
+    must_fail!("new lanes at the highest position", harness, late::late_events_survive_a_change_of_lanes);
+    must_fail!("new lanes at the highest position", harness, lanes::a_relay_that_dies_during_a_change_of_lanes_loses_nothing);
+}

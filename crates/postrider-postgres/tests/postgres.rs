@@ -1,0 +1,434 @@
+//! What is PostgreSQL's own: publishers in any language, isolation levels, roles, migrations, bad input.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe, until};
+use postrider_conformance::Log;
+use postrider_core::{Clock, ErrorKind, NewEvent, Store, Subscription, Uuid};
+use postrider_postgres::{Outbox, StoreOptions, migration_sql, schema_version};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use support::{Pg, new_schema, server};
+use tokio::task::JoinSet;
+
+/// Any language: the SQL function, with its defaults, and with everything.
+#[tokio::test]
+async fn the_sql_function_records_for_publishers_in_any_language() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    log.run("select {schema}.record('orders', 'OrderPaid', 'Order', '7', '{ \"n\":1}')").await;
+    log.run(
+        "select {schema}.record('orders', 'OrderPaid', 'Order', '8', '2', headers => '{\"tenant\":\"acme\"}', \
+         event_id => '0192f0c1-2345-7abc-8def-0123456789ab', occurred_at => '2026-01-02 03:04:05.678901+09', \
+         ordering_key => 'k', sequenced => true, max_attempts => 3)",
+    )
+    .await;
+    let read = drain(&log.store, "s").await;
+    assert_eq!(read[0].payload.as_json(), Some("{ \"n\":1}"), "byte for byte");
+    assert_eq!((read[0].event_id.get_version_num(), read[0].occurred_at), (7, read[0].recorded_at));
+    assert_eq!(read[1].event_id.to_string(), "0192f0c1-2345-7abc-8def-0123456789ab");
+    assert_eq!((read[1].headers.tenant(), &*read[1].key()), (Some("acme"), "k"));
+    assert_eq!((read[1].sequence, read[1].max_attempts), (Some(1), Some(3)));
+    assert_eq!(read[1].occurred_at.unix_timestamp_nanos(), 1_767_290_645_678_901_000);
+    // Two ids of one moment differ, and the time in them is the database's.
+    let millis = u64::try_from(read[0].recorded_at.unix_timestamp_nanos() / 1_000_000).expect("a time");
+    let (seconds, nanos) = read[0].event_id.get_timestamp().expect("version 7").to_unix();
+    assert!((seconds * 1000 + u64::from(nanos) / 1_000_000).abs_diff(millis) <= 1000);
+}
+
+/// `COPY` goes through the same triggers.
+#[tokio::test]
+async fn copy_is_right_as_well() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let mut lease = claim(&log.store, "s").await;
+    let (mut late, mut copy) = (log.begin().await, log.pool.begin().await.expect("begin"));
+    late.record(&event("late", 1)).await.expect("record");
+    let sql = log.sql("copy {schema}.event (id, tx_id, event_type, aggregate_type, aggregate_id, payload) from stdin");
+    let mut stream = copy.copy_in_raw(&sql.0).await.expect("copy");
+    let rows: String = (0..1000).map(|n| format!("{}\t3\tCopied\tA\ta{n}\t{n}\n", n % 10)).collect();
+    stream.send(rows.as_bytes()).await.expect("send");
+    assert_eq!(stream.finish().await.expect("finish"), 1000);
+    commit_one(&log, "prompt").await;
+    assert_eq!(drain_lane(&log.store, &mut lease, 100).await.len(), 1);
+    copy.commit().await.expect("commit");
+    let copied = drain_lane(&log.store, &mut lease, 300).await;
+    assert_eq!(copied.len(), 1000);
+    assert!(copied.iter().enumerate().all(|(n, event)| event.aggregate_id == format!("a{n}")), "in order");
+    late.commit().await.expect("commit");
+    assert_eq!(drain_lane(&log.store, &mut lease, 100).await.len(), 1);
+}
+
+/// Two-phase commit: a prepared transaction is one that is open; the bell is off, as PREPARE forbids NOTIFY.
+#[tokio::test]
+async fn a_prepared_transaction_is_delivered_when_it_commits() {
+    let log = Pg { silent: true, ..Pg::default() }.pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let mut lease = claim(&log.store, "s").await;
+    let name = format!("p{}", Uuid::new_v4().simple());
+    log.run(&format!(
+        "begin; insert into {{schema}}.event (event_type, aggregate_type, aggregate_id, payload) values ('T', 'A', 'x', '1'); \
+         prepare transaction '{name}'"
+    ))
+    .await;
+    let prompt = commit_one(&log, "prompt").await;
+    let mut bell = log.store.bell();
+    for _ in 0..10 {
+        bell.wait(Duration::from_millis(20)).await.expect("wait");
+    }
+    assert_eq!(ids(&drain_lane(&log.store, &mut lease, 10).await), [prompt]);
+    log.run(&format!("commit prepared '{name}'")).await;
+    assert_eq!(drain_lane(&log.store, &mut lease, 10).await[0].aggregate_id, "x");
+    assert_eq!(log.rings().await, Some(0), "nobody rang");
+}
+
+/// Writers at every isolation level, with savepoints and early transaction ids, one open throughout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_at_every_isolation_level_lose_nothing() {
+    let log = Arc::new(Pg::default().pg_log(Clock::Database).await);
+    subscribe(&log.store, "s").await;
+    let mut throughout = log.begin().await;
+    let held_back = throughout.record(&event("throughout", 1)).await.expect("record");
+    let mut writers = JoinSet::new();
+    for (number, level) in ["read committed", "repeatable read", "serializable"].into_iter().cycle().take(9).enumerate() {
+        let log = Arc::clone(&log);
+        writers.spawn(async move {
+            let mut committed = Vec::new();
+            for n in 0..60 {
+                let begin = format!("begin isolation level {level}");
+                let mut tx = log.pool.begin_with(AssertSqlSafe(begin)).await.expect("begin");
+                sqlx::query("select pg_current_xact_id()").execute(&mut *tx).await.expect("an early xid");
+                let first = event(&format!("w{number}"), n);
+                log.outbox.record(&mut tx, &first).await.expect("record");
+                sqlx::raw_sql("savepoint a").execute(&mut *tx).await.expect("savepoint");
+                log.outbox.record(&mut tx, &event("gone", n)).await.expect("record");
+                sqlx::raw_sql("rollback to savepoint a").execute(&mut *tx).await.expect("rollback");
+                let second = event(&format!("v{number}"), n);
+                log.outbox.record(&mut tx, &second).await.expect("record");
+                if n % 4 == 0 {
+                    tx.rollback().await.expect("rollback");
+                } else if tx.commit().await.is_ok() {
+                    committed.extend([first.event_id, second.event_id]);
+                }
+            }
+            committed
+        });
+    }
+    let reader = tokio::spawn({
+        let log = Arc::clone(&log);
+        async move {
+            let mut got = Vec::new();
+            let mut lease = claim(&log.store, "s").await;
+            while got.len() < 9 * 45 * 2 + 1 {
+                got.extend(ids(&drain_lane(&log.store, &mut lease, 25).await));
+                tokio::task::yield_now().await;
+            }
+            got.extend(ids(&drain_lane(&log.store, &mut lease, 25).await));
+            got
+        }
+    });
+    let mut committed: Vec<Uuid> = writers.join_all().await.into_iter().flatten().collect();
+    throughout.commit().await.expect("commit");
+    committed.push(held_back);
+    let mut got = tokio::time::timeout(Duration::from_secs(60), reader).await.expect("all are read").expect("reader");
+    got.sort_unstable();
+    committed.sort_unstable();
+    assert_eq!(got, committed);
+}
+
+/// A duplicate that is not committed yet: the second waits for the first and then knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_race_for_one_event_id_has_one_winner() {
+    let log = Arc::new(Pg::default().pg_log(Clock::Database).await);
+    for sequenced in [false, true] {
+        let mut contested = event("a", 1);
+        contested.sequenced = sequenced;
+        let mut racers = JoinSet::new();
+        for _ in 0..8 {
+            let (log, contested) = (Arc::clone(&log), contested.clone());
+            racers.spawn(async move {
+                let mut writer = log.begin().await;
+                let won = writer.record_once(&contested).await.expect("record");
+                writer.commit().await.expect("commit");
+                usize::from(won)
+            });
+        }
+        assert_eq!(racers.join_all().await.into_iter().sum::<usize>(), 1);
+    }
+    commit_one(&*log, "b").await;
+    let mut writer = log.begin().await;
+    writer.record(&event("a", 2).sequenced()).await.expect("record");
+    writer.commit().await.expect("commit");
+    subscribe(&log.store, "s").await;
+    let numbers: Vec<_> = drain(&log.store, "s").await.iter().filter_map(|event| event.sequence).collect();
+    assert_eq!(numbers, [1, 2], "the losers used up no number");
+}
+
+/// Sequenced events are in order although the application takes no lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sequenced_events_are_in_order_without_a_lock_of_the_application() {
+    let log = Arc::new(Pg::default().pg_log(Clock::Database).await);
+    subscribe(&log.store, "s").await;
+    let mut writers = JoinSet::new();
+    for n in 0..8 {
+        let log = Arc::clone(&log);
+        writers.spawn(async move {
+            for turn in 0..30 {
+                let mut writer = log.begin().await;
+                let event = event(&format!("tx-{n}-{turn}"), 1).ordered_by("account").sequenced();
+                writer.record(&event).await.expect("record");
+                if turn % 5 == 0 { writer.rollback().await } else { writer.commit().await.expect("commit") }
+            }
+        });
+    }
+    let mut got = Vec::new();
+    let mut lease = claim(&log.store, "s").await;
+    while !writers.is_empty() {
+        got.extend(drain_lane(&log.store, &mut lease, 7).await);
+        writers.try_join_next().transpose().expect("a writer must not fail");
+    }
+    got.extend(drain_lane(&log.store, &mut lease, 7).await);
+    assert_eq!(got.iter().filter_map(|event| event.sequence).collect::<Vec<_>>(), (1..=192).collect::<Vec<_>>());
+}
+
+/// Ten processes migrate at once; again and again is fine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_migrations_at_once_are_one() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(12).connect_with(server()).await.expect("connect");
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let (pool, schema) = (pool.clone(), schema.clone());
+        tasks.spawn(async move { Outbox::builder().schema(schema).migrated(&pool).await.map(|_| ()) });
+    }
+    for outcome in tasks.join_all().await {
+        outcome.expect("each of them succeeds");
+    }
+    let count = format!("select count(*), max(version) from {schema}.migration");
+    let row = sqlx::query(AssertSqlSafe(count)).fetch_one(&pool).await.expect("count");
+    assert_eq!((row.get::<i64, _>(0), row.get::<i32, _>(1)), (i64::from(schema_version()), schema_version()));
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+}
+
+/// What a DBA runs is what the program runs.
+#[tokio::test]
+async fn the_printed_migration_makes_a_schema_that_is_accepted() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
+    let sql = migration_sql(&schema).expect("a good name");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.expect("run");
+    let outbox = Outbox::builder().schema(&schema).connect(&pool).await.expect("it is up to date");
+    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+}
+
+#[tokio::test]
+async fn a_schema_that_is_missing_old_or_too_new_is_said_so() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
+    let builder = || Outbox::builder().schema(&schema);
+    let error = builder().connect(&pool).await.expect_err("missing");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated);
+    assert!(error.to_string().contains("run the migration"), "{error}");
+    builder().migrated(&pool).await.expect("migrate");
+    let newer = format!("insert into {schema}.migration (version, name) values (999, 'future')");
+    sqlx::raw_sql(AssertSqlSafe(newer)).execute(&pool).await.expect("insert");
+    for error in [builder().connect(&pool).await, builder().migrated(&pool).await] {
+        let error = error.expect_err("too new");
+        assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
+        assert!(error.to_string().contains("999") && error.to_string().contains("upgrade"), "{error}");
+    }
+    for name in ["", "Has Space", "a\"b", "1a", &"x".repeat(64)] {
+        assert_eq!(Outbox::builder().schema(name).connect(&pool).await.expect_err(name).kind(), ErrorKind::Invalid);
+    }
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+    let gone = builder().connect(&pool).await.expect_err("gone");
+    assert_eq!(gone.kind(), ErrorKind::NotMigrated);
+}
+
+/// Least privilege: who records can't read, change, relay; who relays can't change or delete events.
+#[tokio::test]
+async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let suffix = &log.schema[..12];
+    let (recorder, relay) = (format!("recorder_{suffix}"), format!("relay_{suffix}"));
+    log.run(&format!("create role {recorder} login; create role {relay} login")).await;
+    log.outbox.grant_record(&recorder).await.expect("grant");
+    log.outbox.grant_relay(&relay).await.expect("grant");
+    assert!(log.outbox.grant_record("nobody of that name").await.is_err());
+    let as_role = async |role: &str| {
+        let pool = PgPoolOptions::new().max_connections(4).connect_with(server().username(role)).await.expect("connect");
+        (Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox"), pool)
+    };
+
+    let (outbox, pool) = as_role(&recorder).await;
+    let mut tx = pool.begin().await.expect("begin");
+    let first = outbox.record(&mut tx, &event("a", 1).sequenced()).await.expect("record");
+    outbox.record_once(&mut tx, &event("a", 2)).await.expect("record once");
+    outbox.record_all(&mut tx, &[event("a", 3), event("a", 4).sequenced()]).await.expect("record all");
+    tx.commit().await.expect("commit");
+    let denied = async |pool: &sqlx::PgPool, text: &str| {
+        let said = sqlx::raw_sql(log.sql(text)).execute(pool).await.expect_err(text).to_string();
+        assert!(said.contains("permission denied") || said.contains("can't be changed"), "{text}: {said}");
+    };
+    for text in [
+        "select payload from {schema}.event",
+        "update {schema}.event set payload = '0'",
+        "delete from {schema}.event",
+        "truncate {schema}.event",
+        "update {schema}.counter set value = 0",
+        "select * from {schema}.lane",
+        "update {schema}.lane set position = ''",
+        "insert into {schema}.inbox values ('c', gen_random_uuid(), now())",
+        "select setval('{schema}.bell', 0)",
+        "select setval('{schema}.event_id', 1)",
+        "select {schema}.sweep(false, now(), now(), 10)",
+    ] {
+        denied(&pool, text).await;
+    }
+    assert_eq!(outbox.store().await.err().map(|error| error.kind()), Some(ErrorKind::Denied));
+
+    let (outbox, pool) = as_role(&relay).await;
+    let store = outbox.store().await.expect("store");
+    store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let got = drain(&store, "s").await;
+    assert_eq!(got.len(), 4);
+    assert!(ids(&got).contains(&first));
+    let mut bell = store.bell();
+    for _ in 0..20 {
+        bell.wait(Duration::from_millis(20)).await.expect("the bell");
+    }
+    let mut connection = pool.acquire().await.expect("connection");
+    assert!(outbox.inbox("c").first_time(&mut connection, first).await.expect("inbox"));
+    drop(connection);
+    let prune = postrider_core::Sweep::Prune { older_than: Duration::ZERO, limit: 10 };
+    assert_eq!(store.sweep(&prune).await.expect("sweep").taken, 4);
+    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
+    for text in [
+        "update {schema}.event set payload = '0'",
+        "delete from {schema}.event",
+        "set postrider.sweeping = 'on'; delete from {schema}.event",
+        "truncate {schema}.event",
+        "drop trigger before_record on {schema}.event",
+    ] {
+        let said = sqlx::raw_sql(log.sql(text)).execute(&pool).await.expect_err(text).to_string();
+        assert!(said.contains("permission denied") || said.contains("must be owner"), "{text}: {said}");
+    }
+    pool.close().await;
+    drop(store);
+    log.run(&format!("drop owned by {recorder}; drop owned by {relay}")).await;
+    let roles = format!("drop role {recorder}; drop role {relay}");
+    let _ = sqlx::raw_sql(AssertSqlSafe(roles)).execute(&log.pool).await;
+}
+
+/// A frozen holder's session is ended by its own timeouts, so that its locks are let go.
+#[tokio::test]
+async fn a_frozen_session_lets_its_heir_in() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let options = StoreOptions { patience: Duration::from_millis(300), ..StoreOptions::default() };
+    let frozen = log.outbox.store_with(&options).await.expect("store");
+    subscribe(&log.store, "s").await;
+    let mut tx = frozen.pool().begin().await.expect("begin");
+    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
+    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "the row is locked");
+    until("the heir gets in", || async { log.store.claim("s", "heir", LONG).await.expect("claim").is_some() }).await;
+    assert!(tx.commit().await.is_err(), "the frozen session was ended");
+}
+
+/// A lock that somebody else holds is waited for no longer than the relay's patience.
+#[tokio::test]
+async fn a_relay_waits_for_a_lock_no_longer_than_its_patience() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    commit_one(&log, "a").await;
+    let options = StoreOptions { patience: Duration::from_millis(200), ..StoreOptions::default() };
+    let store = log.outbox.store_with(&options).await.expect("store");
+    let mut lease = claim(&store, "s").await;
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let mut tx = log.pool.begin().await.expect("begin");
+    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
+    let settlement = postrider_core::Settlement::of(&batch);
+    let error = store.settle(&mut lease, &settlement).await.expect_err("the row is locked");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true), "{error}");
+    tx.rollback().await.expect("rollback");
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), postrider_core::Standing::Held);
+}
+
+/// Plain inserts that can't be kept are refused by rules with names that say why.
+#[tokio::test]
+async fn a_plain_insert_that_is_wrong_is_refused_by_a_rule_with_a_name() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    for (values, part) in [
+        ("'', 'A', '1', '1', '{}', null, null", "event_type_length"),
+        ("'T', 'A', '', '1', '{}', null, null", "event_aggregate_id_length"),
+        ("'T', 'A', '1', '1', '[]', null, null", "event_headers_are_an_object"),
+        ("'T', 'A', '1', null, '{}', null, null", "event_has_json_or_content"),
+        ("'T', 'A', '1', '1', '{}', 'text/plain', 'x'", "event_has_json_or_content"),
+        ("'T', 'A', '1', '\"\\u0000\"', '{}', null, null", "NUL"),
+        ("'T', 'A', '1', '{', '{}', null, null", "invalid input syntax for type json"),
+    ] {
+        let sql = format!(
+            "insert into {{schema}}.event (event_type, aggregate_type, aggregate_id, payload, headers, content_type, content) \
+             values ({values})"
+        );
+        let said = sqlx::raw_sql(log.sql(&sql)).execute(&log.pool).await.expect_err(part).to_string();
+        assert!(said.contains(part), "{values}: {said}");
+    }
+    log.run("insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload) values ('T', 'A', '1', '\"\\\\u0000 1e9999999\"')").await;
+    let shown = sqlx::query(log.sql("select count(*) from {schema}.event_state")).fetch_one(&log.pool).await;
+    assert_eq!(shown.expect("the view shows it").get::<i64, _>(0), 0, "there is no subscription");
+}
+
+#[tokio::test]
+async fn an_exhausted_pool_and_a_server_that_is_down_are_said_so() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let small = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(100));
+    let small = small.connect_with(server()).await.expect("connect");
+    let outbox = Outbox::builder().schema(&log.schema).connect(&small).await.expect("outbox");
+    let held = small.acquire().await.expect("the only connection");
+    let error = outbox.record_outside_transaction(&event("a", 1)).await.expect_err("exhausted");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::PoolExhausted, true), "{error}");
+    drop(held);
+    let nobody = server().port(1).password("hunter2");
+    let down = PgPoolOptions::new().acquire_timeout(Duration::from_secs(2)).connect_lazy_with(nobody);
+    let error = Outbox::builder().schema(&log.schema).connect(&down).await.expect_err("down");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(!format!("{error} {error:?}").contains("hunter2"));
+}
+
+/// A transaction that failed already says so instead of something puzzling.
+#[tokio::test]
+async fn a_failed_transaction_is_named() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let mut connection = PgConnection::connect_with(&server()).await.expect("connect");
+    let mut tx = connection.begin().await.expect("begin");
+    sqlx::raw_sql("select 1 / 0").execute(&mut *tx).await.expect_err("a failure");
+    let error = log.outbox.record(&mut tx, &event("a", 1)).await.expect_err("the transaction failed");
+    assert!(error.to_string().contains("earlier statement"), "{error}");
+}
+
+/// The source of an outbox is a header of its events, unless they have one.
+#[tokio::test]
+async fn the_outbox_adds_its_source() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let outbox = Outbox::builder().schema(&log.schema).source("billing").connect(&log.pool).await.expect("outbox");
+    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
+    outbox.record_outside_transaction(&event("a", 2).with_header("source", "own")).await.expect("record");
+    let read = drain(&log.store, "s").await;
+    assert_eq!((read[0].headers.source(), read[1].headers.source()), (Some("billing"), Some("own")));
+}
+
+/// Limits are settings.
+#[tokio::test]
+async fn the_limit_of_a_payload_is_a_setting() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let limits = postrider_core::Limits { payload: 3_000_000, ..postrider_core::Limits::default() };
+    let outbox = Outbox::builder().schema(&log.schema).limits(limits).connect(&log.pool).await.expect("outbox");
+    let large = NewEvent::of("s", "T", "A", "1", &"x".repeat(2_900_000)).expect("JSON");
+    outbox.record_outside_transaction(&large).await.expect("within the limit");
+    assert!(log.outbox.record_outside_transaction(&large).await.is_err());
+}
