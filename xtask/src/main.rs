@@ -16,7 +16,8 @@ Usage: cargo xtask COMMAND
   test [--no-services] [-- ARGS]   run all tests (cargo test --workspace ARGS) with the servers they need
   soak [--no-services] [-- ARGS]   the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [--no-services]               format, clippy, documentation, features, then the tests
-  bench log [--json] [--quick]     measure the log on a PostgreSQL that waits for its disk
+  bench log [--json] [--quick] [read|publish|idle]
+                                   measure the log on a PostgreSQL that waits for its disk
   services up                      start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -43,7 +44,9 @@ fn main() -> ExitCode {
         ["services", "status"] => services_status(),
         ["services", "run", "--", program, arguments @ ..] => services_run(program, arguments),
         ["bench", "log", options @ ..]
-            if options.iter().all(|option| ["--json", "--quick"].contains(option)) =>
+            if options
+                .iter()
+                .all(|option| ["--json", "--quick", "read", "publish", "idle"].contains(option)) =>
         {
             bench_log(options)
         }
@@ -110,9 +113,7 @@ fn bench_log(options: &[&str]) -> Result<u8, Failure> {
         let session = Session::open_with(&[("fsync", "on")])?;
         say(&format!("measuring on {}", session.describe()));
         let mut cargo = workspace::cargo();
-        cargo
-            .args(["run", "--release", "-p", "postrider-conformance", "--bin", "bench-log", "--"])
-            .args(options);
+        cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", "bench-log", "--"]).args(options);
         foreground.run(cargo.envs(session.environment()))
     })
 }

@@ -1,5 +1,7 @@
 //! How a domain struct becomes an event: a mapping that the struct itself need not know.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::{NewEvent, Result};
@@ -35,23 +37,23 @@ pub trait Event: Serialize {
 /// What `record` takes: a typed [`Event`], or a [`NewEvent`] made by hand or from a catalog.
 pub trait Recordable {
     /// The event to record.
-    fn to_new_event(&self) -> Result<NewEvent>;
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>>;
 }
 
 impl<E: Event> Recordable for E {
-    fn to_new_event(&self) -> Result<NewEvent> {
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>> {
         let mut event = NewEvent::of(E::STREAM, E::NAME, E::AGGREGATE, self.aggregate_id(), self)?;
         event.headers.set_schema_version(E::VERSION);
         event.ordering_key = self.ordering_key();
         event.sequenced = E::SEQUENCED;
         event.max_attempts = E::MAX_ATTEMPTS;
-        Ok(event)
+        Ok(Cow::Owned(event))
     }
 }
 
 impl Recordable for NewEvent {
-    fn to_new_event(&self) -> Result<NewEvent> {
-        Ok(self.clone())
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>> {
+        Ok(Cow::Borrowed(self))
     }
 }
 

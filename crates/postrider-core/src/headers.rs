@@ -58,7 +58,7 @@ impl Headers {
     pub fn to_json(&self) -> String {
         if self.raw.is_empty() {
             let map = self.map();
-            if map.is_empty() { "{}".to_owned() } else { Value::from_iter(map.clone()).to_string() }
+            serde_json::to_string(map).unwrap_or_else(|_| "{}".to_owned())
         } else {
             self.raw.clone()
         }

@@ -104,7 +104,9 @@ impl NewEvent {
     }
 
     /// Whether a store can keep it: names, keys, sizes, no NUL. The error says which part is wrong and why.
-    pub fn check(&self, limits: &Limits) -> Result<()> {
+    ///
+    /// Returns the headers as the text of a JSON object, which the check has to make anyway.
+    pub fn check(&self, limits: &Limits) -> Result<String> {
         Limits::check_text("stream", &self.stream, Limits::NAME)?;
         Limits::check_text("event type", &self.event_type, Limits::NAME)?;
         Limits::check_text("aggregate type", &self.aggregate_type, Limits::NAME)?;
@@ -125,8 +127,13 @@ impl NewEvent {
             let message = "max_attempts must be at least 1 and below 2^31: it counts the first try";
             return Err(Error::new(ErrorKind::Invalid, "record", message));
         }
-        limits.check_headers(&self.headers.to_json())?;
-        limits.check_payload(&self.payload)
+        if let Payload::Bytes { content_type, .. } = &self.payload {
+            Limits::check_text("content type", content_type, Limits::NAME)?;
+        }
+        limits.check_payload(&self.payload)?;
+        let headers = self.headers.to_json();
+        limits.check_headers(&headers)?;
+        Ok(headers)
     }
 }
 

@@ -9,20 +9,20 @@ with clock as materialized (
     select coalesce($12::timestamptz, clock_timestamp()) as now
 ), moved as (
     update {schema}.lane l
-    set position = $7, frontier = $8, snapshot = $9::text::pg_snapshot, system = $10, reading = greatest($8, $11),
+    set position = $7::text, frontier = $8::bigint, snapshot = $9::text::pg_snapshot, system = $10::bigint, reading = greatest($8::bigint, $11::bigint),
         claims_since_settle = 0, settled_at = clock.now
     from clock
-    where {by_ctid} l.subscription = $2 and l.lane = $3 and l.lease_epoch = $4 and l.lease_owner = $5 and l.position = $6
+    where {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
     returning l.ctid::text as cookie, l.position
 ), subscription as (
     select s.lanes, s.on_dead, s.order_policy,
-           s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7)) as recalled
-    from {schema}.subscription s where s.name = $2
+           s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7::text)) as recalled
+    from {schema}.subscription s where s.name = $2::text
 ), batch as (
     insert into {schema}.settled_batch (subscription, lane, lanes, first_id, last_id, late, count, settled_at, settled_by)
-    select $2, $3, subscription.lanes, $13::bigint, $14::bigint, $15::bigint[], $16::integer, clock.now, $5
-    from moved, clock, subscription where $6 <> $7
+    select $2::text, $3::integer, subscription.lanes, $13::bigint, $14::bigint, $15::bigint[], $16::integer, clock.now, $5::text
+    from moved, clock, subscription where $6::text <> $7::text
 ){deliveries}
 select moved.cookie, subscription.recalled,
-       exists (select from {schema}.delivery d where d.subscription = $2 and d.holds) as open
+       exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds) as open
 from moved, subscription

@@ -1,7 +1,7 @@
 , deliveries as (
     insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at,
                                         first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by)
-    select $2, e.id, e.event_id, {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id), e.lane_hash, c.state,
+    select $2, e.id, e.event_id, k.key, {schema}.hash_of(k.key), c.state,
            subscription.order_policy <> 'none'
                and (c.state in ('waiting', 'retrying') or (c.state = 'dead' and subscription.on_dead = 'hold')),
            c.attempts,
@@ -13,6 +13,7 @@
     cross join unnest($17::bigint[], $18::text[], $19::integer[], $20::bigint[], $21::text[], $22::text[])
         as c (id, state, attempts, retry_in, code, message)
     join {schema}.event e on e.id = c.id
+    cross join lateral (select {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) as key) k
     on conflict (subscription, id) do update
     set state = excluded.state, holds = excluded.holds, attempts = excluded.attempts, next_at = excluded.next_at,
         first_failed_at = coalesce(d.first_failed_at, excluded.first_failed_at),

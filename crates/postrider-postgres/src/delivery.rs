@@ -1,6 +1,6 @@
 //! The deliveries that did not simply succeed: what is due, and what operators do about the dead.
 
-use postrider_core::{Amend, Due, Error, ErrorKind, Lease, Result};
+use postrider_core::{Amend, Due, Error, ErrorKind, Lease, Order, Result};
 
 use crate::error::during;
 use crate::row::{self, Names};
@@ -8,16 +8,18 @@ use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
-        let rows = self
-            .sql
-            .due
+        let text = match lease.order {
+            Order::Key => &self.sql.due[0],
+            Order::Strict => &self.sql.due[1],
+            Order::None => &self.sql.due[2],
+        };
+        let rows = text
             .query()
             .bind(lease.subscription.clone())
             .bind(lease.lanes.cast_signed())
             .bind(lease.lane.cast_signed())
             .bind(i64::from(limit))
             .bind(self.clock.now())
-            .bind(lease.order.as_str())
             .fetch_all(&self.pool)
             .await
             .map_err(during("due"))?;

@@ -1,5 +1,6 @@
 //! Recording: the event goes into the caller's own transaction.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Uuid};
@@ -15,14 +16,14 @@ impl Outbox {
     /// aggregate*: then its events have the order of its changes. An event that can't be recorded (a name,
     /// a size, a NUL, an id that is taken) is an error that leaves the transaction usable.
     pub async fn record(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<Uuid> {
-        let event = self.prepare(event)?;
-        if self.insert(connection, &event).await? { Ok(event.event_id) } else { Err(taken()) }
+        let (event, headers) = self.prepare(event)?;
+        if self.insert(connection, &event, headers).await? { Ok(event.event_id) } else { Err(taken()) }
     }
 
     /// Records an event unless its id is in the log already; says whether it did.
     pub async fn record_once(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<bool> {
-        let event = self.prepare(event)?;
-        self.insert(connection, &event).await
+        let (event, headers) = self.prepare(event)?;
+        self.insert(connection, &event, headers).await
     }
 
     /// Records any number of events in one round trip, in their order, all or none.
@@ -31,7 +32,8 @@ impl Outbox {
         connection: &mut PgConnection,
         events: &[E],
     ) -> Result<Vec<Uuid>> {
-        let events = events.iter().map(|event| self.prepare(event)).collect::<Result<Vec<_>>>()?;
+        let prepared = events.iter().map(|event| self.prepare(event)).collect::<Result<Vec<_>>>()?;
+        let (events, headers): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
         let ids: Vec<Uuid> = events.iter().map(|event| event.event_id).collect();
         if ids.is_empty() {
             return Ok(ids);
@@ -54,7 +56,7 @@ impl Outbox {
             .bind(events.iter().map(|event| event.sequenced.then_some(0_i64)).collect::<Vec<_>>())
             .bind(events.iter().map(|event| event.max_attempts.map(u32::cast_signed)).collect::<Vec<_>>())
             .bind(events.iter().map(|event| event.occurred_at).collect::<Vec<_>>())
-            .bind(events.iter().map(|event| event.headers.to_json()).collect::<Vec<_>>())
+            .bind(headers)
             .bind(
                 events.iter().map(|event| event.payload.as_json().map(ToOwned::to_owned)).collect::<Vec<_>>(),
             )
@@ -84,16 +86,17 @@ impl Outbox {
         self.record(&mut connection, event).await
     }
 
-    fn prepare(&self, event: &impl Recordable) -> Result<NewEvent> {
+    /// The event with the outbox's source, checked, and its headers as JSON.
+    fn prepare<'e>(&self, event: &'e impl Recordable) -> Result<(Cow<'e, NewEvent>, String)> {
         let mut event = event.to_new_event()?;
         if let Some(source) = self.source.as_ref().filter(|_| event.headers.source().is_none()) {
-            event.headers.set_source(source.clone());
+            event.to_mut().headers.set_source(source.clone());
         }
-        event.check(&self.limits)?;
-        Ok(event)
+        let headers = event.check(&self.limits)?;
+        Ok((event, headers))
     }
 
-    async fn insert(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<bool> {
+    async fn insert(&self, connection: &mut PgConnection, event: &NewEvent, headers: String) -> Result<bool> {
         let content = content(&event.payload);
         let written = self
             .sql
@@ -108,7 +111,7 @@ impl Outbox {
             .bind(event.sequenced.then_some(0_i64))
             .bind(event.max_attempts.map(u32::cast_signed))
             .bind(event.occurred_at)
-            .bind(event.headers.to_json())
+            .bind(headers)
             .bind(event.payload.as_json())
             .bind(content.map(|(kind, _)| kind))
             .bind(content.map(|(_, bytes)| bytes))

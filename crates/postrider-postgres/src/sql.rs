@@ -25,7 +25,7 @@ pub(crate) struct Sql {
     pub(crate) read_as_of: [Text; 4],
     pub(crate) stand: Text,
     pub(crate) settle: [Text; 4],
-    pub(crate) due: Text,
+    pub(crate) due: [Text; 3],
     pub(crate) requeue: Text,
     pub(crate) discard: Text,
     pub(crate) states: Text,
@@ -39,7 +39,8 @@ pub(crate) struct Sql {
 const FILTER: &str = "where ($7::text[] is null or e.stream like any ($7::text[])) \
      and ($8::text[] is null or e.event_type like any ($8::text[])) \
      and ($9::timestamptz is null or e.recorded_at >= $9::timestamptz) \
-     and e.lane_hash % $10::integer = $11::integer";
+     and ($10::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+          % $10::integer = $11::integer)";
 const HELD: &str = "exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds \
      and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))";
 const SCANNED: &str = "(select count(*) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
@@ -89,7 +90,12 @@ impl Sql {
                 settle(&[("{deliveries}", ""), by_key]),
                 settle(&[deliveries, by_key]),
             ],
-            due: load("due", include_str!("../sql/due.sql"), &[]),
+            due: [
+                include_str!("../sql/due_by_key.sql"),
+                include_str!("../sql/due_in_lane.sql"),
+                include_str!("../sql/due_each.sql"),
+            ]
+            .map(|chosen| load("due", include_str!("../sql/due.sql"), &[("{chosen}", chosen)])),
             requeue: load("requeue", include_str!("../sql/requeue.sql"), &[]),
             discard: load("discard", include_str!("../sql/discard.sql"), &[]),
             states: load("states", include_str!("../sql/states.sql"), &[]),

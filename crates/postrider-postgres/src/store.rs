@@ -108,6 +108,12 @@ impl PgStore {
     pub fn read_sql(&self, filtered: bool, open: bool) -> &str {
         self.sql.read[usize::from(filtered) * 2 + usize::from(open)].as_str()
     }
+
+    /// The text of a settle without deliveries, for tests that look at its plan.
+    #[doc(hidden)]
+    pub fn settle_sql(&self) -> &str {
+        self.sql.settle[0].as_str()
+    }
 }
 
 /// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics;

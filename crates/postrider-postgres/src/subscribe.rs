@@ -42,6 +42,13 @@ impl PgStore {
         if row.try_get::<bool, _>(0).map_err(during("subscribe"))? {
             self.open_lanes(&mut tx, &subscription.name, subscription.lanes, &start, 0).await?;
         }
+        // A changed policy holds for what is open, too.
+        let policy = self
+            .sql
+            .text("policy", include_str!("../sql/policy.sql"))
+            .query()
+            .bind(subscription.name.clone());
+        policy.execute(&mut *tx).await.map_err(during("subscribe"))?;
         tx.commit().await.map_err(during("subscribe"))?;
         if row.try_get::<bool, _>(1).map_err(during("subscribe"))? {
             self.ring().await?;

@@ -7,7 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use postrider_conformance::Log;
-use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe};
+use postrider_conformance::relay::{
+    LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe,
+};
 use postrider_core::{Clock, ErrorKind, Settlement, Standing, Store, Subscription, Uuid};
 use postrider_postgres::Outbox;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -77,7 +79,8 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
 
     let file = old.folder().join("dump.sql");
     let mut dump = old.bin("pg_dump");
-    let status = dump.args(["--schema", &log.schema, "-f"]).arg(&file).arg("postgres").status().expect("pg_dump");
+    let status =
+        dump.args(["--schema", &log.schema, "-f"]).arg(&file).arg("postgres").status().expect("pg_dump");
     assert!(status.success());
     never.commit().await.expect("after the dump: it is not in it");
 
@@ -86,7 +89,12 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     assert!(!text.contains(&lost.to_string()));
     let restored = new.folder().join("dump.sql");
     std::fs::write(&restored, text).expect("copy the dump");
-    let status = new.bin("psql").args(["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"]).arg(&restored).status().expect("psql");
+    let status = new
+        .bin("psql")
+        .args(["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"])
+        .arg(&restored)
+        .status()
+        .expect("psql");
     assert!(status.success());
 
     // Publishers start first.
@@ -125,9 +133,11 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     assert_eq!(got, owed, "what was owed, once");
 
     // A transaction of this cluster that has an old row's transaction id, open while a relay reads.
-    let ids_of = format!("select distinct tx_id::text from {}.event where aggregate_id like 'a%'", log.schema);
+    let ids_of =
+        format!("select distinct tx_id::text from {}.event where aggregate_id like 'a%'", log.schema);
     let rows = sqlx::query(AssertSqlSafe(ids_of)).fetch_all(&pool).await.expect("ids");
-    let mut old_ids: Vec<u64> = rows.iter().map(|row| row.get::<String, _>(0).parse().expect("a number")).collect();
+    let mut old_ids: Vec<u64> =
+        rows.iter().map(|row| row.get::<String, _>(0).parse().expect("a number")).collect();
     old_ids.sort_unstable();
     let wanted = old_ids[old_ids.len() / 2];
     burn(&pool, wanted - 1).await;
@@ -246,7 +256,8 @@ async fn a_login_that_fails_is_said_so_without_the_password() {
     let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
     log.run("create role app login password 'right'").await;
     let hba = cluster.data_dir().join("pg_hba.conf");
-    std::fs::write(&hba, "host all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n").expect("write");
+    std::fs::write(&hba, "host all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n")
+        .expect("write");
     cluster.stop().expect("stop");
     cluster.start().expect("start");
     let attempt = async |options: PgConnectOptions| {

@@ -11,7 +11,7 @@ fn plain(name: &str, aggregate: &str, id: &str, payload: &str) -> NewEvent {
 
 #[track_caller]
 fn assert_becomes(value: &impl Recordable, expected: NewEvent) {
-    let event = value.to_new_event().expect("a value of valid JSON");
+    let event = value.to_new_event().expect("a value of valid JSON").into_owned();
     let expected = expected.with_id(event.event_id);
     assert_eq!(event, expected);
 }

@@ -51,7 +51,7 @@ impl Sleeper {
     async fn settle_down(&mut self, times: usize) {
         while self.waits.try_recv().is_ok() {}
         for _ in 0..times {
-            if tokio::time::timeout(Duration::from_millis(300), self.waits.recv()).await.is_err() {
+            if tokio::time::timeout(Duration::from_millis(80), self.waits.recv()).await.is_err() {
                 return;
             }
         }

@@ -87,6 +87,7 @@ create table {schema}.delivery (
 create index delivery_key on {schema}.delivery (subscription, key, id) where holds;
 create index delivery_due on {schema}.delivery (subscription, next_at) where state = 'retrying';
 create index delivery_dead on {schema}.delivery (subscription, id) where state = 'dead';
+create index delivery_open on {schema}.delivery (subscription, id) where state in ('waiting', 'retrying');
 create index delivery_event on {schema}.delivery (id);
 
 -- waiting -> retrying -> delivered | dead; dead -> retrying | discarded. No other step, whoever takes it.
@@ -94,7 +95,7 @@ create function {schema}.delivery_step() returns trigger language plpgsql as $$
 begin
     if (old.state, new.state) in (('waiting', 'waiting'), ('waiting', 'retrying'), ('waiting', 'delivered'), ('waiting', 'dead'),
                                   ('retrying', 'retrying'), ('retrying', 'delivered'), ('retrying', 'dead'),
-                                  ('dead', 'retrying'), ('dead', 'discarded')) then
+                                  ('dead', 'dead'), ('dead', 'retrying'), ('dead', 'discarded')) then
         return new;
     end if;
     raise exception 'postrider: a delivery that is % can''t become %', old.state, new.state using errcode = 'restrict_violation';

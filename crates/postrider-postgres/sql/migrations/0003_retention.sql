@@ -180,6 +180,9 @@ select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_i
        e.content_type, e.content
 from {schema}.event e
 cross join {schema}.subscription s
+cross join lateral (
+    select {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) as hash
+) h
 join lateral (
     select l.lane, l.reading, l.lease_owner, l.lease_until,
            l.lease_owner is not null and l.lease_until > clock_timestamp()
@@ -189,17 +192,17 @@ join lateral (
                 and e.id <= (select floor from {schema}.cluster where system = {schema}.this_system()))
                or pg_visible_in_snapshot(e.tx_id, l.snapshot)) as is_read
     from {schema}.lane l
-    where l.subscription = s.name and l.lane = e.lane_hash % s.lanes
+    where l.subscription = s.name and l.lane = h.hash % s.lanes
 ) p on true
 left join {schema}.delivery d on d.subscription = s.name and d.id = e.id
 left join lateral (
     select found.settled_at, found.settled_by from (
         (select b.settled_at, b.settled_by, 1 as choice from {schema}.settled_batch b
-         where b.late @> array[e.id] and b.subscription = s.name and b.lane = e.lane_hash % b.lanes
+         where b.late @> array[e.id] and b.subscription = s.name and b.lane = h.hash % b.lanes
          limit 1)
         union all
         (select b.settled_at, b.settled_by, 2 from {schema}.settled_batch b
-         where b.subscription = s.name and b.last_id >= e.id and b.first_id <= e.id and b.lane = e.lane_hash % b.lanes
+         where b.subscription = s.name and b.last_id >= e.id and b.first_id <= e.id and b.lane = h.hash % b.lanes
          order by b.last_id limit 1)
     ) as found order by found.choice limit 1
 ) b on p.is_read

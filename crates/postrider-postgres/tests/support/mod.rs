@@ -212,7 +212,7 @@ impl Writer for PgWriter {
     async fn plain_insert(&mut self, aggregate: &str, id: Option<i64>) -> Result<(), String> {
         let (columns, values) = match id {
             // Whatever is written into what the trigger sets.
-            Some(id) => ("id, tx_id, lane_hash, recorded_at, ", format!("{id}, '3', 7, 'epoch', ")),
+            Some(id) => ("id, tx_id, recorded_at, ", format!("{id}, '3', 'epoch', ")),
             None => ("", String::new()),
         };
         self.execute(&format!(

@@ -1,0 +1,19 @@
+//! Benchmarks: each figure is a ratio within one run, against the raw limit or a peer, on the same rows.
+//!
+//! What is compared is run in turns, several times, and the median of each side counts: a machine that slows
+//! down meanwhile slows both.
+
+pub mod data;
+pub mod idle;
+pub mod publish;
+pub mod reading;
+pub mod report;
+
+/// What can go wrong in a benchmark.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The middle one of several measurements.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,204 @@
+//! What recording costs a publisher, against the usual hand-written outbox table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use postrider_core::{NewEvent, Settlement, Store, Subscription};
+use sqlx::AssertSqlSafe;
+use tokio::task::JoinSet;
+
+use crate::data::Bench;
+use crate::report::Report;
+use crate::{Failure, median};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Record,
+    HandWritten,
+}
+
+fn event(n: u64) -> Result<NewEvent, Failure> {
+    let payload = serde_json::json!({ "order": n, "note": "x".repeat(150) });
+    Ok(NewEvent::of("orders", "OrderPaid", "Order", n.to_string(), &payload)?)
+}
+
+async fn tables(bench: &Bench) -> Result<(), Failure> {
+    bench
+        .run(
+            "create table {schema}.account (id bigint primary key, balance bigint not null) with (fillfactor = 50);
+             insert into {schema}.account select n, 0 from generate_series(0, 9999) as n;
+             create table {schema}.outbox (
+                 id bigserial primary key, event_id uuid not null unique, stream text not null, event_type text not null,
+                 aggregate_type text not null, aggregate_id text not null, headers json not null, payload json not null,
+                 status text not null default 'pending', created_at timestamptz not null default now());
+             create index outbox_pending on {schema}.outbox (id) where status = 'pending';
+             alter table {schema}.outbox set (autovacuum_enabled = false)",
+        )
+        .await
+}
+
+/// Transactions per second: each updates a row and writes an event.
+async fn rate(bench: &Arc<Bench>, clients: u64, kind: Kind, time: Duration) -> Result<f64, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let done = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    for client in 0..clients {
+        let (bench, stop, done) = (Arc::clone(bench), Arc::clone(&stop), Arc::clone(&done));
+        tasks.spawn(async move {
+            let update = format!("update {}.account set balance = balance + 1 where id = $1", bench.schema);
+            let insert = format!(
+                "insert into {}.outbox (event_id, stream, event_type, aggregate_type, aggregate_id, headers, payload) \
+                 values ($1, $2, $3, $4, $5, $6::text::json, $7::text::json)",
+                bench.schema
+            );
+            let mut connection = bench.pool.acquire().await?;
+            let mut n = client;
+            while !stop.load(Ordering::Relaxed) {
+                n = (n + clients * 7) % 10_000;
+                let event = event(n)?;
+                let mut tx = sqlx::Connection::begin(&mut *connection).await?;
+                let query = sqlx::query(AssertSqlSafe(update.as_str())).bind(n.cast_signed());
+                query.execute(&mut *tx).await?;
+                match kind {
+                    Kind::Record => {
+                        bench.outbox.record(&mut tx, &event).await?;
+                    }
+                    Kind::HandWritten => {
+                        let query = sqlx::query(AssertSqlSafe(insert.as_str()))
+                            .bind(event.event_id)
+                            .bind(&event.stream)
+                            .bind(&event.event_type)
+                            .bind(&event.aggregate_type)
+                            .bind(&event.aggregate_id)
+                            .bind(event.headers.to_json())
+                            .bind(event.payload.as_json());
+                        query.execute(&mut *tx).await?;
+                    }
+                }
+                tx.commit().await?;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok::<(), Failure>(())
+        });
+    }
+    // Warm first: connections, statements, caches.
+    tokio::time::sleep(time / 4).await;
+    let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
+    tokio::time::sleep(time).await;
+    let figure = (done.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+    stop.store(true, Ordering::Relaxed);
+    for outcome in tasks.join_all().await {
+        outcome?;
+    }
+    Ok(figure)
+}
+
+/// A relay that follows the log: asleep when it starts, busy once events come.
+async fn follow(
+    bench: Arc<Bench>,
+    name: String,
+    stop: Arc<AtomicBool>,
+    seen: Arc<AtomicU64>,
+) -> Result<(), Failure> {
+    let start = Subscription::new(&name).start(postrider_core::Start::Now);
+    bench.store.subscribe(&start).await?;
+    let mut lease = bench.store.claim(&name, "bench", Duration::from_secs(600)).await?.ok_or("no lane")?;
+    let mut bell = bench.store.bell();
+    while !stop.load(Ordering::Relaxed) {
+        let batch = bench.store.read(&lease, &lease.position, 1000).await?;
+        if batch.is_idle() {
+            bell.wait(Duration::from_secs(1)).await?;
+        } else {
+            bell.worked();
+            bench.store.settle(&mut lease, &Settlement::of(&batch)).await?;
+            seen.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
+        }
+    }
+    bench.store.release(lease).await?;
+    Ok(())
+}
+
+/// The bars of publishing.
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+    let (time, turns) = if quick { (Duration::from_secs(1), 3) } else { (Duration::from_secs(4), 5) };
+    let bench = Arc::new(Bench::new(40).await?);
+    tables(&bench).await?;
+    for clients in [8, 32] {
+        report.say(&format!("{clients} publishers, in turns with a hand-written outbox table"));
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..turns {
+            ours.push(rate(&bench, clients, Kind::Record, time).await?);
+            theirs.push(rate(&bench, clients, Kind::HandWritten, time).await?);
+        }
+        let (ours, theirs) = (median(ours), median(theirs));
+        let detail = format!("{ours:.0} against {theirs:.0} transactions/s");
+        let name = format!("update and record / update and hand-written insert, {clients} clients");
+        report.at_least(&name, 100.0 * ours / theirs, 90.0, "%", &detail);
+    }
+
+    report.say("32 publishers, in turns without and with a relay");
+    let (mut alone, mut followed) = (Vec::new(), Vec::new());
+    let seen = Arc::new(AtomicU64::new(0));
+    for turn in 0..turns {
+        alone.push(rate(&bench, 32, Kind::Record, time).await?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let relay = tokio::spawn(follow(
+            Arc::clone(&bench),
+            format!("f{turn}"),
+            Arc::clone(&stop),
+            Arc::clone(&seen),
+        ));
+        // It falls asleep before they begin.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        followed.push(rate(&bench, 32, Kind::Record, time).await?);
+        stop.store(true, Ordering::Relaxed);
+        relay.await??;
+    }
+    let (alone, followed) = (median(alone), median(followed));
+    let detail = format!(
+        "{followed:.0} against {alone:.0} transactions/s; {} events read",
+        seen.load(Ordering::Relaxed)
+    );
+    report.at_least(
+        "32 publishers with a sleeping, then busy relay / without",
+        100.0 * followed / alone,
+        90.0,
+        "%",
+        &detail,
+    );
+
+    report.say("record_all, in turns with one by one");
+    let (mut together, mut single, mut in_one) = (Vec::new(), Vec::new(), Vec::new());
+    let thousand: u64 = 1000;
+    for _ in 0..turns {
+        let began = Instant::now();
+        for _ in 0..5 {
+            let events = (0..thousand).map(event).collect::<Result<Vec<_>, _>>()?;
+            let mut tx = bench.pool.begin().await?;
+            bench.outbox.record_all(&mut tx, &events).await?;
+            tx.commit().await?;
+        }
+        together.push(5.0 * thousand as f64 / began.elapsed().as_secs_f64());
+        let began = Instant::now();
+        for n in 0..thousand {
+            let mut tx = bench.pool.begin().await?;
+            bench.outbox.record(&mut tx, &event(n)?).await?;
+            tx.commit().await?;
+        }
+        single.push(thousand as f64 / began.elapsed().as_secs_f64());
+        let began = Instant::now();
+        let mut tx = bench.pool.begin().await?;
+        for n in 0..thousand {
+            bench.outbox.record(&mut tx, &event(n)?).await?;
+        }
+        tx.commit().await?;
+        in_one.push(thousand as f64 / began.elapsed().as_secs_f64());
+    }
+    let (together, single, in_one) = (median(together), median(single), median(in_one));
+    let detail = format!(
+        "{together:.0} against {single:.0} events/s, a transaction each; {in_one:.0} one by one in one transaction"
+    );
+    report.at_least("record_all of 1,000 / one by one", together / single, 20.0, "times", &detail);
+    Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await
+}

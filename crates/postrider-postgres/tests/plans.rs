@@ -1,0 +1,168 @@
+//! The plans of the hot path: the same with any statistics, and never through what is delivered.
+
+mod support;
+
+use postrider_conformance::relay::{claim, commit_one, drain_lane, settle};
+use postrider_core::{Clock, Lease, Settlement, Standing, Start, Store, Subscription};
+use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
+use support::{Pg, PgLog};
+
+/// What an execution did: its plan, and how many pages it looked at.
+struct Ran {
+    plan: String,
+    pages: u64,
+}
+
+/// Runs a statement of the store in a relay's session, as a prepared statement with these arguments.
+async fn run(connection: &mut PgConnection, sql: &str, generic: bool, arguments: &[String]) -> Ran {
+    let mode = if generic { "force_generic_plan" } else { "force_custom_plan" };
+    let prepare = format!("set plan_cache_mode = {mode}; prepare looked_at as {sql}");
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(prepare))).await.expect("prepare");
+    let explain = format!(
+        "explain (analyze, buffers, costs off, timing off) execute looked_at({})",
+        arguments.join(", ")
+    );
+    let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(explain))).await.expect("explain");
+    let plan = rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n");
+    connection.execute(sqlx::raw_sql("deallocate looked_at; reset plan_cache_mode")).await.expect("tidy");
+    let total = plan.lines().find(|line| line.trim_start().starts_with("Buffers: ")).unwrap_or_default();
+    let pages = total.split([' ', '=']).filter_map(|word| word.parse::<u64>().ok()).sum();
+    Ran { plan, pages }
+}
+
+/// The arguments of a read from a lease's position.
+fn read_arguments(lease: &Lease, filtered: bool, in_flight: &[u64]) -> Vec<String> {
+    let position = lease.position.as_str();
+    let frontier = position.split('/').nth(1).expect("a frontier");
+    let list = in_flight.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let mut arguments = vec![
+        frontier.to_owned(),
+        format!("'{{{list}}}'"),
+        "false".into(),
+        "0".into(),
+        "1000".into(),
+        format!("'{}'", lease.subscription),
+    ];
+    if filtered {
+        arguments.extend(["'{orders}'", "null", "null", "2", "0"].map(ToOwned::to_owned));
+    }
+    arguments
+}
+
+async fn million(log: &PgLog) {
+    log.run("alter table {schema}.event set (autovacuum_enabled = false)").await;
+    for _ in 0..10 {
+        log.run(
+            "insert into {schema}.event (stream, event_type, aggregate_type, aggregate_id, payload) \
+             select 'orders', 'OrderPaid', 'Order', (n % 1000)::text, '{\"n\": 1}' from generate_series(1, 100000) as n",
+        )
+        .await;
+    }
+}
+
+/// U10: the hot path never scans delivered rows, with no statistics, with stale ones, with true ones, as a custom and as a
+/// generic plan.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_hot_path_never_scans_delivered_rows() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    // Stale statistics say that the log ends at id 1.
+    commit_one(&log, "first").await;
+    log.run("alter table {schema}.event set (autovacuum_enabled = false); analyze {schema}.event").await;
+    million(&log).await;
+    log.store.subscribe(&Subscription::new("s").start(Start::Now)).await.expect("subscribe");
+    let mut lease = claim(&log.store, "s").await;
+    // Some transactions that wrote long ago, as if they had just ended.
+    let rows = sqlx::query(log.sql("select distinct tx_id::text from {schema}.event"))
+        .fetch_all(&log.pool)
+        .await
+        .expect("ids");
+    let mut ended: Vec<u64> =
+        rows.iter().map(|row| row.get::<String, _>(0).parse().expect("a number")).collect();
+    ended.extend(1000..1200);
+    let mut connection = log.store.pool().acquire().await.expect("a relay's session");
+    for statistics in ["stale", "none", "true"] {
+        match statistics {
+            "none" => {
+                let forget = "delete from pg_statistic where starelid = '{schema}.event'::regclass; \
+                              update pg_class set reltuples = -1, relpages = 0 where oid = '{schema}.event'::regclass";
+                log.run(forget).await;
+            }
+            "true" => log.run("analyze {schema}.event").await,
+            _ => {}
+        }
+        for (fresh, generic, filtered, open) in (0..16).map(|n| (n & 1 > 0, n & 2 > 0, n & 4 > 0, n & 8 > 0))
+        {
+            if fresh {
+                for _ in 0..20 {
+                    commit_one(&log, "new").await;
+                }
+            }
+            let sql = log.store.read_sql(filtered, open).to_owned();
+            let floor = 2_000_000_000_i64;
+            // The late lookup is made for transactions of which no row lies above the floor.
+            let mut arguments = read_arguments(&lease, filtered, &ended);
+            arguments[3] = floor.to_string();
+            let ran = run(&mut connection, &sql, generic, &arguments).await;
+            let case = format!(
+                "{statistics} statistics, generic {generic}, filtered {filtered}, open {open}, fresh {fresh}"
+            );
+            assert!(!ran.plan.contains("Seq Scan on event"), "{case}:\n{}", ran.plan);
+            assert!(
+                ran.pages < 1500,
+                "{case}: {} pages for {} transactions\n{}",
+                ran.pages,
+                ended.len(),
+                ran.plan
+            );
+            arguments[1] = "'{}'".into();
+            let ran = run(&mut connection, &sql, generic, &arguments).await;
+            assert!(ran.pages < 250, "{case}: {} pages\n{}", ran.pages, ran.plan);
+            drain_lane(&log.store, &mut lease, 1000).await;
+        }
+    }
+}
+
+/// A settle costs the same while somebody holds a transaction open, however many came before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    log.store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let mut lease = claim(&log.store, "s").await;
+    let mut held = log.pool.begin_with("begin isolation level repeatable read").await.expect("begin");
+    sqlx::query(log.sql("select count(*) from {schema}.lane")).execute(&mut *held).await.expect("a snapshot");
+    for _ in 0..3000 {
+        let settlement = Settlement::at(lease.position.clone());
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    }
+    let mut connection = log.store.pool().acquire().await.expect("a relay's session");
+    let position = lease.position.as_str();
+    let fields: Vec<&str> = position.split('/').collect();
+    let by = |ctid: &str| -> Vec<String> {
+        let text = |text: &str| format!("'{text}'");
+        let mut arguments = vec![text(ctid), text("s"), "0".into(), lease.epoch.to_string(), text("relay")];
+        arguments.extend([
+            text(position),
+            text(position),
+            fields[1].into(),
+            text(fields[2]),
+            fields[0].into(),
+        ]);
+        arguments.extend(["0", "null", "1", "0", "null", "0"].map(ToOwned::to_owned));
+        arguments
+    };
+    let ctid = lease.cookie.split('@').next().expect("a ctid").to_owned();
+    let sql = log.store.settle_sql().to_owned();
+    let ran = run(&mut connection, &sql, false, &by(&ctid)).await;
+    assert!(ran.plan.contains("Tid Scan on lane"), "{}", ran.plan);
+    assert!(ran.pages < 30, "{} pages\n{}", ran.pages, ran.plan);
+    // By its key it would lead through all the dead versions: that is what this is about.
+    let by_key = sql.replace("l.ctid = $1::text::tid and", "$1::text is not null and");
+    let ran = run(&mut connection, &by_key, false, &by(&ctid)).await;
+    assert!(ran.pages > 30, "{} pages: the test tests nothing\n{}", ran.pages, ran.plan);
+    drop(connection);
+    held.rollback().await.expect("rollback");
+    // The row was moved by another hand just now: the key is the fallback.
+    commit_one(&log, "a").await;
+    let batch = log.store.read(&lease, &lease.position, 10).await.expect("read");
+    assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+}

@@ -1,0 +1,14 @@
+-- Claims one free lane. Lock: the database's write lock. Index: the primary key.
+-- A lease that lasts longer from now than it was given for is void: the clock went back.
+-- While lanes change, only those that have not reached the common position are to be had.
+-- Parameters: ?1 subscription, ?2 owner, ?3 lease in microseconds, ?4 the time.
+update postrider_lane
+set lease_owner = ?2, lease_for = ?3, lease_until = ?4 + ?3, lease_epoch = lease_epoch + 1,
+    claims_since_settle = claims_since_settle + 1, reading = 0
+where subscription = ?1 and lane = (
+    select l.lane from postrider_lane l join postrider_subscription s on s.name = l.subscription
+    where l.subscription = ?1 and not s.paused
+      and (s.lanes_next is null or (s.target is not null and l.position <> s.target))
+      and (l.lease_owner is null or l.lease_until <= ?4 or l.lease_until > ?4 + l.lease_for)
+    order by l.lease_until, l.lane limit 1)
+returning lane, lease_epoch, lease_until, position, claims_since_settle

@@ -1,0 +1,125 @@
+//! How a relay learns of new events: SQLite can't call, but it can be asked cheaply.
+//!
+//! `PRAGMA data_version` changes on a connection when any other connection, of this process or another, has
+//! committed. So one connection of the store does nothing but ask, every millisecond after work and every
+//! fifty when idle. Whoever records through this process hurries it up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{Bell, Result};
+use sqlx_core::connection::ConnectOptions;
+use sqlx_core::query::query;
+use sqlx_core::row::Row;
+use sqlx_sqlite::SqliteConnection;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+
+use crate::error::failed;
+use crate::pools::Pools;
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(50);
+const A_DAY: Duration = Duration::from_secs(86_400);
+const OP: &str = "wait";
+
+/// The connection that asks, shared by all bells of a store.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pools: Pools,
+    asking: Mutex<Asking>,
+    recorded: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    conn: Option<SqliteConnection>,
+    /// How many connections there were: versions of two connections can't be compared.
+    generation: u64,
+}
+
+/// What had been committed when it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    generation: u64,
+    version: i64,
+}
+
+impl Watch {
+    pub(crate) fn new(pools: &Pools) -> Self {
+        Self { pools: pools.clone(), asking: Mutex::default(), recorded: Notify::new() }
+    }
+
+    /// Somebody recorded here and will probably commit soon.
+    pub(crate) fn recorded(&self) {
+        self.recorded.notify_waiters();
+    }
+
+    /// What has been committed; nothing where that can't be told.
+    async fn version(&self) -> Result<Option<Version>> {
+        if self.pools.in_memory {
+            return Ok(None);
+        }
+        let mut asking = self.asking.lock().await;
+        // Taken out while it is used: a wait that is dropped half-way drops it too.
+        let mut conn = match asking.conn.take() {
+            Some(conn) => conn,
+            None => {
+                asking.generation += 1;
+                self.pools.reading.connect_options().connect().await.map_err(failed(OP))?
+            }
+        };
+        let row = query("pragma data_version").fetch_one(&mut conn).await;
+        let version = row.and_then(|row| row.try_get(0)).map_err(failed(OP))?;
+        asking.conn = Some(conn);
+        Ok(Some(Version { generation: asking.generation, version }))
+    }
+}
+
+/// The bell of one lane's reader.
+pub(crate) struct SqliteBell {
+    watch: Arc<Watch>,
+    /// What had been committed when the last wait ended, and so before the read after it began.
+    seen: Option<Version>,
+    pause: Duration,
+}
+
+impl SqliteBell {
+    pub(crate) fn new(watch: Arc<Watch>) -> Self {
+        Self { watch, seen: None, pause: SHORTEST }
+    }
+}
+
+#[async_trait]
+impl Bell for SqliteBell {
+    async fn wait(&mut self, longest: Duration) -> Result<()> {
+        let watch = Arc::clone(&self.watch);
+        let end = Instant::now() + longest.min(A_DAY);
+        loop {
+            let recorded = watch.recorded.notified();
+            let version = watch.version().await?;
+            let changed = version.is_some() && version != self.seen;
+            self.seen = version;
+            if changed || Instant::now() >= end {
+                return Ok(());
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(end.min(Instant::now() + self.pause)) => {
+                    self.pause = (self.pause * 3 / 2).min(LONGEST);
+                }
+                () = recorded => {
+                    self.pause = SHORTEST;
+                    tokio::time::sleep_until(end.min(Instant::now() + SHORTEST)).await;
+                }
+            }
+            if version.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn worked(&mut self) {
+        self.pause = SHORTEST;
+    }
+}

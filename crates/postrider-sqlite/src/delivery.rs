@@ -1,0 +1,60 @@
+//! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
+
+use postrider_core::{Amend, DeliveryState, Due, Lease, Result};
+use sqlx_core::row::Row;
+use uuid::Uuid;
+
+use crate::clock::{given, time_of};
+use crate::error::failed;
+use crate::row::{self, Names};
+use crate::sql::statement;
+use crate::store::SqliteStore;
+use crate::subscribe::{found, unknown};
+
+/// The deliveries of a lane that are to be tried now.
+pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+    const OP: &str = "due";
+    let due = store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(i64::from(lease.lanes));
+    let due = due
+        .bind(i64::from(lease.lane))
+        .bind(i64::from(limit))
+        .bind(given(&store.clock))
+        .bind(lease.order.as_str());
+    let mut conn = store.conn(OP).await?;
+    let rows = due.fetch_all(&mut *conn).await.map_err(failed(OP))?;
+    let mut names = Names::default();
+    rows.iter()
+        .map(|row| {
+            let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
+            let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
+            Ok(Due {
+                event: row::recorded(row, &mut names, OP)?,
+                state: row.try_get::<String, _>("state").map_err(failed(OP))?.parse::<DeliveryState>()?,
+                attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+                first_failed_at: first_failed_at.map(time_of),
+                now: time_of(row.try_get("now").map_err(failed(OP))?),
+            })
+        })
+        .collect()
+}
+
+/// Requeues or discards dead deliveries.
+pub(crate) async fn amend(store: &SqliteStore, amend: &Amend) -> Result<u64> {
+    const OP: &str = "amend";
+    let (subscription, events, statement) = match amend {
+        Amend::Requeue { subscription, events } => (subscription, events, statement!("amend_requeue.sql")),
+        Amend::Discard { subscription, events } => (subscription, events, statement!("amend_discard.sql")),
+    };
+    let wanted: Vec<Option<Uuid>> =
+        if events.is_empty() { vec![None] } else { events.iter().copied().map(Some).collect() };
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    let mut changed = 0;
+    for event_id in wanted {
+        let amended = store.sql.query(statement).bind(subscription).bind(event_id).bind(now);
+        changed += amended.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected();
+    }
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(changed)
+}

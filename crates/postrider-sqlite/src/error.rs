@@ -1,0 +1,107 @@
+//! What SQLite and sqlx say, as kinds and sentences that a program and a person can act on.
+
+use postrider_core::{Error, ErrorKind};
+use sqlx_core::Error as SqlxError;
+use sqlx_core::error::DatabaseError;
+
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const BUSY_SNAPSHOT: i32 = 517;
+
+/// What each constraint of the tables means, in the words of `record`.
+const CONSTRAINTS: [(&str, &str); 13] = [
+    ("event_id_has_16_bytes", "an event id is a blob of 16 bytes"),
+    ("event_stream_length", "the stream must have 1 to 200 bytes and no NUL"),
+    ("event_type_length", "the event type must have 1 to 200 bytes and no NUL"),
+    ("event_aggregate_type_length", "the aggregate type must have 1 to 200 bytes and no NUL"),
+    ("event_aggregate_id_length", "the aggregate id must have 1 to 500 bytes and no NUL"),
+    ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes and no NUL"),
+    (
+        "event_max_attempts_positive",
+        "max_attempts must be at least 1 and below 2^31: it counts the first try",
+    ),
+    ("event_times_are_microseconds", "times are microseconds since 1970, within the years -9999 to 9999"),
+    ("event_headers_are_an_object", "the headers must be a JSON object"),
+    ("event_payload_is_json", "the payload is not JSON"),
+    ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
+    ("length(cast(consumer as blob))", "a consumer's name has 1 to 200 bytes"),
+    ("NOT NULL", "an event needs an event type, an aggregate type and an aggregate id"),
+];
+
+/// Turns an error of sqlx during `op` into ours.
+pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
+    move |error| {
+        let (kind, message) = match &error {
+            SqlxError::Database(database) => of_sqlite(&**database),
+            SqlxError::PoolTimedOut => (
+                ErrorKind::PoolExhausted,
+                "no connection of the pool became free in time; give it more, or hold them for less long"
+                    .to_owned(),
+            ),
+            SqlxError::PoolClosed => (ErrorKind::Unreachable, "the pool is closed".to_owned()),
+            SqlxError::Io(_) | SqlxError::WorkerCrashed => {
+                (ErrorKind::Unreachable, "the connection to the database broke".to_owned())
+            }
+            SqlxError::ColumnDecode { index, .. } => {
+                (ErrorKind::Corrupt, format!("the database holds something unexpected in {index}"))
+            }
+            SqlxError::InvalidSavePointStatement => {
+                (ErrorKind::Invalid, "the connection is already in a transaction".to_owned())
+            }
+            _ => (ErrorKind::Database, "the database driver failed".to_owned()),
+        };
+        Error::new(kind, op, message).caused_by(error)
+    }
+}
+
+fn of_sqlite(error: &dyn DatabaseError) -> (ErrorKind, String) {
+    let code = error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or(0);
+    let text = error.message();
+    let (kind, message) = match (code, code & 0xff) {
+        (BUSY_SNAPSHOT, _) => (
+            ErrorKind::Conflict,
+            "the transaction read before it wrote, and another one wrote in between; \
+             begin it with outbox.begin() (BEGIN IMMEDIATE) and try again",
+        ),
+        (_, BUSY | LOCKED) => (
+            ErrorKind::Conflict,
+            "another transaction kept the database locked for longer than the busy timeout",
+        ),
+        (_, 1) if text.contains("no such table: postrider_") || text.contains("no such column") => (
+            ErrorKind::NotMigrated,
+            "the database has no Postrider tables, or old ones; run `postrider migrate` or call Outbox::migrated",
+        ),
+        (_, 3 | 23) => (ErrorKind::Denied, "the database file may not be used that way"),
+        (_, 8) => (ErrorKind::Denied, "the database is read-only"),
+        (_, 10) => (ErrorKind::Unreachable, "the database file could not be read or written"),
+        (_, 11 | 26) => (ErrorKind::Corrupt, "the file is damaged, or is no SQLite database"),
+        (_, 13) => (ErrorKind::Database, "the disk is full"),
+        (_, 14) => {
+            (ErrorKind::Unreachable, "the database file can't be opened; check the path and its folder")
+        }
+        (_, 18) => (ErrorKind::Invalid, "something is larger than SQLite can keep"),
+        (_, 19) => return of_constraint(text),
+        _ => return (ErrorKind::Database, format!("the database failed with code {code}")),
+    };
+    (kind, message.to_owned())
+}
+
+/// SQLite names a constraint or quotes our own triggers; neither shows what was to be written.
+fn of_constraint(text: &str) -> (ErrorKind, String) {
+    if text.contains("postrider_event.event_id") && text.contains("UNIQUE")
+        || text.contains("already in the log")
+    {
+        return (
+            ErrorKind::AlreadyRecorded,
+            "the event id is already in the log; nothing was written".to_owned(),
+        );
+    }
+    if let Some(sentence) = text.strip_prefix("postrider: ") {
+        return (ErrorKind::Invalid, sentence.to_owned());
+    }
+    let meant = CONSTRAINTS.iter().find(|(name, _)| text.contains(name)).map(|(_, sentence)| *sentence);
+    (
+        ErrorKind::Invalid,
+        meant.unwrap_or("a value has the wrong type or breaks a rule of its table").to_owned(),
+    )
+}

@@ -1,0 +1,120 @@
+//! Lanes and their leases: claim, extend, release.
+
+use std::time::Duration;
+
+use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
+use sqlx_core::row::Row;
+use sqlx_sqlite::SqliteRow;
+
+use crate::clock::{given, micros_of, time_of};
+use crate::error::failed;
+use crate::position::{id_of, position};
+use crate::relane;
+use crate::sql::statement;
+use crate::store::SqliteStore;
+use crate::subscribe::{found, patterns_from_json, unknown};
+
+/// Claims one free lane, after taking the next step of a change of lanes that may be under way.
+pub(crate) async fn claim(
+    store: &SqliteStore,
+    subscription: &str,
+    owner: &str,
+    lease: Duration,
+) -> Result<Option<Lease>> {
+    const OP: &str = "claim";
+    let mut conn = store.conn(OP).await?;
+    let look = store.sql.query(statement!("claimable.sql")).bind(subscription).bind(given(&store.clock));
+    let look = look.fetch_optional(&mut *conn).await.map_err(failed(OP))?;
+    drop(conn);
+    let look = look.ok_or_else(|| unknown(subscription, OP))?;
+    let relaning: bool = look.try_get("relaning").map_err(failed(OP))?;
+    let free: bool = look.try_get("free").map_err(failed(OP))?;
+    if !free && !relaning {
+        return Ok(None);
+    }
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    relane::step(store.sql, &mut tx, subscription, now, OP).await?;
+    let claim = store
+        .sql
+        .query(statement!("claim.sql"))
+        .bind(subscription)
+        .bind(owner)
+        .bind(micros_of(lease))
+        .bind(now);
+    let claimed = claim.fetch_optional(&mut *tx).await.map_err(failed(OP))?;
+    let reader =
+        found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    tx.commit().await.map_err(failed(OP))?;
+    claimed.map(|lane| lease_of(subscription, owner, &lane, &reader)).transpose()
+}
+
+fn lease_of(subscription: &str, owner: &str, lane: &SqliteRow, reader: &SqliteRow) -> Result<Lease> {
+    const OP: &str = "claim";
+    let number = |row: &SqliteRow, column: &str| row.try_get::<i64, _>(column).map_err(failed(OP));
+    let small = |row: &SqliteRow, column: &str| {
+        number(row, column).map(|value| u32::try_from(value).unwrap_or(u32::MAX))
+    };
+    let words = |column: &str| reader.try_get::<String, _>(column).map_err(failed(OP));
+    let since: Option<i64> = reader.try_get("since").map_err(failed(OP))?;
+    let target: Option<i64> = reader.try_get("target").map_err(failed(OP))?;
+    Ok(Lease {
+        subscription: subscription.to_owned(),
+        lane: small(lane, "lane")?,
+        lanes: small(reader, "lanes")?,
+        owner: owner.to_owned(),
+        epoch: number(lane, "lease_epoch")?,
+        until: time_of(number(lane, "lease_until")?),
+        position: position(number(lane, "position")?),
+        claims: small(lane, "claims_since_settle")?,
+        open: reader.try_get("open").map_err(failed(OP))?,
+        filter: Filter {
+            streams: patterns_from_json(&words("streams")?)?,
+            types: patterns_from_json(&words("types")?)?,
+        },
+        since: since.map(time_of),
+        order: words("order_policy")?.parse::<Order>()?,
+        target: target.map(position),
+        cookie: String::new(),
+    })
+}
+
+/// Prolongs a lease.
+pub(crate) async fn extend(
+    store: &SqliteStore,
+    lease: &mut Lease,
+    by: Duration,
+    reading: Option<&Position>,
+) -> Result<Standing> {
+    const OP: &str = "extend";
+    let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let extend =
+        store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
+    let extend = extend
+        .bind(lease.epoch)
+        .bind(&lease.owner)
+        .bind(micros_of(by))
+        .bind(given(&store.clock))
+        .bind(reading);
+    let mut tx = store.write(OP).await?;
+    let Some(row) = extend.fetch_optional(&mut *tx).await.map_err(failed(OP))? else {
+        return Ok(Standing::Lost);
+    };
+    let until: i64 = row.try_get("lease_until").map_err(failed(OP))?;
+    let open: bool = row.try_get("open").map_err(failed(OP))?;
+    let recalled: bool = row.try_get("recalled").map_err(failed(OP))?;
+    tx.commit().await.map_err(failed(OP))?;
+    lease.until = time_of(until);
+    lease.open = open;
+    Ok(if recalled { Standing::Recalled } else { Standing::Held })
+}
+
+/// Gives a lane back.
+pub(crate) async fn release(store: &SqliteStore, lease: Lease) -> Result<()> {
+    const OP: &str = "release";
+    let release =
+        store.sql.query(statement!("release.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
+    let mut tx = store.write(OP).await?;
+    release.bind(lease.epoch).bind(&lease.owner).execute(&mut *tx).await.map_err(failed(OP))?;
+    tx.commit().await.map_err(failed(OP))
+}

@@ -1,0 +1,118 @@
+//! The handle that an application records with.
+
+use std::sync::Arc;
+
+use postrider_core::{Clock, Limits, Result};
+use sqlx_core::transaction::Transaction;
+use sqlx_sqlite::{Sqlite, SqlitePool};
+
+use crate::bell::Watch;
+use crate::error::failed;
+use crate::pools::Pools;
+use crate::store::SqliteStore;
+use crate::{migrate, position};
+
+/// The outbox of a database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    pub(crate) pool: SqlitePool,
+    pub(crate) source: Option<Arc<str>>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) clock: Clock,
+    pub(crate) watch: Arc<Watch>,
+    pools: Pools,
+}
+
+impl Outbox {
+    /// The outbox of a database, whose tables are created or brought up to date first.
+    pub async fn migrated(pool: &SqlitePool) -> Result<Self> {
+        Self::builder().migrated(pool).await
+    }
+
+    /// The outbox of a database that somebody else migrates. It is refused unless its schema is the one that
+    /// this program knows.
+    pub async fn connect(pool: &SqlitePool) -> Result<Self> {
+        Self::builder().connect(pool).await
+    }
+
+    /// An outbox with settings of its own.
+    pub fn builder() -> OutboxBuilder {
+        OutboxBuilder::default()
+    }
+
+    /// What relays read from.
+    pub fn store(&self) -> SqliteStore {
+        SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.watch))
+    }
+
+    /// The pool that it was made with.
+    pub fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
+    /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).
+    ///
+    /// A plain `BEGIN` that reads first fails at its first write if anybody else wrote in between, whatever
+    /// the busy timeout; this one waits for its turn and then can't.
+    pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>> {
+        self.pool.begin_with("begin immediate").await.map_err(failed("begin"))
+    }
+}
+
+/// The settings of an [`Outbox`].
+#[derive(Debug, Clone, Default)]
+pub struct OutboxBuilder {
+    source: Option<Arc<str>>,
+    limits: Limits,
+    clock: Clock,
+}
+
+impl OutboxBuilder {
+    /// The application that records: the `source` header of events that have none.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into().into());
+        self
+    }
+
+    /// How large the parts of an event may be.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The clock that leases, retries and retention go by.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The outbox of a database, whose tables are created or brought up to date first.
+    pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
+        migrate::migrate(pool).await?;
+        self.open(pool, "migrate").await
+    }
+
+    /// The outbox of a database that somebody else migrates.
+    pub async fn connect(self, pool: &SqlitePool) -> Result<Outbox> {
+        migrate::check(pool).await?;
+        self.open(pool, "connect").await
+    }
+
+    async fn open(self, pool: &SqlitePool, op: &'static str) -> Result<Outbox> {
+        let mut conn = pool.acquire().await.map_err(failed(op))?;
+        position::check_end(&mut conn, op).await?;
+        drop(conn);
+        let pools = Pools::beside(pool, op).await?;
+        Ok(Outbox {
+            pool: pool.clone(),
+            source: self.source,
+            limits: Arc::new(self.limits),
+            clock: self.clock,
+            watch: Arc::new(Watch::new(&pools)),
+            pools,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Writing what became of a batch, in one transaction or not at all.
+
+use std::collections::HashMap;
+
+use postrider_core::{DeliveryChange, Lease, Result, Settlement, Standing};
+use serde_json::json;
+use sqlx_core::row::Row;
+use sqlx_sqlite::SqliteConnection;
+
+use crate::clock::micros_of;
+use crate::error::failed;
+use crate::hash::hash_of;
+use crate::position::id_of;
+use crate::row;
+use crate::sql::{Sql, statement};
+use crate::store::SqliteStore;
+
+const OP: &str = "settle";
+
+/// Settles a batch under its lease.
+pub(crate) async fn settle(
+    store: &SqliteStore,
+    lease: &mut Lease,
+    settlement: &Settlement,
+) -> Result<Standing> {
+    let (from, to) = (id_of(&settlement.from, OP)?, id_of(&settlement.to, OP)?);
+    let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+
+    let moved =
+        store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
+    let moved = moved.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading).bind(now);
+    if moved.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
+        tx.rollback().await.map_err(failed(OP))?;
+        return Ok(Standing::Lost);
+    }
+    if from != to {
+        let batch = store
+            .sql
+            .query(statement!("settle_batch.sql"))
+            .bind(&lease.subscription)
+            .bind(i64::from(lease.lane));
+        let batch = batch.bind(from).bind(to).bind(i64::from(settlement.count)).bind(now).bind(&lease.owner);
+        batch.execute(&mut *tx).await.map_err(failed(OP))?;
+    }
+    if !settlement.deliveries.is_empty() {
+        write_deliveries(store.sql, &mut tx, lease, &settlement.deliveries, now).await?;
+    }
+    let look = store.sql.query(statement!("settle_standing.sql")).bind(&lease.subscription).bind(to);
+    let look = look.fetch_one(&mut *tx).await.map_err(failed(OP))?;
+    let open: bool = look.try_get("open").map_err(failed(OP))?;
+    let recalled: bool = look.try_get("recalled").map_err(failed(OP))?;
+    tx.commit().await.map_err(failed(OP))?;
+
+    lease.position = settlement.to.clone();
+    lease.open = open;
+    Ok(if recalled { Standing::Recalled } else { Standing::Held })
+}
+
+async fn write_deliveries(
+    sql: Sql,
+    conn: &mut SqliteConnection,
+    lease: &Lease,
+    changes: &[DeliveryChange],
+    now: i64,
+) -> Result<()> {
+    let ids = serde_json::Value::from_iter(changes.iter().map(|change| change.id)).to_string();
+    let rows =
+        sql.query(statement!("settle_keys.sql")).bind(ids).fetch_all(&mut *conn).await.map_err(failed(OP))?;
+    let keys: HashMap<i64, String> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0).map_err(failed(OP))?, row::text(row, 1, OP)?.into_owned())))
+        .collect::<Result<_>>()?;
+    let changes: Vec<_> = changes
+        .iter()
+        .filter_map(|change| {
+            let key = keys.get(&change.id)?;
+            Some(json!({
+                "id": change.id, "key": key, "hash": hash_of(key), "state": change.state.as_str(),
+                "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
+                "code": change.failure.as_ref().map(|failure| &failure.code),
+                "message": change.failure.as_ref().map(|failure| &failure.message),
+            }))
+        })
+        .collect();
+    let write =
+        sql.query(statement!("settle_deliveries.sql")).bind(&lease.subscription).bind(now).bind(&lease.owner);
+    write.bind(serde_json::Value::from(changes).to_string()).execute(conn).await.map_err(failed(OP))?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Retention: what leaves the log.
+
+use std::time::Duration;
+
+use postrider_core::{Result, Sweep, Swept};
+use sqlx_core::row::Row;
+use sqlx_sqlite::SqliteConnection;
+
+use crate::clock::micros_of;
+use crate::error::failed;
+use crate::sql::{Statement, statement};
+use crate::store::SqliteStore;
+
+const OP: &str = "sweep";
+
+/// One round of retention.
+pub(crate) async fn sweep(store: &SqliteStore, sweep: &Sweep) -> Result<Swept> {
+    match *sweep {
+        Sweep::Archive { older_than, limit } => events(store, older_than, limit, true).await,
+        Sweep::Prune { older_than, limit } => events(store, older_than, limit, false).await,
+        Sweep::Inbox { older_than, limit } => inbox(store, older_than, limit).await,
+    }
+}
+
+async fn events(store: &SqliteStore, older_than: Duration, limit: u32, keep: bool) -> Result<Swept> {
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let cutoff = now.saturating_sub(micros_of(older_than));
+    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut *tx).await;
+    let horizon: Option<i64> = horizon.and_then(|row| row.try_get("horizon")).map_err(failed(OP))?;
+    let Some(horizon) = horizon else { return Ok(Swept::default()) };
+
+    let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(i64::from(limit));
+    let chosen = chosen.fetch_all(&mut *tx).await.map_err(failed(OP))?;
+    if chosen.is_empty() {
+        return Ok(Swept::default());
+    }
+    let ids = chosen
+        .iter()
+        .map(|row| row.try_get::<i64, _>(0))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed(OP))?;
+    let ids = serde_json::Value::from(ids).to_string();
+    if keep {
+        let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&ids).bind(now);
+        archive.execute(&mut *tx).await.map_err(failed(OP))?;
+    }
+    store.sql.query(statement!("sweep_guard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
+    delete(store, &mut tx, statement!("sweep_events.sql"), &ids).await?;
+    store.sql.query(statement!("sweep_unguard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
+    delete(store, &mut tx, statement!("sweep_deliveries.sql"), &ids).await?;
+    let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
+    batches.execute(&mut *tx).await.map_err(failed(OP))?;
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(swept(chosen.len() as u64, limit))
+}
+
+async fn delete(
+    store: &SqliteStore,
+    conn: &mut SqliteConnection,
+    statement: Statement,
+    ids: &str,
+) -> Result<()> {
+    store.sql.query(statement).bind(ids).execute(conn).await.map_err(failed(OP))?;
+    Ok(())
+}
+
+async fn inbox(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<Swept> {
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let forget =
+        store.sql.query(statement!("sweep_inbox.sql")).bind(now.saturating_sub(micros_of(older_than)));
+    let taken = forget.bind(i64::from(limit)).execute(&mut *tx).await.map_err(failed(OP))?.rows_affected();
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(swept(taken, limit))
+}
+
+fn swept(taken: u64, limit: u32) -> Swept {
+    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+}

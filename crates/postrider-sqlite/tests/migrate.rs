@@ -1,0 +1,100 @@
+//! The schema: many migrators, old and new versions, and a log that went back.
+
+mod common;
+
+use common::{Database, Fixture, event};
+use postrider_core::{ErrorKind, Store, Subscription};
+use postrider_sqlite::{Outbox, schema_version};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ten_migrators_at_once_migrate_once() {
+    let database = Database::new();
+    let mut migrators = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let options = database.options();
+        migrators.spawn(async move {
+            let pool = sqlx::SqlitePool::connect_with(options).await.expect("a pool");
+            Outbox::migrated(&pool).await.map(drop)
+        });
+    }
+    while let Some(migrated) = migrators.join_next().await {
+        migrated.expect("no panic").expect("migrated");
+    }
+    let pool = database.pool().await;
+    Outbox::migrated(&pool).await.expect("again");
+    let applied: i64 =
+        sqlx::query_scalar("select count(*) from postrider_migration").fetch_one(&pool).await.expect("rows");
+    assert_eq!(applied, schema_version(&pool).await.expect("a version"));
+    let mode: String = sqlx::query_scalar("pragma journal_mode").fetch_one(&pool).await.expect("a mode");
+    assert_eq!(mode, "wal");
+}
+
+#[tokio::test]
+async fn a_database_without_tables_is_not_migrated() {
+    let database = Database::new();
+    let pool = database.pool().await;
+    let error = Outbox::connect(&pool).await.expect_err("no tables");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated);
+    assert!(error.to_string().contains("postrider migrate"), "{error}");
+    assert_eq!(schema_version(&pool).await.expect("a version"), 0);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let fixture = Fixture::new().await;
+    sqlx::query("insert into postrider_migration (version, name) values (99, 'future')")
+        .execute(&fixture.pool)
+        .await
+        .expect("the future");
+    for error in [Outbox::connect(&fixture.pool).await, Outbox::migrated(&fixture.pool).await] {
+        let error = error.expect_err("too new");
+        assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
+        assert!(error.to_string().contains("version 99"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tables_that_vanish_are_reported_as_not_migrated() {
+    let fixture = Fixture::new().await;
+    sqlx::raw_sql(
+        "drop view postrider_event_state; drop view postrider_event_standing; drop table postrider_event",
+    )
+    .execute(&fixture.pool)
+    .await
+    .expect("dropped");
+    let error = fixture.outbox.record_outside_transaction(&event("1")).await.expect_err("no table");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated);
+}
+
+#[tokio::test]
+async fn a_read_only_database_denies() {
+    let fixture = Fixture::new().await;
+    let options = fixture.database.options().read_only(true).create_if_missing(false);
+    let pool = sqlx::SqlitePool::connect_with(options).await.expect("a pool");
+    let outbox = Outbox::connect(&pool).await.expect("readable");
+    let error = outbox.record_outside_transaction(&event("1")).await.expect_err("read-only");
+    assert_eq!(error.kind(), ErrorKind::Denied);
+}
+
+#[tokio::test]
+async fn a_file_that_can_not_be_opened_is_unreachable_and_its_path_is_not_told() {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename("/nonexistent/secret/outbox.db");
+    let pool = sqlx::sqlite::SqlitePoolOptions::new().connect_lazy_with(options);
+    let error = Outbox::connect(&pool).await.expect_err("no file");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error:?}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_log_that_ends_before_its_readers_is_corrupt() {
+    let fixture = Fixture::new().await;
+    fixture.record(event("1")).await;
+    fixture.subscribe(Subscription::new("s")).await;
+    let mut lease = fixture.hold().await;
+    fixture.drain(&mut lease).await;
+    fixture.clock.advance(std::time::Duration::from_secs(60));
+    let sweep = postrider_core::Sweep::Prune { older_than: std::time::Duration::ZERO, limit: 10 };
+    assert_eq!(fixture.store.sweep(&sweep).await.expect("swept").taken, 1);
+    sqlx::query("delete from sqlite_sequence").execute(&fixture.pool).await.expect("forgotten");
+    assert_eq!(Outbox::connect(&fixture.pool).await.expect_err("gone back").kind(), ErrorKind::Corrupt);
+}
