@@ -35,7 +35,7 @@ macro_rules! conformance {
                 a_lease_is_extended, a_released_lane_is_free_at_once, a_stale_settle_is_refused_by_its_epoch,
                 a_stale_settle_is_refused_by_its_position, a_lease_too_far_in_the_future_is_void,
                 claims_since_the_last_settle_are_counted, a_crash_before_settle_repeats_only_the_open_batch,
-                sixteen_claimers_share_four_lanes;
+                sixteen_claimers_share_four_lanes, no_free_lane_is_passed_over;
             lanes: a_key_stays_in_one_lane, changing_lanes_loses_repeats_and_reorders_nothing,
                 a_change_of_lanes_recalls_its_holders, a_relay_that_dies_during_a_change_of_lanes_loses_nothing;
             deliveries: a_failed_event_is_due_when_its_time_has_come, later_events_of_a_key_wait_behind_it,

@@ -36,7 +36,7 @@ pub trait Event: Serialize {
 
 /// What `record` takes: a typed [`Event`], or a [`NewEvent`] made by hand or from a catalog.
 pub trait Recordable {
-    /// The event to record.
+    /// The event to record: owned if it was made for this call, with an id that nobody else can have.
     fn to_new_event(&self) -> Result<Cow<'_, NewEvent>>;
 }
 

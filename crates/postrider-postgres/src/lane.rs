@@ -103,6 +103,7 @@ impl PgStore {
         let query = self.sql.release.query();
         let query =
             query.bind(lease.subscription).bind(lease.lane.cast_signed()).bind(lease.epoch).bind(lease.owner);
+        let query = query.bind(self.clock.now());
         query.execute(&self.pool).await.map_err(during("release"))?;
         Ok(())
     }

@@ -17,13 +17,17 @@ impl Outbox {
     /// a size, a NUL, an id that is taken) is an error that leaves the transaction usable.
     pub async fn record(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<Uuid> {
         let (event, headers) = self.prepare(event)?;
-        if self.insert(connection, &event, headers).await? { Ok(event.event_id) } else { Err(taken()) }
+        if self.insert(connection, &event, is_new(&event), headers).await? {
+            Ok(event.event_id)
+        } else {
+            Err(taken())
+        }
     }
 
     /// Records an event unless its id is in the log already; says whether it did.
     pub async fn record_once(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<bool> {
         let (event, headers) = self.prepare(event)?;
-        self.insert(connection, &event, headers).await
+        self.insert(connection, &event, is_new(&event), headers).await
     }
 
     /// Records any number of events in one round trip, in their order, all or none.
@@ -88,36 +92,49 @@ impl Outbox {
 
     /// The event with the outbox's source, checked, and its headers as JSON.
     fn prepare<'e>(&self, event: &'e impl Recordable) -> Result<(Cow<'e, NewEvent>, String)> {
-        let mut event = event.to_new_event()?;
+        let event = event.to_new_event()?;
+        let mut headers = event.check(&self.limits)?;
         if let Some(source) = self.source.as_ref().filter(|_| event.headers.source().is_none()) {
-            event.to_mut().headers.set_source(source.clone());
+            headers = event.headers.clone().with("source", source.clone()).to_json();
         }
-        let headers = event.check(&self.limits)?;
         Ok((event, headers))
     }
 
-    async fn insert(&self, connection: &mut PgConnection, event: &NewEvent, headers: String) -> Result<bool> {
-        let content = content(&event.payload);
-        let written = self
-            .sql
-            .record
-            .query()
+    async fn insert(
+        &self,
+        connection: &mut PgConnection,
+        event: &NewEvent,
+        is_new: bool,
+        headers: String,
+    ) -> Result<bool> {
+        let is_plain = is_new
+            && event.ordering_key.is_none()
+            && !event.sequenced
+            && event.max_attempts.is_none()
+            && event.occurred_at.is_none()
+            && event.payload.as_json().is_some();
+        let query = if is_plain { self.sql.record_plain.query() } else { self.sql.record.query() };
+        let query = query
             .bind(event.event_id)
             .bind(&event.stream)
             .bind(&event.event_type)
             .bind(&event.aggregate_type)
             .bind(&event.aggregate_id)
-            .bind(event.ordering_key.as_deref())
-            .bind(event.sequenced.then_some(0_i64))
-            .bind(event.max_attempts.map(u32::cast_signed))
-            .bind(event.occurred_at)
             .bind(headers)
-            .bind(event.payload.as_json())
-            .bind(content.map(|(kind, _)| kind))
-            .bind(content.map(|(_, bytes)| bytes))
-            .execute(connection)
-            .await
-            .map_err(during("record"))?;
+            .bind(event.payload.as_json());
+        let query = if is_plain {
+            query
+        } else {
+            let content = content(&event.payload);
+            query
+                .bind(event.ordering_key.as_deref())
+                .bind(event.sequenced.then_some(0_i64))
+                .bind(event.max_attempts.map(u32::cast_signed))
+                .bind(event.occurred_at)
+                .bind(content.map(|(kind, _)| kind))
+                .bind(content.map(|(_, bytes)| bytes))
+        };
+        let written = query.execute(connection).await.map_err(during("record"))?;
         Ok(written.rows_affected() > 0)
     }
 }
@@ -127,6 +144,12 @@ fn content(payload: &Payload) -> Option<(&str, &[u8])> {
         Payload::Json(_) => None,
         Payload::Bytes { content_type, bytes } => Some((content_type, bytes)),
     }
+}
+
+/// A typed event becomes a new one, with an id of its own, at each call; only one made by hand can be known already.
+#[allow(clippy::ptr_arg)]
+fn is_new(event: &Cow<'_, NewEvent>) -> bool {
+    matches!(event, Cow::Owned(_))
 }
 
 fn taken() -> Error {

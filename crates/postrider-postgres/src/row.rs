@@ -94,11 +94,11 @@ impl Names {
 
 /// The event in the first fifteen columns, in the order of every statement that returns events.
 pub(crate) fn recorded(row: &PgRow, names: &mut Names) -> Result<Recorded> {
-    let payload = match opt_text(row, 8)? {
-        Some(json) => Payload::Json(json.to_owned()),
-        None => Payload::Bytes {
-            content_type: text(row, 9)?.to_owned(),
-            bytes: opt_bytes(row, 10)?.ok_or_else(|| malformed(10))?.to_vec(),
+    let payload = match opt_text(row, 9)? {
+        None => Payload::Json(text(row, 8)?.to_owned()),
+        Some(content_type) => Payload::Bytes {
+            content_type: content_type.to_owned(),
+            bytes: opt_bytes(row, 10)?.unwrap_or_default().to_vec(),
         },
     };
     Ok(Recorded {

@@ -16,6 +16,7 @@ pub type Patch = fn(name: &str, text: &str) -> Option<String>;
 pub(crate) struct Sql {
     pub(crate) schema: Schema,
     pub(crate) record: Text,
+    pub(crate) record_plain: Text,
     pub(crate) record_all: Text,
     pub(crate) claim: Text,
     pub(crate) extend: Text,
@@ -53,7 +54,7 @@ impl Sql {
             for (placeholder, part) in parts {
                 text = text.replace(placeholder, part);
             }
-            Text(schema.fill(&text).into())
+            Text(schema.statement(&text).into())
         };
         let read = |name: &str, text: &str| {
             [(false, false), (false, true), (true, false), (true, true)].map(|(filtered, open)| {
@@ -76,6 +77,7 @@ impl Sql {
         let settle = |parts: &[(&str, &str)]| load("settle", include_str!("../sql/settle.sql"), parts);
         Self {
             record: load("record", include_str!("../sql/record.sql"), &[]),
+            record_plain: load("record", include_str!("../sql/record_plain.sql"), &[]),
             record_all: load("record_all", include_str!("../sql/record_all.sql"), &[]),
             claim: load("claim", include_str!("../sql/claim.sql"), &[]),
             extend: load("extend", include_str!("../sql/extend.sql"), &[by_ctid]),
@@ -111,7 +113,7 @@ impl Sql {
     /// A text that is used too rarely to have a field.
     pub(crate) fn text(&self, name: &str, text: &str) -> Text {
         let text = self.patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
-        Text(self.schema.fill(&text).into())
+        Text(self.schema.statement(&text).into())
     }
 }
 
@@ -160,6 +162,12 @@ impl Schema {
     /// The notification channel of this schema's bell.
     pub(crate) fn channel(&self) -> String {
         format!("{}_bell", &self.name[..self.name.len().min(58)])
+    }
+
+    /// The text with the names in it, and without its comments: they are for who reads the file, not for the server.
+    pub(crate) fn statement(&self, text: &str) -> String {
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        self.fill(&lines.collect::<Vec<_>>().join("\n"))
     }
 
     pub(crate) fn fill(&self, text: &str) -> String {

@@ -116,10 +116,11 @@ impl PgStore {
     }
 }
 
-/// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics;
-/// and timeouts, so that a frozen relay's locks are let go before its lease runs out.
+/// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics, and
+/// made once, not anew for each read; and timeouts, so that a frozen relay's locks are let go before its lease runs out.
 async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
     const SETTINGS: &str = "select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), \
+         set_config('plan_cache_mode', 'force_generic_plan', false), \
          set_config('max_parallel_workers_per_gather', '0', false), \
          set_config('default_transaction_isolation', 'read committed', false), \
          set_config('lock_timeout', $1::text, false), \

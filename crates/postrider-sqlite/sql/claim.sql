@@ -9,6 +9,6 @@ where subscription = ?1 and lane = (
     select l.lane from postrider_lane l join postrider_subscription s on s.name = l.subscription
     where l.subscription = ?1 and not s.paused
       and (s.lanes_next is null or (s.target is not null and l.position <> s.target))
-      and (l.lease_owner is null or l.lease_until <= ?4 or l.lease_until > ?4 + l.lease_for)
+      and (l.lease_owner is null or l.lease_until <= ?4 or l.lease_until > ?4 + l.lease_for + 1000000)
     order by l.lease_until, l.lane limit 1)
 returning lane, lease_epoch, lease_until, position, claims_since_settle

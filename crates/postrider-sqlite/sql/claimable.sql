@@ -7,5 +7,5 @@ select s.lanes_next is not null as relaning,
        not s.paused and exists (
            select 1 from postrider_lane l
            where l.subscription = s.name
-             and (l.lease_owner is null or l.lease_until <= clock.now or l.lease_until > clock.now + l.lease_for)) as free
+             and (l.lease_owner is null or l.lease_until <= clock.now or l.lease_until > clock.now + l.lease_for + 1000000)) as free
 from postrider_subscription s, clock where s.name = ?1

@@ -9,7 +9,7 @@ select id, event_id, subscription, state, attempts, next_retry_at, last_attempt_
        error_code, error_message
 from (select v.*, coalesce(settled_state, case when leased and id <= reading then 'processing' else 'pending' end) as state
       from (select e.*, e.lease_owner is not null and e.lease_until > (select now from clock)
-                        and e.lease_until <= (select now from clock) + e.lease_for as leased
+                        and e.lease_until <= (select now from clock) + e.lease_for + 1000000 as leased
             from postrider_event_standing e) v)
 where id > ?2 {where}
 order by id, subscription limit ?3

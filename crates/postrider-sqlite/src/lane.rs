@@ -95,7 +95,8 @@ pub(crate) async fn extend(
         .bind(&lease.owner)
         .bind(micros_of(by))
         .bind(given(&store.clock))
-        .bind(reading);
+        .bind(reading)
+        .bind(id_of(&lease.position, OP)?);
     let mut tx = store.write(OP).await?;
     let Some(row) = extend.fetch_optional(&mut *tx).await.map_err(failed(OP))? else {
         return Ok(Standing::Lost);
@@ -115,6 +116,12 @@ pub(crate) async fn release(store: &SqliteStore, lease: Lease) -> Result<()> {
     let release =
         store.sql.query(statement!("release.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
     let mut tx = store.write(OP).await?;
-    release.bind(lease.epoch).bind(&lease.owner).execute(&mut *tx).await.map_err(failed(OP))?;
+    release
+        .bind(lease.epoch)
+        .bind(&lease.owner)
+        .bind(given(&store.clock))
+        .execute(&mut *tx)
+        .await
+        .map_err(failed(OP))?;
     tx.commit().await.map_err(failed(OP))
 }

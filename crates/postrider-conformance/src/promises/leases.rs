@@ -159,6 +159,22 @@ pub async fn a_crash_before_settle_repeats_only_the_open_batch(harness: &dyn Har
     assert_eq!(store.settle(&mut lease, &Settlement::of(&open)).await.expect("settle"), Standing::Lost);
 }
 
+/// E5: a relay that goes from lane to lane comes to the one that a dead relay left.
+pub async fn no_free_lane_is_passed_over(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let store = log.store();
+    store.subscribe(&Subscription::new("s").lanes(3)).await.expect("subscribe");
+    let dead = store.claim("s", "dead", LEASE).await.expect("claim").expect("a free lane");
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..12 {
+        clock.advance(LEASE / 3);
+        let lease = store.claim("s", "alive", LEASE).await.expect("claim").expect("a free lane");
+        seen.insert(lease.lane);
+        store.release(lease).await.expect("release");
+    }
+    assert!(seen.contains(&dead.lane) && seen.len() == 3, "only lanes {seen:?} were claimed");
+}
+
 /// T6, E10: many claimers share the lanes; each lane has one holder.
 pub async fn sixteen_claimers_share_four_lanes(harness: &dyn Harness) {
     let log = log(harness).await;

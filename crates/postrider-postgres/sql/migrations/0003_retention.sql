@@ -176,7 +176,8 @@ select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_i
        case when p.leased then p.lease_owner end as lease_owner,
        case when p.leased then p.lease_until end as lease_until,
        d.error_code, d.error_message,
-       e.occurred_at, e.recorded_at, {schema}.as_jsonb(e.headers) as headers, {schema}.as_jsonb(e.payload) as payload,
+       e.occurred_at, e.recorded_at, {schema}.as_jsonb(e.headers) as headers,
+       case when e.content_type is null then {schema}.as_jsonb(e.payload) end as payload,
        e.content_type, e.content
 from {schema}.event e
 cross join {schema}.subscription s

@@ -56,6 +56,6 @@ select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_
        error_code, error_message, occurred_at, recorded_at, headers, payload, content_type, content
 from (select *, lease_owner is not null
                 and lease_until > cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) * 1000
-                and lease_until <= cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) * 1000 + lease_for
+                and lease_until <= cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) * 1000 + lease_for + 1000000
                 as leased
       from postrider_event_standing);
