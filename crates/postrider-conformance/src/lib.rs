@@ -65,7 +65,7 @@ macro_rules! conformance_of_concurrent_writers {
                 a_long_transaction_delays_only_itself, many_late_events_come_in_bounded_batches_none_twice,
                 late_events_respect_filters_and_lanes, prune_never_takes_an_event_that_a_lane_has_not_seen,
                 an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes, a_subscription_that_starts_now_sees_what_commits_later;
-            bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_fast_relay_does_not_make_every_commit_ring
+            bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_wait_that_is_dropped_forgets_nothing, a_fast_relay_does_not_make_every_commit_ring
         );
     };
 }

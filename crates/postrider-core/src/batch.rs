@@ -15,6 +15,8 @@ pub struct Batch {
     pub scanned: u32,
     /// Whether the lane is wanted back: see [`Standing::Recalled`](crate::Standing::Recalled).
     pub recalled: bool,
+    /// For the store's own use.
+    pub mark: String,
 }
 
 impl Batch {

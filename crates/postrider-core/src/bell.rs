@@ -11,7 +11,7 @@ use crate::Result;
 /// *Guarantees*: an event that was committed before [`wait`](Bell::wait) began, or is committed while it
 /// lasts, ends the wait within moments where the database can ring, and within `longest` where it can't.
 /// *Caller must*: read after every return, call [`worked`](Bell::worked) when that read found events, and
-/// `wait` again otherwise. *On failure*: nothing is held; wait again.
+/// `wait` again otherwise; dropping a wait halfway is fine. *On failure*: nothing is held; wait again.
 #[async_trait]
 pub trait Bell: Send {
     /// Sleeps until there may be something to read, and never longer than `longest`. It may return early.

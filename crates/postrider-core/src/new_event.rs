@@ -131,6 +131,7 @@ impl NewEvent {
             Limits::check_text("content type", content_type, Limits::NAME)?;
         }
         limits.check_payload(&self.payload)?;
+        self.payload.check()?;
         let headers = self.headers.to_json();
         limits.check_headers(&headers)?;
         Ok(headers)
@@ -161,6 +162,7 @@ mod tests {
         assert!(refusal(&event().ordered_by("")).contains("ordering key is empty"));
         assert!(refusal(&event().with_header("note", "a\0b")).contains("header note"));
         assert!(refusal(&event().max_attempts(0)).contains("at least 1"));
+        assert!(refusal(&NewEvent { payload: Payload::Json("{".into()), ..event() }).contains("not JSON"));
         let large = NewEvent { payload: Payload::Json("x".repeat((1 << 20) + 1)), ..event() };
         assert!(refusal(&large).contains("1048577 bytes"));
     }

@@ -36,16 +36,22 @@ impl Payload {
 
     /// JSON text written by somebody else, kept byte for byte. It is checked, not changed.
     pub fn json_text(text: impl Into<String>) -> Result<Self> {
-        let text = text.into();
-        if let Err(error) = serde_json::from_str::<&RawValue>(&text) {
+        let payload = Self::Json(text.into());
+        payload.check()?;
+        Ok(payload)
+    }
+
+    /// Whether what is called JSON is JSON, without a NUL in it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self::Json(text) = self else { return Ok(()) };
+        if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 "record",
                 format!("the payload is not JSON (line {}, column {})", error.line(), error.column()),
             ));
         }
-        refuse_nul(&text)?;
-        Ok(Self::Json(text))
+        refuse_nul(text)
     }
 
     /// JSON text as bytes, which must be UTF-8.

@@ -17,6 +17,8 @@ pub struct Settlement {
     pub late: Vec<i64>,
     /// The events that did not simply succeed.
     pub deliveries: Vec<DeliveryChange>,
+    /// For the store's own use: the mark of the batch.
+    pub mark: String,
 }
 
 impl Settlement {
@@ -29,6 +31,7 @@ impl Settlement {
             count: u32::try_from(batch.events.len()).unwrap_or(u32::MAX),
             late: batch.events.iter().filter(|read| read.late).map(|read| read.event.id).collect(),
             deliveries: Vec::new(),
+            mark: batch.mark.clone(),
         }
     }
 
@@ -41,6 +44,7 @@ impl Settlement {
             count: 0,
             late: Vec::new(),
             deliveries: Vec::new(),
+            mark: String::new(),
         }
     }
 }

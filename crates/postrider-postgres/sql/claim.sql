@@ -1,10 +1,11 @@
--- Claims one free lane. Lock: that lane's row, skipping what others hold. Index: lane_pkey.
+-- Claims one free lane. Lock: that lane's row, skipping what others hold, and its subscription's, shared: a change of lanes
+-- that fences it meanwhile is waited for and seen. The subscription first, as a change of lanes does. Index: lane_pkey.
 -- A lease that lasts longer from now than it was given for (and a second) is void: the clock went back. The clock is
 -- read in the condition itself, not before: when another claim was faster, the condition is evaluated again on the new
 -- row, and a time read earlier would take that row's lease for one from the future.
 -- Parameters: $1 subscription, $2 owner, $3 lease in microseconds, $4 the time, if not the database's.
 with free as (
-    select l.subscription, l.lane
+    select l.subscription, l.lane, s.lanes, s.streams, s.types, s.since, s.order_policy, s.target
     from {schema}.lane l
     join {schema}.subscription s on s.name = l.subscription
     where l.subscription = $1 and not s.paused
@@ -12,14 +13,15 @@ with free as (
       and (l.lease_owner is null or l.lease_until <= coalesce($4::timestamptz, clock_timestamp())
            or l.lease_until > coalesce($4::timestamptz, clock_timestamp()) + l.lease_for + interval '1 second')
     order by l.lease_until nulls first, l.lane
-    limit 1 for update of l skip locked
+    limit 1 for share of s for update of l skip locked
 )
 update {schema}.lane l
 set lease_owner = $2, lease_for = $3::bigint * interval '1 microsecond',
     lease_until = coalesce($4::timestamptz, clock_timestamp()) + $3::bigint * interval '1 microsecond',
     lease_epoch = l.lease_epoch + 1, claims_since_settle = l.claims_since_settle + 1, reading = 0
-from free, {schema}.subscription s
-where l.subscription = free.subscription and l.lane = free.lane and s.name = l.subscription
-returning l.lane, s.lanes, l.lease_epoch, l.lease_until, l.position, l.claims_since_settle, l.ctid::text as cookie,
-          exists (select from {schema}.delivery d where d.subscription = $1 and d.holds) as open,
-          s.streams, s.types, s.since, s.order_policy, s.target
+from free
+where l.subscription = free.subscription and l.lane = free.lane
+returning l.lane, free.lanes, l.lease_epoch, l.lease_until, l.position, l.claims_since_settle, l.ctid::text as cookie,
+          (exists (select from {schema}.delivery d where d.subscription = $1 and d.state in ('waiting', 'retrying'))
+           or exists (select from {schema}.delivery d where d.subscription = $1 and d.holds)) as open,
+          free.streams, free.types, free.since, free.order_policy, free.target

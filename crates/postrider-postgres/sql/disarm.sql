@@ -1,5 +1,7 @@
--- Wakes up: nobody need ring any more, unless another relay has fallen asleep since.
+-- Wakes up: nobody need ring any more, unless another relay has fallen asleep since. Others that fell asleep before may
+-- rely on this value: they are rung, look, and arm the bell for themselves.
 -- Parameters: $1 lock, $2 the time that this relay armed the bell with.
 with locked as materialized (select pg_advisory_xact_lock($1::bigint))
-select case when (select last_value from {schema}.bell) = $2::bigint then setval('{schema}.bell', 0) end as silenced
+select case when (select last_value from {schema}.bell) = $2::bigint
+            then (select pg_notify({channel}, '') from (select setval('{schema}.bell', 0)) as silenced) end
 from locked

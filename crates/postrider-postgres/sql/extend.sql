@@ -7,6 +7,7 @@ set lease_until = coalesce($7::timestamptz, clock_timestamp()) + $6::bigint * in
 where {by_ctid} l.subscription = $2 and l.lane = $3 and l.lease_epoch = $4 and l.lease_owner = $5
       and l.position = $9
 returning l.ctid::text as cookie, l.lease_until,
-          exists (select from {schema}.delivery d where d.subscription = $2 and d.holds) as open,
+          (exists (select from {schema}.delivery d where d.subscription = $2 and d.state in ('waiting', 'retrying'))
+           or exists (select from {schema}.delivery d where d.subscription = $2 and d.holds)) as open,
           (select s.paused or (s.lanes_next is not null and (s.target is null or s.target = l.position))
            from {schema}.subscription s where s.name = $2) as recalled

@@ -4,7 +4,9 @@
 -- {by_ctid} is `l.ctid = $1::text::tid and`, or, when that found nothing, a condition that is always true.
 -- Parameters: $1 ctid, $2 subscription, $3 lane, $4 epoch, $5 owner, $6 from, $7 to, $8 frontier, $9 snapshot,
 --   $10 system, $11 reading, $12 the time, if not the database's, $13 first id, $14 last id, $15 late ids, $16 count;
---   with deliveries: $17 ids, $18 states, $19 attempts, $20 retry in microseconds, $21 codes, $22 messages.
+--   $17 and $18 the id and event id of the batch's witness and $19 its bound, if it must be proved that the batch is of this
+--   database's past;
+--   with deliveries: $20 ids, $21 states, $22 attempts, $23 retry in microseconds, $24 codes, $25 messages.
 with clock as materialized (
     select coalesce($12::timestamptz, clock_timestamp()) as now
 ), moved as (
@@ -12,7 +14,9 @@ with clock as materialized (
     set position = $7::text, frontier = $8::bigint, snapshot = $9::text::pg_snapshot, system = $10::bigint, reading = greatest($8::bigint, $11::bigint),
         claims_since_settle = 0, settled_at = clock.now
     from clock
-    where {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
+    where ($17::bigint is null or exists (select from {schema}.event w where w.id = $17::bigint and w.event_id = $18::uuid))
+      and ($19::text is null or pg_snapshot_xmax(pg_current_snapshot()) > $19::text::xid8)
+      and {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
     returning l.ctid::text as cookie, l.position
 ), subscription as (
     select s.lanes, s.on_dead, s.order_policy,
@@ -24,5 +28,6 @@ with clock as materialized (
     from moved, clock, subscription where $6::text <> $7::text
 ){deliveries}
 select moved.cookie, subscription.recalled,
-       exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds) as open
+       (exists (select from {schema}.delivery d where d.subscription = $2::text and d.state in ('waiting', 'retrying'))
+           or exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds)) as open
 from moved, subscription

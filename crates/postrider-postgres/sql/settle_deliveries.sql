@@ -10,7 +10,7 @@
            case when c.state <> 'waiting' then clock.now end, c.code, c.message,
            case when c.state = 'delivered' then clock.now end, case when c.state = 'delivered' then $5 end
     from moved cross join clock cross join subscription
-    cross join unnest($17::bigint[], $18::text[], $19::integer[], $20::bigint[], $21::text[], $22::text[])
+    cross join unnest($20::bigint[], $21::text[], $22::integer[], $23::bigint[], $24::text[], $25::text[])
         as c (id, state, attempts, retry_in, code, message)
     join {schema}.event e on e.id = c.id
     cross join lateral (select {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) as key) k

@@ -154,6 +154,7 @@ async fn hear(heard: &Heard, pool: &PgPool, channel: &str) -> sqlx_core::Result<
     while let Some(notification) = listener.try_recv().await? {
         if notification.payload() == echo {
             heard.hears.store(true, Ordering::Release);
+            heard.ring();
         } else if !notification.payload().starts_with(ECHO) {
             heard.ring();
         }
@@ -185,7 +186,8 @@ pub(crate) struct LaneBell {
     rung: watch::Receiver<u64>,
     quiet_since: Instant,
     pause: Duration,
-    returned: Instant,
+    /// When the last wait returned; nothing while one is under way, or after one was dropped.
+    returned: Option<Instant>,
     stage: Stage,
 }
 
@@ -193,7 +195,7 @@ impl LaneBell {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
         let rung = hub.heard.rung.subscribe();
         let now = Instant::now();
-        Self { hub, rung, quiet_since: now, pause: FIRST_PAUSE, returned: now, stage: Stage::Awake }
+        Self { hub, rung, quiet_since: now, pause: FIRST_PAUSE, returned: None, stage: Stage::Awake }
     }
 
     /// Sleeps, unless rung. Whether it was rung.
@@ -219,7 +221,7 @@ impl LaneBell {
         Ok(())
     }
 
-    async fn sleep(&mut self, longest: Duration) -> Result<()> {
+    async fn sleep(&mut self, longest: Duration, cost: Option<Duration>) -> Result<()> {
         if !self.hub.heard.hears.load(Ordering::Acquire) {
             self.stage = Stage::Awake;
             let pause = self.next_pause(longest);
@@ -249,8 +251,9 @@ impl LaneBell {
                 Ok(())
             }
             Stage::Armed { owed, deadline, .. } => {
-                let (owed, deadline) = (std::mem::take(owed), *deadline);
-                let cost = self.returned.elapsed();
+                // A copy: whoever drops this future must find what is owed.
+                let (owed, deadline) = (owed.clone(), *deadline);
+                let cost = cost.unwrap_or_default();
                 let pause = self.next_pause(OWED_PAUSE.max(cost * OWED_COST).min(longest));
                 if self.nap(pause).await {
                     return self.wake().await;
@@ -271,11 +274,13 @@ impl LaneBell {
 impl Bell for LaneBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
         self.hub.listen();
-        let result = self.sleep(longest).await;
+        // What the caller's look in between has cost.
+        let cost = self.returned.take().map(|returned| returned.elapsed());
+        let result = self.sleep(longest, cost).await;
         if result.is_err() {
             self.stage = Stage::Awake;
         }
-        self.returned = Instant::now();
+        self.returned = Some(Instant::now());
         result
     }
 
@@ -284,6 +289,14 @@ impl Bell for LaneBell {
         // Work that came from somebody who could not ring was found by looking: look as often next time. The
         // pause is kept across naps only while nothing comes.
         self.pause = FIRST_PAUSE;
-        self.stage = Stage::Awake;
+        if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
+            // Found by looking, not by a ring: the bell must not be rung by every commit of a busy time.
+            let hub = Arc::clone(&self.hub);
+            tokio::spawn(async move {
+                if let Err(error) = hub.disarm(until).await {
+                    tracing::debug!(error = %error, "the bell stays armed until its time is over");
+                }
+            });
+        }
     }
 }

@@ -8,6 +8,12 @@ use sqlx_postgres::{PgConnection, PgPool, Postgres};
 
 /// Turns an error of the driver into ours. Details of a database error (which may quote values) stay out.
 pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
+    // The driver's error shows, in its debug form, the row that failed: only its code goes along.
+    let source = match &error {
+        SqlxError::Database(database) => Some(format!("SQLSTATE {}", database.code().unwrap_or_default())),
+        SqlxError::Io(io) => Some(io.to_string()),
+        _ => None,
+    };
     let (kind, message) = match &error {
         SqlxError::Database(database) => {
             let code = database.code().unwrap_or_default();
@@ -29,7 +35,11 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
         }
         _ => (ErrorKind::Database, "the database's answer was not understood".to_owned()),
     };
-    Error::new(kind, op, message).caused_by(error)
+    let error = Error::new(kind, op, message);
+    match source {
+        Some(source) => error.caused_by(source),
+        None => error,
+    }
 }
 
 fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, String) {
@@ -71,7 +81,11 @@ fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, S
         _ if code.starts_with("57P") || code.starts_with("08") => {
             (ErrorKind::Unreachable, said("the database ended the connection"))
         }
-        _ if code.starts_with("22") => (ErrorKind::Invalid, said("the database can't keep this value")),
+        // What follows a colon quotes the value.
+        _ if code.starts_with("22") => {
+            let what = message.split(':').next().unwrap_or_default();
+            (ErrorKind::Invalid, format!("the database can't keep this value: {what}"))
+        }
         _ => (
             ErrorKind::Database,
             ours.unwrap_or_else(|| format!("the database answered with error {code}: {message}")),

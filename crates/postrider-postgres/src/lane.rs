@@ -67,7 +67,8 @@ impl PgStore {
                 .await
                 .map_err(during("extend"))?;
             if let Some(row) = row {
-                lease.cookie = self.cookie(row::text(&row, 0)?);
+                // Not the count of connections: an extension says nothing of a batch that was read before it.
+                lease.cookie = format!("{}@{}", row::text(&row, 0)?, Cookie::parse(&lease.cookie).connects);
                 lease.until = row::timestamp(&row, 1)?;
                 lease.open = row::flag(&row, 2)?;
                 return Ok(if row::flag(&row, 3)? { Standing::Recalled } else { Standing::Held });
@@ -111,7 +112,7 @@ impl PgStore {
 
 pub(crate) struct Cookie<'c> {
     pub(crate) ctid: &'c str,
-    connects: u64,
+    pub(crate) connects: u64,
 }
 
 impl<'c> Cookie<'c> {

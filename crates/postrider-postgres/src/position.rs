@@ -58,6 +58,8 @@ pub(crate) struct LogPosition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) after: i64,
+    /// The cluster whose snapshot it is: a dump may have come in between.
+    pub(crate) system: i64,
     pub(crate) snapshot: Snapshot,
     pub(crate) bound: u64,
 }
@@ -77,9 +79,10 @@ impl LogPosition {
         let fields: Vec<&str> = text.split('/').collect();
         let (head, part) = match fields.as_slice() {
             [_, _, _, _] => (&fields[..], None),
-            [_, _, _, _, after, snapshot, bound] => {
+            [_, _, _, _, after, system, snapshot, bound] => {
                 let part = Part {
                     after: after.parse().ok()?,
+                    system: system.parse().ok()?,
                     snapshot: Snapshot::parse(snapshot)?,
                     bound: bound.parse().ok()?,
                 };
@@ -102,8 +105,8 @@ impl LogPosition {
     }
 
     /// The same position, with the late rows of `snapshot` read up to `after`.
-    pub(crate) fn within(&self, after: i64, snapshot: Snapshot, bound: u64) -> Self {
-        Self { part: Some(Part { after, snapshot, bound }), ..self.clone() }
+    pub(crate) fn within(&self, after: i64, system: i64, snapshot: Snapshot, bound: u64) -> Self {
+        Self { part: Some(Part { after, system, snapshot, bound }), ..self.clone() }
     }
 }
 
@@ -113,10 +116,8 @@ impl From<&LogPosition> for Position {
         Self::new(match part {
             None => format!("{system}/{frontier}/{snapshot}/{bound}"),
             Some(part) => {
-                format!(
-                    "{system}/{frontier}/{snapshot}/{bound}/{}/{}/{}",
-                    part.after, part.snapshot, part.bound
-                )
+                let Part { after, system: seen_in, snapshot: seen, bound: until } = part;
+                format!("{system}/{frontier}/{snapshot}/{bound}/{after}/{seen_in}/{seen}/{until}")
             }
         })
     }
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_position_reads_back_as_it_was_written() {
-        for text in ["7/12/5:9:5,7/11", "-7/0/3:3:/3", "7/12/5:9:/11/4/9:12:10/13"] {
+        for text in ["7/12/5:9:5,7/11", "-7/0/3:3:/3", "7/12/5:9:/11/4/8/9:12:10/13"] {
             let position = LogPosition::parse(&Position::new(text)).expect("a position");
             assert_eq!(Position::from(&position).as_str(), text);
         }

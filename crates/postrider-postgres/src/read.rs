@@ -1,5 +1,7 @@
 //! Reading what follows a position.
 
+use std::sync::atomic::Ordering;
+
 use futures_util::TryStreamExt;
 use postrider_core::{Batch, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
@@ -8,6 +10,7 @@ use sqlx_postgres::{PgArguments, Postgres};
 use crate::error::{acquire, during};
 use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
+use crate::settle::Mark;
 use crate::store::PgStore;
 
 /// What the first row of a read says of the read itself.
@@ -23,7 +26,9 @@ struct Scan {
 
 impl PgStore {
     pub(crate) async fn read_from(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        let batch = self.read_next(lease, from, limit).await?;
+        let connects = self.connects.load(Ordering::Acquire);
+        let mut batch = self.read_next(lease, from, limit).await?;
+        batch.mark = Mark::of(connects, &batch.events);
         // Afterwards: the read itself may have been the first to use a new connection.
         self.verify(lease).await?;
         Ok(batch)
@@ -38,8 +43,14 @@ impl PgStore {
             return self.read_up_to(lease, from, &position, target, limit).await;
         }
         let filtered = self.is_filtered(lease);
-        let query =
-            self.bind_late(self.sql.read[variant(filtered, lease.open)].query(), lease, &position, 0, limit);
+        let query = self.bind_late(
+            self.sql.read[variant(filtered, lease.open)].query(),
+            lease,
+            &position,
+            self.is_foreign(&position),
+            0,
+            limit,
+        );
         let query = if filtered { bind_filter(query, lease) } else { query };
         let (mut events, scan) = self.fetch(query).await?;
         let (Some(snapshot), Some(bound)) = (scan.snapshot, scan.bound) else {
@@ -49,7 +60,7 @@ impl PgStore {
             // There may be more late rows: read them all, as this snapshot shows them, before anything fresh.
             Some(last) if scan.late >= i64::from(limit) => {
                 events.retain(|read| read.late);
-                position.within(last, snapshot, bound)
+                position.within(last, self.system, snapshot, bound)
             }
             _ => {
                 let last_fresh =
@@ -76,18 +87,21 @@ impl PgStore {
         part: &crate::position::Part,
         limit: u32,
     ) -> Result<Batch> {
+        // The part's snapshot restricts the late rows only if it is of the cluster whose transactions they were.
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
-        let query = bind_filter(self.bind_late(query, lease, position, part.after, limit), lease)
-            .bind(part.snapshot.to_string())
-            .bind(position.frontier)
-            .bind(self.floor);
+        let unrestricted = position.system != part.system;
+        let query =
+            bind_filter(self.bind_late(query, lease, position, unrestricted, part.after, limit), lease)
+                .bind(part.snapshot.to_string())
+                .bind(position.frontier)
+                .bind(self.floor);
         let (events, scan) = self.fetch(query).await?;
         let next = match scan.last_late {
             Some(last) if scan.late >= i64::from(limit) => {
-                position.within(last, part.snapshot.clone(), part.bound)
+                position.within(last, part.system, part.snapshot.clone(), part.bound)
             }
             _ => LogPosition {
-                system: self.system,
+                system: part.system,
                 frontier: position.frontier,
                 snapshot: part.snapshot.clone(),
                 bound: part.bound,
@@ -111,21 +125,26 @@ impl PgStore {
         }
         let end = LogPosition::parse(target)?;
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
-        let query = bind_filter(self.bind_late(query, lease, position, 0, limit), lease)
-            .bind(end.snapshot.to_string())
-            .bind(end.frontier)
-            .bind(self.floor);
+        let query =
+            bind_filter(self.bind_late(query, lease, position, self.is_foreign(position), 0, limit), lease)
+                .bind(end.snapshot.to_string())
+                .bind(end.frontier)
+                .bind(self.floor);
         let (mut events, scan) = self.fetch(query).await?;
         let (late, fresh) = (scan.late, scan.fresh.unwrap_or(0));
         let next = match (scan.last_late, scan.last_fresh) {
             (Some(last), _) if late >= i64::from(limit) => {
                 events.retain(|read| read.late);
-                position.within(last, end.snapshot, end.bound)
+                position.within(last, end.system, end.snapshot, end.bound)
             }
             (_, Some(last)) if fresh >= i64::from(limit) => LogPosition { frontier: last, ..end },
             _ => end,
         };
         Ok(batch(from, &next, events, late + fresh, scan.recalled))
+    }
+
+    fn is_foreign(&self, position: &LogPosition) -> bool {
+        position.system != self.system
     }
 
     /// Whether the rows must be filtered in the database.
@@ -140,15 +159,15 @@ impl PgStore {
         query: Query<'q, Postgres, PgArguments>,
         lease: &Lease,
         position: &LogPosition,
+        unrestricted: bool,
         after: i64,
         limit: u32,
     ) -> Query<'q, Postgres, PgArguments> {
-        let foreign = position.system != self.system;
         query
             .bind(position.frontier)
             .bind(position.in_flight())
-            .bind(foreign)
-            .bind(if foreign { after } else { after.max(self.floor) })
+            .bind(unrestricted)
+            .bind(if self.is_foreign(position) { after } else { after.max(self.floor) })
             .bind(i64::from(limit.max(1)))
             .bind(lease.subscription.clone())
     }
@@ -206,10 +225,17 @@ fn bind_filter<'q>(
 }
 
 fn idle(from: &Position, recalled: bool) -> Batch {
-    Batch { from: from.clone(), next: from.clone(), events: Vec::new(), scanned: 0, recalled }
+    Batch {
+        from: from.clone(),
+        next: from.clone(),
+        events: Vec::new(),
+        scanned: 0,
+        recalled,
+        mark: String::new(),
+    }
 }
 
 fn batch(from: &Position, next: &LogPosition, events: Vec<ReadEvent>, scanned: i64, recalled: bool) -> Batch {
     let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
-    Batch { from: from.clone(), next: next.into(), events, scanned, recalled }
+    Batch { from: from.clone(), next: next.into(), events, scanned, recalled, mark: String::new() }
 }

@@ -1,6 +1,8 @@
 //! Settling: the new position, the settled batch and the deliveries, all or nothing.
 
-use postrider_core::{DeliveryState, Lease, Position, Result, Settlement, Standing};
+use std::sync::atomic::Ordering;
+
+use postrider_core::{DeliveryState, Lease, Position, ReadEvent, Result, Settlement, Standing, Uuid};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -14,11 +16,22 @@ impl PgStore {
     pub(crate) async fn settle_batch(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
         let from = LogPosition::parse(&settlement.from)?;
         let to = LogPosition::parse(&settlement.to)?;
+        // A connection was made since the batch was read: behind it may be a database that was set back, in which the
+        // lane stands where it stood, but the batch never was. An event of it has to be there, and the xid that bounds it.
+        let mark = Mark::parse(&settlement.mark);
+        let connects = mark.connects.unwrap_or(Cookie::parse(&lease.cookie).connects);
+        let doubtful = connects != self.connects.load(Ordering::Acquire);
+        let witness = mark.witness.filter(|_| doubtful);
+        let bound = (doubtful && to.system == self.system).then(|| to.bound.to_string());
         let with_deliveries = usize::from(!settlement.deliveries.is_empty());
         // By ctid first; if the row has moved (an extension by another hand), by its key.
         for by_key in [0, 2] {
             let query = self.sql.settle[by_key + with_deliveries].query();
             let query = self.bind_settle(query, lease, settlement, &from, &to)?;
+            let query = query
+                .bind(witness.map(|(id, _)| id))
+                .bind(witness.map(|(_, event)| event))
+                .bind(bound.clone());
             let query = if with_deliveries == 1 { bind_deliveries(query, settlement) } else { query };
             if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
                 lease.cookie = self.cookie(row::text(&row, 0)?);
@@ -57,6 +70,29 @@ impl PgStore {
             .bind(to.frontier)
             .bind(late)
             .bind(settlement.count.cast_signed()))
+    }
+}
+
+/// What a read leaves in its batch: how many connections had been made when it began, and one of its events.
+pub(crate) struct Mark {
+    connects: Option<u64>,
+    witness: Option<(i64, Uuid)>,
+}
+
+impl Mark {
+    pub(crate) fn of(connects: u64, events: &[ReadEvent]) -> String {
+        match events.last() {
+            Some(read) => format!("{connects}/{}/{}", read.event.id, read.event.event_id),
+            None => connects.to_string(),
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut parts = text.split('/');
+        let connects = parts.next().and_then(|connects| connects.parse().ok());
+        let id = parts.next().and_then(|id| id.parse().ok());
+        let event = parts.next().and_then(|event| event.parse().ok());
+        Self { connects, witness: id.zip(event) }
     }
 }
 

@@ -42,8 +42,13 @@ const FILTER: &str = "where ($7::text[] is null or e.stream like any ($7::text[]
      and ($9::timestamptz is null or e.recorded_at >= $9::timestamptz) \
      and ($10::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
           % $10::integer = $11::integer)";
-const HELD: &str = "exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds \
-     and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))";
+const HELD: &str = "(exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
+     and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+     or ((select order_policy from {schema}.subscription where name = $6::text) = 'strict' \
+         and exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
+             and d.lane_hash % (select lanes from {schema}.subscription where name = $6::text) \
+                 = {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+                     % (select lanes from {schema}.subscription where name = $6::text))))";
 const SCANNED: &str = "(select count(*) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
 const SCANNED_TO: &str = "(select max(id) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
 

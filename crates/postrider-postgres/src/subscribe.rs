@@ -13,6 +13,8 @@ impl PgStore {
     pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<()> {
         subscription.check()?;
         let start = match subscription.start {
+            // It keeps its place.
+            _ if self.exists(&subscription.name).await? => self.stand(&subscription.name, None).await?,
             Start::Beginning => LogPosition { frontier: 0, ..self.stand(&subscription.name, None).await? },
             Start::Now => self.stand(&subscription.name, None).await?,
             Start::At(time) => self.stand(&subscription.name, Some(time)).await?,

@@ -220,6 +220,55 @@ async fn a_database_set_back_under_a_running_relay_loses_nothing() {
     assert_eq!(ids(&got[1..]), written);
 }
 
+/// The same with a batch in hand: the lane stands where it stood, but the batch is of a past that never was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
+    let mut cluster = cluster();
+    let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let lease = claim(&log.store, "s").await;
+    let copy = cluster.folder().join("copy");
+    cluster.stop().expect("stop");
+    cluster.copy_data_to(&copy).expect("copy");
+    cluster.start().expect("start");
+    for _ in 0..10 {
+        retrying(async || log.outbox.record_outside_transaction(&event("lost", 1)).await.is_ok()).await;
+    }
+    let mut batch = None;
+    retrying(async || {
+        batch = log.store.read(&lease, &lease.position, 100).await.ok();
+        batch.is_some()
+    })
+    .await;
+    let batch = batch.expect("a batch");
+    assert_eq!(batch.events.len(), 10);
+    cluster.kill().expect("kill");
+    cluster.replace_data_from(&copy).expect("set back");
+    cluster.start().expect("start");
+    let mut written = Vec::new();
+    for _ in 0..10 {
+        retrying(async || {
+            let recorded = log.outbox.record_outside_transaction(&event("new", 1)).await;
+            recorded.is_ok_and(|id| {
+                written.push(id);
+                true
+            })
+        })
+        .await;
+    }
+    let mut stale = lease.clone();
+    let mut standing = None;
+    retrying(async || {
+        let _ = log.store.extend(&mut stale, LONG, Some(&batch.next)).await;
+        standing = log.store.settle(&mut stale, &Settlement::of(&batch)).await.ok();
+        standing.is_some()
+    })
+    .await;
+    assert_eq!(standing, Some(Standing::Lost));
+    log.store.release(stale).await.expect("release");
+    assert_eq!(ids(&drain(&log.store, "s").await), written, "what took the lost ones' ids is delivered");
+}
+
 async fn retrying(mut attempt: impl AsyncFnMut() -> bool) {
     for _ in 0..200 {
         if attempt().await {

@@ -147,7 +147,7 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
             text(fields[2]),
             fields[0].into(),
         ]);
-        arguments.extend(["0", "null", "1", "0", "null", "0"].map(ToOwned::to_owned));
+        arguments.extend(["0", "null", "1", "0", "null", "0", "null", "null", "null"].map(ToOwned::to_owned));
         arguments
     };
     let ctid = lease.cookie.split('@').next().expect("a ctid").to_owned();

@@ -47,7 +47,7 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
         hold(store.sql, &mut conn, lease, &mut events).await?;
     }
     let next = if next == start { from.clone() } else { position(next) };
-    Ok(Batch { from: from.clone(), next, events, scanned, recalled })
+    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
 }
 
 fn wanted(lease: &Lease, since: Option<i64>, row: &SqliteRow) -> Result<bool> {

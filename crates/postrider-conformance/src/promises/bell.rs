@@ -129,6 +129,37 @@ pub async fn a_late_commit_rings_or_is_found(harness: &dyn Harness) {
     }
 }
 
+/// A wait may be dropped halfway: what it had to look out for is not forgotten.
+pub async fn a_wait_that_is_dropped_forgets_nothing(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let store = log.store();
+    subscribe(&*store, "s").await;
+    let mut lease = claim(&*store, "s").await;
+    let mut bell = store.bell();
+    for round in 0..5 {
+        let mut writer = log.begin().await;
+        let id = writer.record(&event("late", 1)).await.expect("record");
+        // Deep asleep but for the transaction that could not know, and then dropped again and again.
+        for _ in 0..40 {
+            assert!(read(&*store, &lease, 10).await.is_idle());
+            let _ = tokio::time::timeout(Duration::from_millis(20), bell.wait(POLL)).await;
+        }
+        let since = Instant::now();
+        writer.commit().await.expect("commit");
+        let batch = loop {
+            bell.wait(POLL).await.expect("wait");
+            let batch = read(&*store, &lease, 10).await;
+            if !batch.is_idle() {
+                break batch;
+            }
+        };
+        assert_eq!(batch.events[0].event.event_id, id);
+        assert!(since.elapsed() < LATEST, "event {round} came after {:?}", since.elapsed());
+        bell.worked();
+        settle(&*store, &mut lease, &batch).await;
+    }
+}
+
 /// An insert that began when nobody slept and writes its row when somebody does rings.
 pub async fn a_slow_insert_rings(harness: &dyn Harness) {
     let log = log(harness).await;

@@ -216,6 +216,8 @@ pub async fn bad_input_is_refused_in_a_sentence_and_the_transaction_goes_on(harn
         (good.clone().with_header("h", "a\0b"), "header h"),
         (good.clone().with_header("h", "x".repeat(70_000)), "headers have"),
         (NewEvent { payload: Payload::Json(secret), ..good.clone() }, "more than the limit"),
+        (NewEvent { payload: Payload::Json("{\"card\": 4111".into()), ..good.clone() }, "not JSON"),
+        (NewEvent { payload: Payload::Json(r#""a\u0000b""#.into()), ..good.clone() }, "NUL"),
         (good.clone().max_attempts(0), "max_attempts"),
     ];
     let mut writer = log.begin().await;

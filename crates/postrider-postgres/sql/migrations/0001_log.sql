@@ -89,6 +89,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     last bigint;
 begin
+    if pg_trigger_depth() = 0 then
+        raise exception 'postrider: numbers are handed out to events only' using errcode = 'insufficient_privilege';
+    end if;
     insert into {schema}.counter as c (key, value) values (wanted_key, 0)
         on conflict (key) do update set value = c.value returning value into last;
     if exists (select from {schema}.event where event_id = wanted_event) then

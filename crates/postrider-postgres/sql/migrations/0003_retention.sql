@@ -45,7 +45,8 @@ begin
         return 0;
     end if;
     with recent as materialized (
-        select distinct unnest(late) as id from {schema}.settled_batch where late is not null and settled_at > cutoff
+        select distinct unnest(b.late) as id from {schema}.subscription s
+        join {schema}.settled_batch b on b.subscription = s.name and b.settled_at > cutoff and b.late is not null
     )
     select array_agg(id) into ids from (
         select e.id from {schema}.event e
@@ -72,9 +73,13 @@ begin
     delete from {schema}.event where id = any (ids);
     perform set_config('postrider.sweeping', '', true);
     delete from {schema}.delivery where id = any (ids);
+    if cardinality(ids) = most then
+        return most;
+    end if;
+    -- The last round takes the history of what is gone.
     select coalesce(min(id), highest) into lowest from {schema}.event;
-    delete from {schema}.settled_batch b
-    where b.last_id < lowest and b.settled_at <= cutoff
+    delete from {schema}.settled_batch b using {schema}.subscription s
+    where b.subscription = s.name and b.last_id < lowest and b.settled_at <= cutoff
       and exists (select from {schema}.settled_batch n
                   where n.subscription = b.subscription and n.lanes = b.lanes and n.lane = b.lane
                     and n.settled_at <= cutoff and n.settled_at > b.settled_at);
@@ -138,6 +143,8 @@ begin
            greatest((select last_value from {schema}.event_id), coalesce((select max(id) from {schema}.event), 0),
                     coalesce((select max(frontier) from {schema}.lane), 0))
     on conflict do nothing;
+    -- A common position of the cluster that the log came from would be read by its snapshot: a new one is taken here.
+    update {schema}.subscription set target = null where target is not null;
     select floor into ground from {schema}.cluster where system = {schema}.this_system();
     return ground;
 end
