@@ -243,7 +243,7 @@ async fn bad_input_is_refused_by_the_table_too() {
     let error = fixture.outbox.record_outside_transaction(&not_json).await.expect_err("not JSON");
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (ErrorKind::Invalid, "record: the payload is not JSON")
+        (ErrorKind::Invalid, "record: the payload is not JSON (line 1, column 13)")
     );
     assert!(!format!("{error:?} {:?}", std::error::Error::source(&error)).contains("4111"));
 }
