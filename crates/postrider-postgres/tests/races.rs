@@ -1,0 +1,127 @@
+//! Races that need a helping hand to be seen: a slow claim against a change of lanes, a relay whose ear is cut off.
+
+mod support;
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
+use postrider_core::{Clock, Relane, Store, Subscription};
+use postrider_postgres::{Outbox, PgStore};
+use sqlx::Row;
+use support::{Pg, PgLog};
+use tokio::sync::mpsc;
+
+/// A claim that began before a change of lanes and ends after its fence gets no lane, or one that knows where to stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_claim_does_not_slip_past_the_fence() {
+    let slow: postrider_postgres::Patch = |name, text| {
+        let from = "    from {schema}.lane l\n";
+        assert!(name != "claim" || text.contains(from), "the statement has changed: slow it down anew");
+        let late = "    from (select pg_sleep(1)) as slow cross join {schema}.lane l\n";
+        (name == "claim").then(|| text.replace(from, late))
+    };
+    let log = Pg::default().pg_log(Clock::Database).await;
+    log.store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    commit_one(&log, "a").await;
+    let slow = Outbox::builder().schema(&log.schema).patch(slow).connect(&log.pool).await.expect("outbox");
+    let slow = slow.store().await.expect("store");
+    let claim = tokio::spawn(async move { slow.claim("s", "slow", LONG).await });
+    let running = "select count(*) from pg_stat_activity where query like '%pg_sleep(1)%' and query like '%' || $1 || '%' \
+                   and pid <> pg_backend_pid() and state = 'active'";
+    until("the slow claim runs", || async {
+        let row = sqlx::query(running).bind(&log.schema).fetch_one(&log.pool).await.expect("look");
+        row.get::<i64, _>(0) > 0
+    })
+    .await;
+    assert_eq!(
+        log.store.relane("s", 2).await.expect("relane"),
+        Relane::Draining,
+        "fenced, and with a common position"
+    );
+    let lease = claim.await.expect("the claim").expect("claim");
+    assert!(lease.is_none_or(|lease| lease.target.is_some()), "a holder that does not know where to stop");
+}
+
+/// Follows a subscription and tells when it saw an event.
+async fn follow(store: PgStore, subscription: &str) -> mpsc::UnboundedReceiver<Instant> {
+    subscribe(&store, subscription).await;
+    let mut lease = claim(&store, subscription).await;
+    let (tell, seen) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut bell = store.bell();
+        while !tell.is_closed() {
+            let batch = read(&store, &lease, 100).await;
+            if batch.is_idle() {
+                bell.wait(Duration::from_secs(60)).await.expect("wait");
+            } else {
+                bell.worked();
+                let _ = tell.send(Instant::now());
+                settle(&store, &mut lease, &batch).await;
+            }
+        }
+    });
+    seen
+}
+
+/// The sessions that listen to a log's bell.
+async fn ears(log: &PgLog) -> HashSet<i32> {
+    let query = sqlx::query("select pid from pg_stat_activity where query ilike 'listen%' || $1 || '%'");
+    let rows = query.bind(&log.schema).fetch_all(&log.pool).await.expect("look");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// Until when somebody sleeps, if anybody does.
+async fn armed(log: &PgLog) -> Option<i64> {
+    let sql = "select case when last_value > extract(epoch from clock_timestamp()) * 1000000 then last_value end from {schema}.bell";
+    sqlx::query(log.sql(sql)).fetch_one(&log.pool).await.expect("look").get(0)
+}
+
+/// Waits until everybody who follows the log is asleep: the bell is armed, and nobody touches it for a while.
+async fn asleep(log: &PgLog) {
+    let began = Instant::now();
+    let mut last = (None, Instant::now());
+    while last.0.is_none() || last.1.elapsed() < Duration::from_millis(400) {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited a minute until everybody sleeps");
+        let now = armed(log).await;
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A relay that loses its ear wakes up, and silences nobody else's bell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_loses_its_ear_silences_nobody() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let before = ears(&log).await;
+    let mut first = follow(log.outbox.store().await.expect("store"), "first").await;
+    asleep(&log).await;
+    let with_first = ears(&log).await;
+    assert!(with_first.len() > before.len(), "the first listens");
+    let mut second = follow(log.outbox.store().await.expect("store"), "second").await;
+    asleep(&log).await;
+    for round in 0..3 {
+        let of_second: Vec<i32> = ears(&log).await.difference(&with_first).copied().collect();
+        assert!(!of_second.is_empty(), "the second listens");
+        let before = armed(&log).await;
+        for pid in of_second {
+            let terminate = sqlx::query("select pg_terminate_backend($1)").bind(pid);
+            terminate.execute(&log.pool).await.expect("terminate");
+        }
+        // The second, which armed the bell last, has woken up and silenced it; the first has to learn of it.
+        until("the bell is silenced", || async { armed(&log).await != before }).await;
+        commit_one(&log, "a").await;
+        let since = Instant::now();
+        for seen in [&mut first, &mut second] {
+            let at = tokio::time::timeout(Duration::from_secs(5), seen.recv())
+                .await
+                .expect("it is seen")
+                .expect("running");
+            let after = at.saturating_duration_since(since);
+            assert!(after < Duration::from_secs(1), "round {round}: seen after {after:?}");
+        }
+        asleep(&log).await;
+    }
+}
