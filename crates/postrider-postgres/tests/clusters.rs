@@ -41,6 +41,28 @@ async fn burn(pool: &PgPool, until: u64) -> u64 {
     }
 }
 
+/// A schema as SQL.
+fn dump(cluster: &Cluster, schema: &str) -> String {
+    let output = cluster.bin("pg_dump").args(["--schema", schema, "postgres"]).output().expect("pg_dump");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a dump is text")
+}
+
+/// A new cluster with what was dumped.
+fn restore(dump: &str) -> Cluster {
+    let cluster = cluster();
+    let file = cluster.folder().join("dump.sql");
+    std::fs::write(&file, dump).expect("write the dump");
+    let mut psql = cluster.bin("psql");
+    let status = psql
+        .args(["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"])
+        .arg(&file)
+        .status()
+        .expect("psql");
+    assert!(status.success());
+    cluster
+}
+
 /// Transaction ids of another cluster mean nothing in this one: after a dump is restored into a new cluster, what was
 /// owed is delivered, what was settled is not, and a transaction that happens to have an old row's id repeats nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,25 +99,10 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     let open = log.store.claim("s", "old relay", LONG).await.expect("claim").expect("a lane");
     assert!(!read(&log.store, &open, 3).await.events.is_empty());
 
-    let file = old.folder().join("dump.sql");
-    let mut dump = old.bin("pg_dump");
-    let status =
-        dump.args(["--schema", &log.schema, "-f"]).arg(&file).arg("postgres").status().expect("pg_dump");
-    assert!(status.success());
+    let dumped = dump(&old, &log.schema);
     never.commit().await.expect("after the dump: it is not in it");
-
-    let new = cluster();
-    let text = std::fs::read_to_string(&file).expect("the dump");
-    assert!(!text.contains(&lost.to_string()));
-    let restored = new.folder().join("dump.sql");
-    std::fs::write(&restored, text).expect("copy the dump");
-    let status = new
-        .bin("psql")
-        .args(["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"])
-        .arg(&restored)
-        .status()
-        .expect("psql");
-    assert!(status.success());
+    assert!(!dumped.contains(&lost.to_string()));
+    let new = restore(&dumped);
 
     // Publishers start first.
     let pool = pool(&new).await;
@@ -154,6 +161,44 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     got.sort_unstable();
     expected.sort_unstable();
     assert_eq!(got, expected, "nothing of the old cluster comes again");
+}
+
+/// A dump taken while a lane is in the middle of many late events, others of which became visible meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dump_in_the_middle_of_many_late_events_loses_and_repeats_nothing() {
+    let old = cluster();
+    let log = Pg::default().log_on(options(&old), Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let mut lease = claim(&log.store, "s").await;
+    let (mut bulk, mut other) = (log.begin().await, log.begin().await);
+    let mut owed = Vec::new();
+    for n in 0..40 {
+        owed.push(bulk.record(&event("bulk", n)).await.expect("record"));
+        owed.push(other.record(&event("other", n)).await.expect("record"));
+    }
+    let prompt = commit_one(&log, "prompt").await;
+    assert_eq!(ids(&drain_lane(&log.store, &mut lease, 10).await), [prompt]);
+    bulk.commit().await.expect("commit");
+    let mut got = Vec::new();
+    for _ in 0..2 {
+        let batch = read(&log.store, &lease, 10).await;
+        assert_eq!(batch.events.len(), 10);
+        got.extend(batch.events.iter().map(|read| read.event.event_id));
+        settle(&log.store, &mut lease, &batch).await;
+    }
+    other.commit().await.expect("commit");
+    log.store.release(lease).await.expect("release");
+
+    let new = restore(&dump(&old, &log.schema));
+    let pool = pool(&new).await;
+    let outbox = Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox");
+    owed.push(outbox.record_outside_transaction(&event("new", 1)).await.expect("record"));
+    let store = outbox.store().await.expect("store");
+    let mut lease = claim(&store, "s").await;
+    got.extend(ids(&drain_lane(&store, &mut lease, 10).await));
+    got.sort_unstable();
+    owed.sort_unstable();
+    assert_eq!(got, owed);
 }
 
 /// A database set back to an earlier copy of itself, under a running relay: it notices, and loses nothing.
