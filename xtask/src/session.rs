@@ -23,7 +23,7 @@ enum Postgres {
     Given(String),
     /// Left running by `services up`.
     Service(Service),
-    /// Started for this session.
+    /// Started for this run.
     Own(Server),
 }
 

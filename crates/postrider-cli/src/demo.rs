@@ -46,7 +46,9 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) async fn run() -> Result<bool, Failure> {
     let began = Instant::now();
     let folder = std::env::temp_dir().join(format!("postrider-demo-{}", Uuid::now_v7().simple()));
-    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        format!("the folder {} can't be made ({error}); set TMPDIR to one where it can", folder.display())
+    })?;
     let file = folder.join("shop.db");
     println!("A shop on SQLite, in {}", file.display());
     let (pool, outbox) = open(&file).await?;

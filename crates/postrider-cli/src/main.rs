@@ -36,6 +36,10 @@ async fn main() -> ExitCode {
             eprint!("{USAGE}");
             ExitCode::from(2)
         }
+        ["demo" | "help" | "version", extra, ..] => {
+            eprintln!("postrider: `{extra}` is one word too many; `postrider help` shows what there is");
+            ExitCode::from(2)
+        }
         [first, ..] => {
             eprintln!("postrider: `{first}` is not a command here; `postrider help` lists them");
             ExitCode::from(2)
