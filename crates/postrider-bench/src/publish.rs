@@ -141,6 +141,29 @@ async fn follow(
     Ok(())
 }
 
+/// The rate of 32 publishers while a relay follows them.
+async fn followed_rate(
+    bench: &Arc<Bench>,
+    turn: usize,
+    time: Duration,
+    seen: &Arc<AtomicU64>,
+) -> Result<f64, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let relay =
+        tokio::spawn(follow(Arc::clone(bench), format!("f{turn}"), Arc::clone(&stop), Arc::clone(seen)));
+    // It falls asleep before they begin.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let figure = rate(bench, 32, Kind::Record, time).await?;
+    stop.store(true, Ordering::Relaxed);
+    relay.await??;
+    Ok(figure)
+}
+
+/// What each turn reached of its neighbour: a machine that slows down slows both.
+fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
+    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
+}
+
 /// The bars of publishing.
 pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     let (time, turns) = if quick { (Duration::from_secs(1), 3) } else { (Duration::from_secs(3), 5) };
@@ -158,38 +181,36 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
                 ours.push(rate(&bench, clients, Kind::Record, time).await?);
             }
         }
-        let (ours, theirs) = (median(ours), median(theirs));
-        let detail = format!("{ours:.0} against {theirs:.0} transactions/s");
+        let detail = format!(
+            "{:.0} against {:.0} transactions/s, the ratio of neighbouring turns",
+            median(ours.clone()),
+            median(theirs.clone())
+        );
         let name = format!("update and record / update and hand-written insert, {clients} clients");
-        report.at_least(&name, 100.0 * ours / theirs, 90.0, "%", &detail);
+        report.at_least(&name, 100.0 * median(ratios(&ours, &theirs)), 90.0, "%", &detail);
     }
 
     report.say("32 publishers, in turns without and with a relay");
     let (mut alone, mut followed) = (Vec::new(), Vec::new());
     let seen = Arc::new(AtomicU64::new(0));
-    for turn in 0..turns {
-        alone.push(rate(&bench, 32, Kind::Record, time).await?);
-        let stop = Arc::new(AtomicBool::new(false));
-        let relay = tokio::spawn(follow(
-            Arc::clone(&bench),
-            format!("f{turn}"),
-            Arc::clone(&stop),
-            Arc::clone(&seen),
-        ));
-        // It falls asleep before they begin.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        followed.push(rate(&bench, 32, Kind::Record, time).await?);
-        stop.store(true, Ordering::Relaxed);
-        relay.await??;
+    for turn in 0..turns * 2 {
+        if turn % 2 == 0 {
+            alone.push(rate(&bench, 32, Kind::Record, time).await?);
+            followed.push(followed_rate(&bench, turn, time, &seen).await?);
+        } else {
+            followed.push(followed_rate(&bench, turn, time, &seen).await?);
+            alone.push(rate(&bench, 32, Kind::Record, time).await?);
+        }
     }
-    let (alone, followed) = (median(alone), median(followed));
     let detail = format!(
-        "{followed:.0} against {alone:.0} transactions/s; {} events read",
+        "{:.0} against {:.0} transactions/s, the ratio of neighbouring turns; {} events read",
+        median(followed.clone()),
+        median(alone.clone()),
         seen.load(Ordering::Relaxed)
     );
     report.at_least(
         "32 publishers with a sleeping, then busy relay / without",
-        100.0 * followed / alone,
+        100.0 * median(ratios(&followed, &alone)),
         90.0,
         "%",
         &detail,

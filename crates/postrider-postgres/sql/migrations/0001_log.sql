@@ -120,15 +120,15 @@ $$;
 create function {schema}.before_record() returns trigger language plpgsql as $$
 begin
     new.tx_id := pg_current_xact_id();
-    if new.sequence is not null then
-        new.sequence := {schema}.next_in_key(
-            {schema}.key_of(new.ordering_key, new.aggregate_type, new.aggregate_id), new.event_id);
+    if new.sequence is not null or pg_sequence_last_value('{schema}.bell') > 0 then
+        if new.sequence is not null then
+            new.sequence := {schema}.next_in_key(
+                {schema}.key_of(new.ordering_key, new.aggregate_type, new.aggregate_id), new.event_id);
+        end if;
+        perform {schema}.ring();
     end if;
     new.id := nextval('{schema}.event_id');
     new.recorded_at := clock_timestamp();
-    if pg_sequence_last_value('{schema}.bell') > 0 then
-        perform {schema}.ring();
-    end if;
     return new;
 end
 $$;
