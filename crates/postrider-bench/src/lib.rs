@@ -17,3 +17,8 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
+
+/// What each turn reached of its neighbour: a machine that slows down slows both.
+pub fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
+    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
+}

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::data::Bench;
 use crate::report::Report;
-use crate::{Failure, median};
+use crate::{Failure, median, ratios};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -157,11 +157,6 @@ async fn followed_rate(
     stop.store(true, Ordering::Relaxed);
     relay.await??;
     Ok(figure)
-}
-
-/// What each turn reached of its neighbour: a machine that slows down slows both.
-fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
-    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
 }
 
 /// The bars of publishing.

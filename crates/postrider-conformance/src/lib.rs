@@ -35,15 +35,16 @@ macro_rules! conformance {
                 a_lease_is_extended, a_released_lane_is_free_at_once, a_stale_settle_is_refused_by_its_epoch,
                 a_stale_settle_is_refused_by_its_position, a_lease_too_far_in_the_future_is_void,
                 claims_since_the_last_settle_are_counted, a_crash_before_settle_repeats_only_the_open_batch,
-                sixteen_claimers_share_four_lanes, no_free_lane_is_passed_over;
+                sixteen_claimers_share_four_lanes, no_free_lane_is_passed_over, lanes_end_up_shared_evenly,
+                a_standby_of_a_single_lane_recalls_nobody;
             lanes: a_key_stays_in_one_lane, changing_lanes_loses_repeats_and_reorders_nothing,
                 a_change_of_lanes_recalls_its_holders, a_relay_that_dies_during_a_change_of_lanes_loses_nothing;
-            deliveries: a_failed_event_is_due_when_its_time_has_come, later_events_of_a_key_wait_behind_it,
+            deliveries: a_failed_event_is_due_when_its_time_has_come, a_look_says_when_to_look_again, later_events_of_a_key_wait_behind_it,
                 without_order_nothing_waits, under_strict_order_the_first_decides_for_all,
                 a_requeued_event_keeps_its_place, a_dead_event_under_hold_holds_its_key_until_discarded,
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
                 delivery_rows_of_a_refused_settle_are_not_written;
-            states: every_state_is_shown_with_its_details;
+            states: every_state_is_shown_with_its_details, figures_count_what_is_where;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;
             retention: only_what_every_subscription_settled_long_enough_ago_is_pruned, dead_and_waiting_events_stay,
@@ -64,7 +65,8 @@ macro_rules! conformance_of_concurrent_writers {
             late: an_event_of_a_late_commit_is_delivered, an_early_transaction_that_inserts_late_is_delivered,
                 a_long_transaction_delays_only_itself, many_late_events_come_in_bounded_batches_none_twice,
                 late_events_respect_filters_and_lanes, prune_never_takes_an_event_that_a_lane_has_not_seen,
-                an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes, a_subscription_that_starts_now_sees_what_commits_later;
+                an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes,
+                late_events_count_as_pending_until_they_are_read, a_subscription_that_starts_now_sees_what_commits_later;
             bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_wait_that_is_dropped_forgets_nothing, a_fast_relay_does_not_make_every_commit_ring
         );
     };

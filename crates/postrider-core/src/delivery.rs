@@ -102,8 +102,21 @@ pub struct Due {
     pub attempts: u32,
     /// When it first failed.
     pub first_failed_at: Option<OffsetDateTime>,
+    /// The code of its last failure.
+    pub error_code: Option<String>,
     /// The store's time of this look, for ages.
     pub now: OffsetDateTime,
+}
+
+/// What a look at the open deliveries of a lane found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueBatch {
+    /// What is to be tried now, by id.
+    pub deliveries: Vec<Due>,
+    /// In how long, by the store's clock, the next one's time comes, if one is retrying whose time has not.
+    pub next_in: Option<Duration>,
+    /// Whether anything of the lane keeps later events waiting: under strict order the lane reads nothing more then.
+    pub holds: bool,
 }
 
 /// What an operator does about dead deliveries.

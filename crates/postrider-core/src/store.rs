@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Amend, Batch, Bell, Due, EventState, Lease, Position, Result, Settlement, Standing, StateQuery,
-    Subscription, Sweep, Swept,
+    Amend, Batch, Bell, DueBatch, EventState, Figures, Lease, Position, Result, Settlement, Standing,
+    StateQuery, Subscription, Sweep, Swept,
 };
 
 /// A log of events in a database, read by subscriptions in lanes.
@@ -26,7 +26,9 @@ pub trait Store: Send + Sync + 'static {
     /// Claims one free lane of a subscription, if there is one.
     ///
     /// *Guarantees*: a lane is held by one lease at a time; a claim makes every earlier lease of that lane
-    /// stale; it waits for nobody. *Caller must*: extend it before it runs out. *On failure*: nothing was
+    /// stale; it waits for nobody. Who finds none free while another owner holds at least two more than itself
+    /// is heard: that owner is told [`Recalled`](Standing::Recalled) for one of them and does not get it back at once, so
+    /// that lanes end up shared evenly. *Caller must*: extend it before it runs out. *On failure*: nothing was
     /// claimed, or a lane stays claimed until its lease runs out.
     async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>>;
 
@@ -55,9 +57,9 @@ pub trait Store: Send + Sync + 'static {
     /// The deliveries of the lane that are to be tried now, by id.
     ///
     /// *Guarantees*: under key and strict order an event comes only together with, and after, every open
-    /// one before it. *Caller must*: deliver those of a key in order and stop at the first failure of it.
-    /// *On failure*: nothing changed.
-    async fn due(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>>;
+    /// one before it; it says when to look again. *Caller must*: deliver those of a key in order and stop at
+    /// the first failure of it. *On failure*: nothing changed.
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch>;
 
     /// Writes what became of a batch: the new position, the settled batch, the deliveries; or nothing.
     ///
@@ -93,6 +95,10 @@ pub trait Store: Send + Sync + 'static {
     /// Where events stand, for people. *Guarantees*: derived from the same rows that the engine uses.
     /// *Caller must*: page with `after`. *On failure*: nothing.
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>>;
+
+    /// How a subscription is doing, by stream. *Guarantees*: at most a million events that were not read yet are counted,
+    /// whatever the backlog. *Caller must*: not call it for each batch: it costs what is undelivered. *On failure*: nothing.
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>>;
 }
 
 /// How far a change of lanes is.

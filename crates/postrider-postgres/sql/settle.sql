@@ -1,6 +1,7 @@
 -- Settles a batch: position, settled batch, deliveries, in one statement; or nothing.
 -- Lock: the lane's row. While somebody holds a transaction open, dead versions of that row can't be removed and
--- its index entry leads through all of them; its ctid leads straight to it.
+-- its index entry leads through all of them; its ctid leads straight to it. Who else holds lanes is looked at only if one
+-- is wanted.
 -- {by_ctid} is `l.ctid = $1::text::tid and`, or, when that found nothing, a condition that is always true.
 -- Parameters: $1 ctid, $2 subscription, $3 lane, $4 epoch, $5 owner, $6 from, $7 to, $8 frontier, $9 snapshot,
 --   $10 system, $11 reading, $12 the time, if not the database's, $13 first id, $14 last id, $15 late ids, $16 count;
@@ -20,8 +21,10 @@ with clock as materialized (
     returning l.ctid::text as cookie, l.position
 ), subscription as (
     select s.lanes, s.on_dead, s.order_policy,
-           s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7::text)) as recalled
-    from {schema}.subscription s where s.name = $2::text
+           s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7::text))
+               or case when s.wanted_until > clock.now
+                       then {schema}.gives_way($2::text, $5::text, $3::integer, clock.now) else false end as recalled
+    from {schema}.subscription s cross join clock where s.name = $2::text
 ), batch as (
     insert into {schema}.settled_batch (subscription, lane, lanes, first_id, last_id, late, count, settled_at, settled_by)
     select $2::text, $3::integer, subscription.lanes, $13::bigint, $14::bigint, $15::bigint[], $16::integer, clock.now, $5::text

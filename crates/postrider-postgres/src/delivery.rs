@@ -1,13 +1,15 @@
 //! The deliveries that did not simply succeed: what is due, and what operators do about the dead.
 
-use postrider_core::{Amend, Due, Error, ErrorKind, Lease, Order, Result};
+use std::time::Duration;
+
+use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Lease, Order, Result};
 
 use crate::error::during;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
 impl PgStore {
-    pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+    pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
         let text = match lease.order {
             Order::Key => &self.sql.due[0],
             Order::Strict => &self.sql.due[1],
@@ -24,17 +26,24 @@ impl PgStore {
             .await
             .map_err(during("due"))?;
         let mut names = Names::default();
-        rows.iter()
-            .map(|row| {
-                Ok(Due {
-                    event: row::recorded(row, &mut names)?,
-                    state: row::text(row, 15)?.parse()?,
-                    attempts: row::count(row, 16)?,
-                    first_failed_at: row::opt_time(row, 17)?,
-                    now: row::timestamp(row, 18)?,
-                })
-            })
-            .collect()
+        let mut batch = DueBatch::default();
+        for row in &rows {
+            let now = row::timestamp(row, 19)?;
+            if row::opt_i64(row, 0)?.is_none() {
+                batch.next_in = row::opt_time(row, 20)?.and_then(|next| Duration::try_from(next - now).ok());
+                batch.holds = row::flag(row, 21)?;
+                continue;
+            }
+            batch.deliveries.push(Due {
+                event: row::recorded(row, &mut names)?,
+                state: row::text(row, 15)?.parse()?,
+                attempts: row::count(row, 16)?,
+                first_failed_at: row::opt_time(row, 17)?,
+                error_code: row::opt_text(row, 18)?.map(ToOwned::to_owned),
+                now,
+            });
+        }
+        Ok(batch)
     }
 
     pub(crate) async fn amend_dead(&self, amend: &Amend) -> Result<u64> {

@@ -27,11 +27,17 @@ impl Inbox {
     /// Do the effect in the same transaction when it says yes, and nothing when it says no: the effect then
     /// happens once, for as long as the inbox is kept. Two that race for one event wait for each other.
     pub async fn first_time(&self, connection: &mut PgConnection, event_id: Uuid) -> Result<bool> {
-        if self.consumer.is_empty() || self.consumer.len() > Limits::NAME || self.consumer.contains('\0') {
-            let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
-            return Err(Error::new(ErrorKind::Invalid, "inbox", message));
-        }
+        check_consumer(&self.consumer)?;
         let query = self.sql.inbox.query().bind(self.consumer.clone()).bind(event_id).bind(self.clock.now());
         Ok(query.execute(connection).await.map_err(during("inbox"))?.rows_affected() > 0)
     }
+}
+
+/// Whether the inbox can keep a consumer's name.
+pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
+    if consumer.is_empty() || consumer.len() > Limits::NAME || consumer.contains('\0') {
+        let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
+        return Err(Error::new(ErrorKind::Invalid, "inbox", message));
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
 
 use crate::error::during;
+use crate::relane::Lanes;
 use crate::row;
 use crate::settle::reading;
 use crate::store::PgStore;
@@ -23,9 +24,17 @@ impl PgStore {
             return Ok(Some(lease));
         }
         // Nothing free: perhaps because the lanes are being changed, and it is for us to take the next step.
-        match self.step_lanes(subscription).await? {
-            None | Some(Relane::Recalling) => Ok(None),
-            Some(Relane::Draining | Relane::Done) => self.claim_free(subscription, owner, lease).await,
+        match self.look_at_lanes(subscription).await? {
+            Lanes::Changing => match self.step_lanes(subscription).await? {
+                Relane::Recalling => Ok(None),
+                Relane::Draining | Relane::Done => self.claim_free(subscription, owner, lease).await,
+            },
+            Lanes::Several => {
+                let query = self.sql.want.query().bind(subscription.to_owned()).bind(owner.to_owned());
+                query.bind(self.clock.now()).execute(&self.pool).await.map_err(during("claim"))?;
+                Ok(None)
+            }
+            Lanes::One => Ok(None),
         }
     }
 
@@ -41,7 +50,13 @@ impl PgStore {
             .fetch_optional(&self.pool)
             .await
             .map_err(during("claim"))?;
-        row.map(|row| granted(&row, subscription, owner, self.cookie(row::text(&row, 6)?))).transpose()
+        let Some(row) = row else { return Ok(None) };
+        if let Some(until) = row::opt_time(&row, 13)? {
+            // The lane is claimed whatever becomes of this; what is not taken back lapses.
+            let heard = self.sql.heard.query().bind(subscription.to_owned()).bind(until);
+            let _ = heard.execute(&self.pool).await;
+        }
+        granted(&row, subscription, owner, self.cookie(row::text(&row, 6)?)).map(Some)
     }
 
     pub(crate) async fn extend_lease(

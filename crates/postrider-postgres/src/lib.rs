@@ -10,6 +10,7 @@
 mod bell;
 mod delivery;
 mod error;
+mod figures;
 mod inbox;
 mod lane;
 mod migrate;
@@ -20,11 +21,13 @@ mod record;
 mod relane;
 mod row;
 mod settle;
+mod source;
 mod sql;
 mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod trace;
 
 pub use inbox::Inbox;
 pub use migrate::{migration_sql, schema_version};

@@ -9,6 +9,7 @@ use crate::inbox::Inbox;
 use crate::migrate;
 use crate::sql::{Patch, Schema, Sql};
 use crate::store::{PgStore, StoreOptions};
+use crate::trace::Trace;
 
 /// Records events, on the caller's own connection. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -17,6 +18,7 @@ pub struct Outbox {
     pub(crate) sql: Arc<Sql>,
     pub(crate) limits: Limits,
     pub(crate) source: Option<String>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) clock: Clock,
 }
 
@@ -74,6 +76,7 @@ pub struct OutboxBuilder {
     schema: String,
     limits: Limits,
     source: Option<String>,
+    trace: Option<Trace>,
     clock: Clock,
     patch: Option<Patch>,
 }
@@ -84,6 +87,7 @@ impl Default for OutboxBuilder {
             schema: "postrider".into(),
             limits: Limits::default(),
             source: None,
+            trace: None,
             clock: Clock::Database,
             patch: None,
         }
@@ -109,6 +113,13 @@ impl OutboxBuilder {
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+    #[must_use]
+    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.trace = Some(Trace::new(current));
         self
     }
 
@@ -143,6 +154,13 @@ impl OutboxBuilder {
 
     fn build(self, pool: &PgPool) -> Result<Outbox> {
         let sql = Arc::new(Sql::new(Schema::new(&self.schema)?, self.patch));
-        Ok(Outbox { pool: pool.clone(), sql, limits: self.limits, source: self.source, clock: self.clock })
+        Ok(Outbox {
+            pool: pool.clone(),
+            sql,
+            limits: self.limits,
+            source: self.source,
+            trace: self.trace,
+            clock: self.clock,
+        })
     }
 }

@@ -8,6 +8,7 @@ use sqlx_postgres::PgConnection;
 
 use crate::error::{acquire, during};
 use crate::outbox::Outbox;
+use crate::trace::Trace;
 
 impl Outbox {
     /// Records an event in the caller's transaction and returns its id.
@@ -15,7 +16,11 @@ impl Outbox {
     /// It is delivered if, and only if, that transaction commits. *Record after you lock or change the
     /// aggregate*: then its events have the order of its changes. An event that can't be recorded (a name,
     /// a size, a NUL, an id that is taken) is an error that leaves the transaction usable.
-    pub async fn record(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<Uuid> {
+    pub async fn record(
+        &self,
+        connection: &mut PgConnection,
+        event: &(impl Recordable + ?Sized),
+    ) -> Result<Uuid> {
         let (event, headers) = self.prepare(event)?;
         if self.insert(connection, &event, is_new(&event), headers).await? {
             Ok(event.event_id)
@@ -90,12 +95,18 @@ impl Outbox {
         self.record(&mut connection, event).await
     }
 
-    /// The event with the outbox's source, checked, and its headers as JSON.
-    fn prepare<'e>(&self, event: &'e impl Recordable) -> Result<(Cow<'e, NewEvent>, String)> {
+    /// The event, checked, and its headers as JSON, with the outbox's source and the current trace where it has none.
+    fn prepare<'e>(&self, event: &'e (impl Recordable + ?Sized)) -> Result<(Cow<'e, NewEvent>, String)> {
         let event = event.to_new_event()?;
         let mut headers = event.check(&self.limits)?;
-        if let Some(source) = self.source.as_ref().filter(|_| event.headers.source().is_none()) {
-            headers = event.headers.clone().with("source", source.clone()).to_json();
+        let source = self.source.as_ref().filter(|_| event.headers.source().is_none());
+        let trace =
+            self.trace.as_ref().filter(|_| event.headers.traceparent().is_none()).and_then(Trace::current);
+        if source.is_some() || trace.is_some() {
+            let mut all = event.headers.clone();
+            source.into_iter().for_each(|source| all.set_source(source));
+            trace.into_iter().for_each(|trace| all.set_traceparent(trace));
+            headers = all.to_json();
         }
         Ok((event, headers))
     }

@@ -12,12 +12,12 @@ use crate::store::PgStore;
 const CHANGE: &str = "update {schema}.subscription s \
      set lanes_next = case when s.lanes_next is not null or s.lanes <> $2 then $2 end \
      where name = $1 returning lanes_next is not null";
-const LOOK: &str = "select lanes_next is not null, target from {schema}.subscription where name = $1";
+const LOOK: &str = "select lanes_next is not null, lanes > 1 from {schema}.subscription where name = $1";
 const LOCK: &str = "select lanes_next, target from {schema}.subscription where name = $1 for no key update";
 const LANES: &str = "select position, lease_epoch, \
      lease_owner is not null and lease_until > coalesce($2::timestamptz, clock_timestamp()) \
          and lease_until <= coalesce($2::timestamptz, clock_timestamp()) + lease_for + interval '1 second' as leased \
-     from {schema}.lane where subscription = $1 order by lane for update";
+     from {schema}.lane where subscription = $1 order by lane for no key update";
 const FENCE: &str = "update {schema}.lane set lease_epoch = lease_epoch + 1, lease_owner = null, lease_until = null \
      where subscription = $1";
 const AIM: &str = "update {schema}.subscription set target = $2 \
@@ -25,6 +25,13 @@ const AIM: &str = "update {schema}.subscription set target = $2 \
 const CLOSE: &str = "delete from {schema}.lane where subscription = $1";
 const FINISH: &str = "update {schema}.subscription set lanes = lanes_next, lanes_next = null, target = null \
      where name = $1";
+
+/// What the lanes of a subscription are like.
+pub(crate) enum Lanes {
+    Changing,
+    One,
+    Several,
+}
 
 impl PgStore {
     pub(crate) async fn change_lanes(&self, subscription: &str, lanes: u32) -> Result<Relane> {
@@ -38,18 +45,25 @@ impl PgStore {
             return Ok(Relane::Done);
         }
         self.ring().await?;
-        Ok(self.step_lanes(subscription).await?.unwrap_or(Relane::Done))
+        self.step_lanes(subscription).await
+    }
+
+    pub(crate) async fn look_at_lanes(&self, subscription: &str) -> Result<Lanes> {
+        let look = self.sql.text("relane", LOOK).query().bind(subscription.to_owned());
+        let Some(row) = look.fetch_optional(&self.pool).await.map_err(during("claim"))? else {
+            return Err(Self::unknown("claim", subscription));
+        };
+        let flag = |column: usize| row.try_get::<bool, _>(column).map_err(during("claim"));
+        Ok(match (flag(0)?, flag(1)?) {
+            (true, _) => Lanes::Changing,
+            (false, true) => Lanes::Several,
+            (false, false) => Lanes::One,
+        })
     }
 
     /// Takes the next step of a change of lanes, if one is under way and its time has come.
-    pub(crate) async fn step_lanes(&self, subscription: &str) -> Result<Option<Relane>> {
+    pub(crate) async fn step_lanes(&self, subscription: &str) -> Result<Relane> {
         let text = |sql: &str| self.sql.text("relane", sql);
-        let look = text(LOOK).query().bind(subscription.to_owned()).fetch_optional(&self.pool).await;
-        match look.map_err(during("relane"))? {
-            None => return Err(Self::unknown("claim", subscription)),
-            Some(row) if !row.try_get::<bool, _>(0).map_err(during("relane"))? => return Ok(None),
-            Some(_) => {}
-        }
         let mut tx = self.pool.begin().await.map_err(during("relane"))?;
         let name = subscription.to_owned();
         let row =
@@ -57,7 +71,7 @@ impl PgStore {
         let wanted: Option<i32> = row.try_get(0).map_err(during("relane"))?;
         let target: Option<String> = row.try_get(1).map_err(during("relane"))?;
         let Some(wanted) = wanted.and_then(|lanes| u32::try_from(lanes).ok()) else {
-            return Ok(Some(Relane::Done));
+            return Ok(Relane::Done);
         };
         let query = text(LANES).query().bind(name.clone()).bind(self.clock.now());
         let lanes = query.fetch_all(&mut *tx).await.map_err(during("relane"))?;
@@ -71,7 +85,7 @@ impl PgStore {
         }
         let Some(target) = target else {
             if leased {
-                return Ok(Some(Relane::Recalling));
+                return Ok(Relane::Recalling);
             }
             // Nobody holds a lane and nobody can claim one: after this, positions stand still. The common
             // position is taken outside of this transaction, which has an xid of its own already.
@@ -80,16 +94,16 @@ impl PgStore {
             let target = Position::from(&self.stand(subscription, None).await?);
             let query = text(AIM).query().bind(name).bind(target.as_str().to_owned());
             query.execute(&self.pool).await.map_err(during("relane"))?;
-            return Ok(Some(Relane::Draining));
+            return Ok(Relane::Draining);
         };
         if leased || !all_there {
-            return Ok(Some(Relane::Draining));
+            return Ok(Relane::Draining);
         }
         text(CLOSE).query().bind(name.clone()).execute(&mut *tx).await.map_err(during("relane"))?;
         let at = LogPosition::parse(&Position::new(target))?;
         self.open_lanes(&mut tx, subscription, wanted, &at, epoch + 1).await?;
         text(FINISH).query().bind(name).execute(&mut *tx).await.map_err(during("relane"))?;
         tx.commit().await.map_err(during("relane"))?;
-        Ok(Some(Relane::Done))
+        Ok(Relane::Done)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, Clock, Due, Error, ErrorKind, EventState, Lease, Position, Relane, Result,
-    Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventState, Figures, Lease, Position, Relane,
+    Result, Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
@@ -109,6 +109,12 @@ impl PgStore {
         self.sql.read[usize::from(filtered) * 2 + usize::from(open)].as_str()
     }
 
+    /// The text that counts, for tests that look at its plan.
+    #[doc(hidden)]
+    pub fn figures_sql(&self) -> &str {
+        self.sql.figures.as_str()
+    }
+
     /// The text of a settle without deliveries, for tests that look at its plan.
     #[doc(hidden)]
     pub fn settle_sql(&self) -> &str {
@@ -161,7 +167,7 @@ impl Store for PgStore {
         self.read_from(lease, from, limit).await
     }
 
-    async fn due(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
         self.due_now(lease, limit).await
     }
 
@@ -187,5 +193,9 @@ impl Store for PgStore {
 
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
         self.event_states(query).await
+    }
+
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
+        self.figures_of(subscription).await
     }
 }

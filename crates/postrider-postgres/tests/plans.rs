@@ -60,7 +60,7 @@ async fn million(log: &PgLog) {
     }
 }
 
-/// U10: the hot path never scans delivered rows, with no statistics, with stale ones, with true ones, as a custom and as a
+/// U10: the hot path (and what is counted for people) never scans delivered rows, with no statistics, with stale ones, with true ones, as a custom and as a
 /// generic plan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_hot_path_never_scans_delivered_rows() {
@@ -118,6 +118,17 @@ async fn the_hot_path_never_scans_delivered_rows() {
             let ran = run(&mut connection, &sql, generic, &arguments).await;
             assert!(ran.pages < 250, "{case}: {} pages\n{}", ran.pages, ran.plan);
             drain_lane(&log.store, &mut lease, 1000).await;
+        }
+        let system = lease.position.as_str().split('/').next().expect("a system").to_owned();
+        for generic in [false, true] {
+            let arguments = ["'s'".to_owned(), "null".to_owned(), system.clone(), "0".to_owned()];
+            let ran = run(&mut connection, log.store.figures_sql(), generic, &arguments).await;
+            assert!(
+                ran.pages < 250,
+                "{statistics} statistics: {} pages for figures\n{}",
+                ran.pages,
+                ran.plan
+            );
         }
     }
 }

@@ -134,3 +134,11 @@ async fn a_lane_change_from_the_highest_position_is_found() {
     must_fail!(harness, late::late_events_survive_a_change_of_lanes, "left: ");
     must_fail!(harness, lanes::a_relay_that_dies_during_a_change_of_lanes_loses_nothing, "left: ");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_takes_back_what_was_given_up_is_found() {
+    let greedy: postrider_postgres::Patch =
+        |name, text| (name == "claim").then(|| swapped(text, "0) <= s.wanted_with", "0) >= 0")).flatten();
+    let harness = Pg { patch: Some(greedy), ..Pg::default() };
+    must_fail!(harness, leases::lanes_end_up_shared_evenly, "it does not get it back");
+}

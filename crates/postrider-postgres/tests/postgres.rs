@@ -9,7 +9,7 @@ use postrider_conformance::Log;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe, until,
 };
-use postrider_core::{Clock, ErrorKind, NewEvent, Store, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, Source, Store, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions, migration_sql, schema_version};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
@@ -321,6 +321,14 @@ async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
     let mut connection = pool.acquire().await.expect("connection");
     assert!(outbox.inbox("c").first_time(&mut connection, first).await.expect("inbox"));
     drop(connection);
+    let lease = claim(&store, "s").await;
+    let marked = Effect { lease: Some(&lease), consumer: "d", events: &[first], timeout: LONG };
+    let (mut tx, _) = outbox.begin(marked).await.expect("a handler's transaction");
+    outbox.record_in(&mut tx, &event("b", 1)).await.expect("record");
+    Outbox::rollback(tx).await.expect("rollback");
+    assert_eq!(outbox.handled("d", &[first]).await.expect("handled"), [false]);
+    store.release(lease).await.expect("release");
+    assert!(store.figures("s").await.expect("figures").iter().all(|figures| figures.undelivered() == 0));
     let prune = postrider_core::Sweep::Prune { older_than: Duration::ZERO, limit: 10 };
     assert_eq!(store.sweep(&prune).await.expect("sweep").taken, 4);
     outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
@@ -465,29 +473,4 @@ async fn a_failed_transaction_is_named() {
     sqlx::raw_sql("select 1 / 0").execute(&mut *tx).await.expect_err("a failure");
     let error = log.outbox.record(&mut tx, &event("a", 1)).await.expect_err("the transaction failed");
     assert!(error.to_string().contains("earlier statement"), "{error}");
-}
-
-/// The source of an outbox is a header of its events, unless they have one.
-#[tokio::test]
-async fn the_outbox_adds_its_source() {
-    let log = Pg::default().pg_log(Clock::Database).await;
-    subscribe(&log.store, "s").await;
-    let outbox =
-        Outbox::builder().schema(&log.schema).source("billing").connect(&log.pool).await.expect("outbox");
-    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
-    outbox.record_outside_transaction(&event("a", 2).with_header("source", "own")).await.expect("record");
-    let read = drain(&log.store, "s").await;
-    assert_eq!((read[0].headers.source(), read[1].headers.source()), (Some("billing"), Some("own")));
-}
-
-/// Limits are settings.
-#[tokio::test]
-async fn the_limit_of_a_payload_is_a_setting() {
-    let log = Pg::default().pg_log(Clock::Database).await;
-    let limits = postrider_core::Limits { payload: 3_000_000, ..postrider_core::Limits::default() };
-    let outbox =
-        Outbox::builder().schema(&log.schema).limits(limits).connect(&log.pool).await.expect("outbox");
-    let large = NewEvent::of("s", "T", "A", "1", &"x".repeat(2_900_000)).expect("JSON");
-    outbox.record_outside_transaction(&large).await.expect("within the limit");
-    assert!(log.outbox.record_outside_transaction(&large).await.is_err());
 }

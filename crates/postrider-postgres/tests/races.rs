@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
-use postrider_core::{Clock, Relane, Store, Subscription};
+use postrider_core::{Clock, ManualClock, OffsetDateTime, Relane, Store, Subscription};
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::Row;
 use support::{Pg, PgLog};
@@ -123,5 +123,35 @@ async fn a_relay_that_loses_its_ear_silences_nobody() {
             assert!(after < Duration::from_secs(1), "round {round}: seen after {after:?}");
         }
         asleep(&log).await;
+    }
+}
+
+/// A relay that finds no lane free says so once and not at every poll; one that wants nothing says nothing.
+#[tokio::test]
+async fn a_relay_that_stands_by_writes_next_to_nothing() {
+    let clock = ManualClock::at(OffsetDateTime::now_utc());
+    let log = Pg::default().pg_log(Clock::Manual(clock.clone())).await;
+    for (name, lanes, writes) in [("one", 1, false), ("three", 3, true)] {
+        log.store.subscribe(&Subscription::new(name).lanes(lanes)).await.expect("subscribe");
+        while log.store.claim(name, "busy", LONG).await.expect("claim").is_some() {}
+        let version = async || -> (String, bool) {
+            let query =
+                "select ctid::text, wanted_until is not null from {schema}.subscription where name = $1";
+            let row = sqlx::query(log.sql(query)).bind(name).fetch_one(&log.pool).await.expect("a row");
+            (row.get(0), row.get(1))
+        };
+        let before = version().await;
+        assert!(log.store.claim(name, "standby", LONG).await.expect("claim").is_none());
+        let first = version().await;
+        assert_eq!((first.1, first.0 != before.0), (writes, writes), "{name}");
+        for _ in 0..20 {
+            for owner in ["standby", "another", "busy"] {
+                assert!(log.store.claim(name, owner, LONG).await.expect("claim").is_none());
+            }
+        }
+        assert_eq!(version().await, first, "{name}");
+        clock.advance(Duration::from_secs(6));
+        assert!(log.store.claim(name, "standby", LONG).await.expect("claim").is_none());
+        assert_eq!(version().await != first, writes, "{name}: said again before it lapses");
     }
 }

@@ -1,6 +1,8 @@
 //! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
 
-use postrider_core::{Amend, DeliveryState, Due, Lease, Result};
+use std::time::Duration;
+
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Lease, Result};
 use sqlx_core::row::Row;
 use uuid::Uuid;
 
@@ -11,31 +13,39 @@ use crate::sql::statement;
 use crate::store::SqliteStore;
 use crate::subscribe::{found, unknown};
 
-/// The deliveries of a lane that are to be tried now.
-pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+/// The deliveries of a lane that are to be tried now, and when to look again. Both go by one time: what becomes due between
+/// the two statements is the next one.
+pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
     const OP: &str = "due";
-    let due = store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(i64::from(lease.lanes));
-    let due = due
-        .bind(i64::from(lease.lane))
-        .bind(i64::from(limit))
-        .bind(given(&store.clock))
-        .bind(lease.order.as_str());
+    let (lanes, lane) = (i64::from(lease.lanes), i64::from(lease.lane));
     let mut conn = store.conn(OP).await?;
+    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lanes).bind(lane);
+    let look = look.bind(given(&store.clock)).fetch_one(&mut *conn).await.map_err(failed(OP))?;
+    let now: i64 = look.try_get("now").map_err(failed(OP))?;
+    let next: Option<i64> = look.try_get("next_at").map_err(failed(OP))?;
+    let holds: bool = look.try_get("holds").map_err(failed(OP))?;
+
+    let due = store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lanes).bind(lane);
+    let due = due.bind(i64::from(limit)).bind(now).bind(lease.order.as_str());
     let rows = due.fetch_all(&mut *conn).await.map_err(failed(OP))?;
     let mut names = Names::default();
-    rows.iter()
-        .map(|row| {
-            let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
-            let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
-            Ok(Due {
-                event: row::recorded(row, &mut names, OP)?,
-                state: row.try_get::<String, _>("state").map_err(failed(OP))?.parse::<DeliveryState>()?,
-                attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
-                first_failed_at: first_failed_at.map(time_of),
-                now: time_of(row.try_get("now").map_err(failed(OP))?),
-            })
+    let deliveries = rows.iter().map(|row| {
+        let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
+        let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
+        Ok(Due {
+            event: row::recorded(row, &mut names, OP)?,
+            state: row.try_get::<String, _>("state").map_err(failed(OP))?.parse::<DeliveryState>()?,
+            attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+            first_failed_at: first_failed_at.map(time_of),
+            error_code: row.try_get("error_code").map_err(failed(OP))?,
+            now: time_of(now),
         })
-        .collect()
+    });
+    Ok(DueBatch {
+        deliveries: deliveries.collect::<Result<_>>()?,
+        next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
+        holds,
+    })
 }
 
 /// Requeues or discards dead deliveries.

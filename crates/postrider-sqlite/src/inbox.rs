@@ -11,6 +11,8 @@ use crate::clock;
 use crate::error::failed;
 use crate::outbox::Outbox;
 
+const OP: &str = "inbox";
+
 /// What one consumer has handled.
 #[derive(Debug, Clone)]
 pub struct Inbox {
@@ -30,11 +32,7 @@ impl Inbox {
     ///
     /// At `false`, leave the change out: it was made by the transaction that said so first.
     pub async fn first_time(&self, conn: &mut SqliteConnection, event_id: Uuid) -> Result<bool> {
-        const OP: &str = "inbox";
-        if self.consumer.is_empty() || self.consumer.len() > Limits::NAME || self.consumer.contains('\0') {
-            let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
-            return Err(Error::new(ErrorKind::Invalid, OP, message));
-        }
+        check_consumer(&self.consumer)?;
         let noted = query(include_str!("../sql/inbox.sql"))
             .bind(&*self.consumer)
             .bind(event_id)
@@ -44,4 +42,13 @@ impl Inbox {
             .map_err(failed(OP))?;
         Ok(noted.rows_affected() > 0)
     }
+}
+
+/// Whether the inbox can keep a consumer's name.
+pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
+    if consumer.is_empty() || consumer.len() > Limits::NAME || consumer.contains('\0') {
+        let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
+        return Err(Error::new(ErrorKind::Invalid, OP, message));
+    }
+    Ok(())
 }

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
 use sqlx_core::row::Row;
-use sqlx_sqlite::SqliteRow;
+use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
 use crate::clock::{given, micros_of, time_of};
 use crate::error::failed;
 use crate::position::{id_of, position};
 use crate::relane;
-use crate::sql::statement;
+use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
 
-/// Claims one free lane, after taking the next step of a change of lanes that may be under way.
+/// Claims one free lane, after taking the next step of a change of lanes that may be under way. Who finds none while another
+/// holds too many says so.
 pub(crate) async fn claim(
     store: &SqliteStore,
     subscription: &str,
@@ -24,11 +25,20 @@ pub(crate) async fn claim(
     const OP: &str = "claim";
     let mut conn = store.conn(OP).await?;
     let look = store.sql.query(statement!("claimable.sql")).bind(subscription).bind(given(&store.clock));
-    let look = look.fetch_optional(&mut *conn).await.map_err(failed(OP))?;
+    let look = look.bind(owner).fetch_optional(&mut *conn).await.map_err(failed(OP))?;
     drop(conn);
     let look = look.ok_or_else(|| unknown(subscription, OP))?;
     let relaning: bool = look.try_get("relaning").map_err(failed(OP))?;
     let free: bool = look.try_get("free").map_err(failed(OP))?;
+    let hungry: bool = look.try_get("hungry").map_err(failed(OP))?;
+    if hungry {
+        let own: i64 = look.try_get("own").map_err(failed(OP))?;
+        let mut tx = store.write(OP).await?;
+        let now = store.now(&mut tx, OP).await?;
+        let want = store.sql.query(statement!("want.sql")).bind(subscription).bind(own).bind(now);
+        want.execute(&mut *tx).await.map_err(failed(OP))?;
+        tx.commit().await.map_err(failed(OP))?;
+    }
     if !free && !relaning {
         return Ok(None);
     }
@@ -45,6 +55,11 @@ pub(crate) async fn claim(
     let claimed = claim.fetch_optional(&mut *tx).await.map_err(failed(OP))?;
     let reader =
         found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    let wanted: Option<i64> = reader.try_get("wanted_until").map_err(failed(OP))?;
+    if claimed.is_some() && wanted.is_some() {
+        let heard = store.sql.query(statement!("heard.sql")).bind(subscription);
+        heard.execute(&mut *tx).await.map_err(failed(OP))?;
+    }
     tx.commit().await.map_err(failed(OP))?;
     claimed.map(|lane| lease_of(subscription, owner, &lane, &reader)).transpose()
 }
@@ -88,26 +103,46 @@ pub(crate) async fn extend(
 ) -> Result<Standing> {
     const OP: &str = "extend";
     let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let position = id_of(&lease.position, OP)?;
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
     let extend =
         store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
     let extend = extend
         .bind(lease.epoch)
         .bind(&lease.owner)
         .bind(micros_of(by))
-        .bind(given(&store.clock))
+        .bind(now)
         .bind(reading)
-        .bind(id_of(&lease.position, OP)?);
-    let mut tx = store.write(OP).await?;
+        .bind(position);
     let Some(row) = extend.fetch_optional(&mut *tx).await.map_err(failed(OP))? else {
         return Ok(Standing::Lost);
     };
     let until: i64 = row.try_get("lease_until").map_err(failed(OP))?;
-    let open: bool = row.try_get("open").map_err(failed(OP))?;
-    let recalled: bool = row.try_get("recalled").map_err(failed(OP))?;
+    let (standing, open) = standing(store.sql, &mut tx, lease, position, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     lease.until = time_of(until);
     lease.open = open;
-    Ok(if recalled { Standing::Recalled } else { Standing::Held })
+    Ok(standing)
+}
+
+/// How the holder of a lane stands that is at `position`, and whether the subscription has open deliveries.
+pub(crate) async fn standing(
+    sql: Sql,
+    conn: &mut SqliteConnection,
+    lease: &Lease,
+    position: i64,
+    now: i64,
+    op: &'static str,
+) -> Result<(Standing, bool)> {
+    let look = sql.query(statement!("standing.sql")).bind(&lease.subscription).bind(position);
+    let look = look.bind(&lease.owner).bind(i64::from(lease.lane)).bind(now);
+    let Some(row) = look.fetch_optional(conn).await.map_err(failed(op))? else {
+        return Ok((Standing::Recalled, false));
+    };
+    let recalled: bool = row.try_get("recalled").map_err(failed(op))?;
+    let open: bool = row.try_get("open").map_err(failed(op))?;
+    Ok((if recalled { Standing::Recalled } else { Standing::Held }, open))
 }
 
 /// Gives a lane back.

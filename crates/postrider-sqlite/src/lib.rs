@@ -24,6 +24,7 @@ mod bell;
 mod clock;
 mod delivery;
 mod error;
+mod figures;
 mod hash;
 mod inbox;
 mod lane;
@@ -36,11 +37,13 @@ mod record;
 mod relane;
 mod row;
 mod settle;
+mod source;
 mod sql;
 mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod trace;
 
 #[doc(hidden)]
 pub use hash::hash_of;

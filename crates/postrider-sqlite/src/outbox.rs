@@ -10,6 +10,7 @@ use crate::bell::Watch;
 use crate::error::failed;
 use crate::pools::Pools;
 use crate::store::SqliteStore;
+use crate::trace::Trace;
 use crate::{migrate, position};
 
 /// The outbox of a database. Cheap to clone.
@@ -17,6 +18,7 @@ use crate::{migrate, position};
 pub struct Outbox {
     pub(crate) pool: SqlitePool,
     pub(crate) source: Option<Arc<str>>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Clock,
     pub(crate) watch: Arc<Watch>,
@@ -63,6 +65,7 @@ impl Outbox {
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
     source: Option<Arc<str>>,
+    trace: Option<Trace>,
     limits: Limits,
     clock: Clock,
 }
@@ -79,6 +82,13 @@ impl OutboxBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+    #[must_use]
+    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.trace = Some(Trace::new(current));
         self
     }
 
@@ -109,6 +119,7 @@ impl OutboxBuilder {
         Ok(Outbox {
             pool: pool.clone(),
             source: self.source,
+            trace: self.trace,
             limits: Arc::new(self.limits),
             clock: self.clock,
             watch: Arc::new(Watch::new(&pools)),

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::clock::micros;
 use crate::error::failed;
 use crate::outbox::Outbox;
+use crate::trace::Trace;
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const RECORD_ONCE: &str = include_str!("../sql/record_once.sql");
@@ -25,7 +26,11 @@ impl Outbox {
     ///
     /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
     /// transaction goes on.
-    pub async fn record(&self, conn: &mut SqliteConnection, event: &impl Recordable) -> Result<Uuid> {
+    pub async fn record(
+        &self,
+        conn: &mut SqliteConnection,
+        event: &(impl Recordable + ?Sized),
+    ) -> Result<Uuid> {
         let event = self.prepared(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.watch.recorded();
@@ -78,12 +83,17 @@ impl Outbox {
         self.record(&mut conn, &event).await
     }
 
-    fn prepared(&self, event: &impl Recordable) -> Result<NewEvent> {
+    fn prepared(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
         let mut event = event.to_new_event()?.into_owned();
         if let Some(source) = &self.source
             && event.headers.source().is_none()
         {
             event.headers.set_source(&**source);
+        }
+        if event.headers.traceparent().is_none()
+            && let Some(trace) = self.trace.as_ref().and_then(Trace::current)
+        {
+            event.headers.set_traceparent(trace);
         }
         event.check(&self.limits)?;
         Ok(event)

@@ -10,6 +10,7 @@ use sqlx_sqlite::SqliteConnection;
 use crate::clock::micros_of;
 use crate::error::failed;
 use crate::hash::hash_of;
+use crate::lane::standing;
 use crate::position::id_of;
 use crate::row;
 use crate::sql::{Sql, statement};
@@ -47,15 +48,12 @@ pub(crate) async fn settle(
     if !settlement.deliveries.is_empty() {
         write_deliveries(store.sql, &mut tx, lease, &settlement.deliveries, now).await?;
     }
-    let look = store.sql.query(statement!("settle_standing.sql")).bind(&lease.subscription).bind(to);
-    let look = look.fetch_one(&mut *tx).await.map_err(failed(OP))?;
-    let open: bool = look.try_get("open").map_err(failed(OP))?;
-    let recalled: bool = look.try_get("recalled").map_err(failed(OP))?;
+    let (standing, open) = standing(store.sql, &mut tx, lease, to, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
 
     lease.position = settlement.to.clone();
     lease.open = open;
-    Ok(if recalled { Standing::Recalled } else { Standing::Held })
+    Ok(standing)
 }
 
 async fn write_deliveries(

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, Clock, Due, EventState, Lease, Position, Relane, Result, Settlement, Standing,
-    StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, Batch, Bell, Clock, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement,
+    Standing, StateQuery, Store, Subscription, Sweep, Swept,
 };
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::transaction::Transaction;
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::error::failed;
 use crate::pools::Pools;
 use crate::sql::{Patch, Sql};
-use crate::{delivery, lane, read, relane, settle, state, subscribe, sweep};
+use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
 
 /// The log in an SQLite database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Store for SqliteStore {
         read::read(self, lease, from, limit).await
     }
 
-    async fn due(&self, lease: &Lease, limit: u32) -> Result<Vec<Due>> {
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
         delivery::due(self, lease, limit).await
     }
 
@@ -107,5 +107,9 @@ impl Store for SqliteStore {
 
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
         state::states(self, query).await
+    }
+
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
+        figures::figures(self, subscription).await
     }
 }

@@ -106,6 +106,25 @@ fails!(
 );
 
 fails!(
+    a_claim_that_takes_back_what_was_given_up,
+    leases::lanes_end_up_shared_evenly,
+    altered(|name, text| match name {
+        "claimable.sql" => replaced(text, "and standing.own > s.wanted_with", "and 0"),
+        "claim.sql" => replaced(text, "or s.wanted_with >= (", "or 0 <= ("),
+        _ => None,
+    })
+);
+
+fails!(
+    a_holder_that_is_told_to_give_up_every_lane,
+    leases::lanes_end_up_shared_evenly,
+    altered(|name, text| match name {
+        "standing.sql" => replaced(text, "and h.last_lane = ?4", "and ?4 is not null"),
+        _ => None,
+    })
+);
+
+fails!(
     a_sweep_that_takes_the_dead,
     retention::dead_and_waiting_events_stay,
     altered(|name, text| match name {

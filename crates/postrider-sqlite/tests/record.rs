@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Mutex;
+
 use common::{Database, Fixture, event};
 use postrider_core::{ErrorKind, Limits, NewEvent, Payload, Store, Subscription};
 use postrider_sqlite::Outbox;
@@ -103,6 +105,30 @@ async fn numbers_within_a_key_have_no_gaps() {
     let expected = [("a", 1), ("b", 1), ("a", 2), ("b", 2)].map(|(key, number)| (key.to_owned(), number));
     assert_eq!(numbers, expected);
     assert_eq!(fixture.number("select count(*) from postrider_guard").await, 0);
+}
+
+#[tokio::test]
+async fn the_outbox_asks_for_the_current_trace() {
+    let fixture = Fixture::new().await;
+    fixture.subscribe(Subscription::new("s")).await;
+    let traces =
+        Mutex::new(vec![Some("a\0b".to_owned()), None, Some("00-2-2-01".into()), Some("00-1-1-01".into())]);
+    let current = move || {
+        traces.lock().expect("a list").pop().expect("asked for no more often than events are recorded")
+    };
+    let builder = Outbox::builder().source("billing").trace(current);
+    let outbox = builder.clone().connect(&fixture.pool).await.expect("connected");
+    let mut tx = outbox.begin().await.expect("begun");
+    outbox.record(&mut tx, &event("1")).await.expect("recorded");
+    outbox.record(&mut tx, &event("1").with_header("traceparent", "00-own")).await.expect("recorded");
+    outbox.clone().record_all(&mut tx, &[event("1"), event("1"), event("1")]).await.expect("recorded");
+    tx.commit().await.expect("committed");
+    let lease = fixture.hold().await;
+    let read = fixture.store.read(&lease, &lease.position, 10).await.expect("read").events;
+    let traces: Vec<_> = read.iter().map(|read| read.event.headers.traceparent()).collect();
+    assert_eq!(traces, [Some("00-1-1-01"), Some("00-own"), Some("00-2-2-01"), None, None]);
+    assert!(read.iter().all(|read| read.event.headers.source() == Some("billing")));
+    assert!(!format!("{outbox:?} {builder:?}").is_empty());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, Lease, ManualClock, OnDead, Order,
+    Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, Lease, ManualClock, OnDead, Order,
     Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
 };
 
@@ -54,8 +54,12 @@ impl Scene {
         batch.events.iter().map(|read| read.event.event_id).collect()
     }
 
-    async fn due(&self) -> Vec<Due> {
+    async fn look(&self) -> DueBatch {
         self.store.due(&self.lease, 100).await.expect("due")
+    }
+
+    async fn due(&self) -> Vec<Due> {
+        self.look().await.deliveries
     }
 
     /// Settles due deliveries with what `outcome` says of each.
@@ -92,7 +96,7 @@ pub async fn a_failed_event_is_due_when_its_time_has_come(harness: &dyn Harness)
     let due = scene.due().await;
     assert_eq!((due_ids(&due), due[0].attempts, due[0].state), (vec![events[1]], 1, DeliveryState::Retrying));
     assert_eq!(due[0].first_failed_at, Some(scene.clock.now() - MINUTE));
-    assert_eq!(due[0].now, scene.clock.now());
+    assert_eq!((due[0].now, due[0].error_code.as_deref()), (scene.clock.now(), Some("timeout")));
     scene.settle_due(&due, |due| DeliveryChange::retrying(due.event.id, 2, 5 * MINUTE, failure())).await;
     scene.clock.advance(5 * MINUTE);
     let due = scene.due().await;
@@ -103,6 +107,58 @@ pub async fn a_failed_event_is_due_when_its_time_has_come(harness: &dyn Harness)
     assert_eq!((state.state, state.attempts, state.error_code.as_deref()), (State::Done, 3, Some("timeout")));
     assert_eq!(state.delivered_at, Some(scene.clock.now()));
     assert!(!scene.lease.open || scene.due().await.is_empty());
+}
+
+/// A look says when the next one's time comes, and whether anything holds; of its own lane only.
+pub async fn a_look_says_when_to_look_again(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Hold).await;
+    assert_eq!(scene.look().await, DueBatch::default(), "nothing is open");
+    scene
+        .batch(&["a", "b", "b", "c"], |n, id| match n {
+            0 => Some(DeliveryChange::retrying(id, 1, 2 * MINUTE, failure())),
+            1 => Some(DeliveryChange::dead(id, 1, failure())),
+            2 => Some(DeliveryChange::retrying(id, 1, MINUTE, failure())),
+            _ => None,
+        })
+        .await;
+    let look = scene.look().await;
+    assert_eq!((look.deliveries.len(), look.next_in, look.holds), (0, Some(MINUTE), true));
+    scene.clock.advance(MINUTE - Duration::from_millis(3));
+    assert_eq!(scene.look().await.next_in, Some(Duration::from_millis(3)));
+    scene.clock.advance(Duration::from_millis(3));
+    let look = scene.look().await;
+    assert_eq!(
+        (look.deliveries.len(), look.next_in),
+        (0, Some(MINUTE)),
+        "what waits behind a dead one is no next"
+    );
+    scene.clock.advance(MINUTE);
+    let look = scene.look().await;
+    assert_eq!((look.deliveries.len(), look.next_in, look.holds), (1, None, true));
+    scene.settle_due(&look.deliveries, delivered).await;
+    assert_eq!(scene.amend(Amend::Discard { subscription: "s".into(), events: vec![] }).await, 1);
+    let due = scene.due().await;
+    scene.settle_due(&due, delivered).await;
+    assert_eq!(scene.look().await, DueBatch::default(), "nothing is open any more");
+
+    let store = &scene.store;
+    store.subscribe(&Subscription::new("lanes").lanes(2).order(Order::None)).await.expect("subscribe");
+    let mut failed = 0;
+    for _ in 0..2 {
+        let mut lease = claim(&**store, "lanes").await;
+        let batch = read(&**store, &lease, 100).await;
+        let mut settlement = Settlement::of(&batch);
+        if let Some(first) = batch.events.first().filter(|_| failed == 0) {
+            settlement.deliveries.push(DeliveryChange::retrying(first.event.id, 1, MINUTE, failure()));
+            failed += 1;
+        }
+        let mine = !settlement.deliveries.is_empty();
+        store.settle(&mut lease, &settlement).await.expect("settle");
+        assert!(!mine || lease.open, "a retry is open, whatever the order");
+        let look = store.due(&lease, 100).await.expect("due");
+        assert_eq!((look.next_in, look.holds), (mine.then_some(MINUTE), false), "of its own lane");
+    }
+    assert_eq!(failed, 1);
 }
 
 /// U6: under key order, later events of a failing event's key wait behind it and follow in order.

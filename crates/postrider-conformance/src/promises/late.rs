@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{NewEvent, Start, Subscription, Sweep};
+use postrider_core::{Figures, NewEvent, Start, Subscription, Sweep};
 
 use crate::harness::Harness;
 use crate::relay::{
@@ -226,4 +226,30 @@ pub async fn a_subscription_that_starts_now_sees_what_commits_later(harness: &dy
     let after = commit_one(&*log, "after").await;
     open.commit().await.expect("commit");
     assert_eq!(ids(&drain(&*store, "s").await), [held_back, after]);
+}
+
+/// What commits behind the reader is pending until it is read, like everything else.
+pub async fn late_events_count_as_pending_until_they_are_read(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let store = log.store();
+    store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let pending =
+        async || -> u64 { store.figures("s").await.expect("figures").iter().map(Figures::undelivered).sum() };
+    let mut late = log.begin().await;
+    for n in 0..10 {
+        late.record(&event(&format!("late{n}"), 1)).await.expect("record");
+    }
+    for n in 0..5 {
+        commit_one(&*log, &format!("prompt{n}")).await;
+    }
+    assert_eq!(pending().await, 5);
+    assert_eq!(drain(&*store, "s").await.len(), 5);
+    assert_eq!(pending().await, 0, "what is not committed does not count");
+    late.commit().await.expect("commit");
+    assert_eq!(pending().await, 10);
+    let mut one = store.claim("s", "one", LONG).await.expect("claim").expect("a lane");
+    let read = drain_lane(&*store, &mut one, 100).await.len() as u64;
+    assert_eq!(pending().await, 10 - read, "each lane has its own");
+    drain(&*store, "s").await;
+    assert_eq!(pending().await, 0);
 }

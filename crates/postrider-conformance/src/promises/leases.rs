@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Settlement, Standing, Subscription};
+use postrider_core::{Lease, Settlement, Standing, Store, Subscription};
 
 use crate::harness::Harness;
 use crate::relay::{
@@ -198,4 +198,91 @@ pub async fn sixteen_claimers_share_four_lanes(harness: &dyn Harness) {
     }
     lanes.sort_unstable();
     assert_eq!(lanes, [0, 1, 2, 3]);
+}
+
+/// Which of a holder's lanes it is to give up, by what an extension, or a settle, says of each.
+async fn recalled(store: &dyn Store, leases: &mut [Lease], by_settle: bool) -> Vec<usize> {
+    let mut recalled = Vec::new();
+    for (place, lease) in leases.iter_mut().enumerate() {
+        let standing = if by_settle {
+            let settlement = Settlement::at(lease.position.clone());
+            store.settle(lease, &settlement).await.expect("settle")
+        } else {
+            store.extend(lease, LONG, None).await.expect("extend")
+        };
+        assert_ne!(standing, Standing::Lost);
+        if standing == Standing::Recalled {
+            recalled.push(place);
+        }
+    }
+    recalled
+}
+
+/// A relay that joins gets its share: holders give up as many lanes as it takes, one at a time, and don't take them back.
+pub async fn lanes_end_up_shared_evenly(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, other) = (log.store(), log.second_store().await);
+    store.subscribe(&Subscription::new("s").lanes(4)).await.expect("subscribe");
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    while let Some(lease) = store.claim("s", "first", LONG).await.expect("claim") {
+        first.push(lease);
+    }
+    assert_eq!(first.len(), 4);
+    assert!(recalled(&*store, &mut first, false).await.is_empty(), "nobody wants any");
+    for by_settle in [false, true] {
+        assert!(other.claim("s", "second", LONG).await.expect("claim").is_none(), "none is free");
+        let wanted = recalled(&*store, &mut first, by_settle).await;
+        assert_eq!(wanted.len(), 1, "one at a time");
+        assert_eq!(
+            recalled(&*store, &mut first, !by_settle).await,
+            wanted,
+            "the same, whatever the holder does"
+        );
+        store.release(first.remove(wanted[0])).await.expect("release");
+        assert!(recalled(&*store, &mut first, by_settle).await.is_empty(), "one is free: that is enough");
+        assert!(store.claim("s", "first", LONG).await.expect("claim").is_none(), "it does not get it back");
+        second.push(
+            other.claim("s", "second", LONG).await.expect("claim").expect("the lane that was given up"),
+        );
+        assert!(recalled(&*store, &mut first, by_settle).await.is_empty(), "nobody has asked again");
+    }
+    assert!(other.claim("s", "second", LONG).await.expect("claim").is_none());
+    assert!(store.claim("s", "first", LONG).await.expect("claim").is_none());
+    assert_eq!((first.len(), second.len()), (2, 2));
+    for leases in [&mut first, &mut second] {
+        assert!(recalled(&*store, leases, false).await.is_empty(), "it stays that way");
+    }
+
+    // A third one asks and goes away: what was asked for is forgotten.
+    assert!(other.claim("s", "third", LONG).await.expect("claim").is_none());
+    assert_eq!(recalled(&*store, &mut first, false).await.len(), 1);
+    store.release(first.remove(0)).await.expect("release");
+    assert!(store.claim("s", "first", LONG).await.expect("claim").is_none(), "it is kept for the third");
+    clock.advance(Duration::from_secs(11));
+    assert!(recalled(&*store, &mut second, false).await.is_empty());
+    assert!(store.claim("s", "first", LONG).await.expect("claim").is_some(), "the third is gone");
+}
+
+/// Who only stands by disturbs nobody: lanes are given up only to somebody who holds at least two less.
+pub async fn a_standby_of_a_single_lane_recalls_nobody(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, other) = (log.store(), log.second_store().await);
+    for lanes in [1, 2, 3] {
+        let name = format!("in {lanes} lanes");
+        store.subscribe(&Subscription::new(&name).lanes(lanes)).await.expect("subscribe");
+        let mut held = Vec::new();
+        for lane in 0..lanes {
+            let owner = format!("relay {}", lane % 2);
+            held.push(store.claim(&name, &owner, LONG).await.expect("claim").expect("a free lane"));
+        }
+        // With three lanes, the one that holds a single lane asks; with fewer, somebody who holds none.
+        let asks = if lanes == 3 { "relay 1" } else { "standby" };
+        for _ in 0..3 {
+            assert!(other.claim(&name, asks, LONG).await.expect("claim").is_none());
+            for by_settle in [false, true] {
+                assert!(recalled(&*store, &mut held, by_settle).await.is_empty(), "{name}");
+            }
+            clock.advance(Duration::from_secs(6));
+        }
+    }
 }

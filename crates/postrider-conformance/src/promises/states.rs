@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, EventState, Settlement, Standing, Start, State, StateQuery, Subscription,
+    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, NewEvent, Settlement, Standing,
+    Start, State, StateQuery, Store, Subscription,
 };
 
 use crate::harness::Harness;
-use crate::relay::{LONG, claim, commit_one, log, read, subscribe};
+use crate::relay::{LONG, claim, commit_one, drain, log, log_with_clock, read, subscribe};
 
 /// E2, E3, U7: every event's state per subscription, with its details, also for what is done.
 pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
@@ -92,4 +93,89 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
     })
     .await;
     assert_eq!(page.iter().map(|state| state.event_id).collect::<Vec<_>>(), events[2..4]);
+}
+
+/// The figures of one stream; one that is left out has nothing.
+async fn figures(store: &dyn Store, subscription: &str, stream: &str) -> Figures {
+    let mut all = store.figures(subscription).await.expect("figures");
+    assert!(all.iter().all(|figures| figures.subscription == subscription));
+    all.retain(|figures| figures.stream == stream);
+    assert!(all.len() <= 1, "{stream} twice: {all:?}");
+    all.pop().unwrap_or_default()
+}
+
+/// Pending, processing, retrying, dead and attempts, in that order.
+fn counts(figures: &Figures) -> [u64; 5] {
+    [figures.pending, figures.processing, figures.retrying, figures.dead, figures.attempts]
+}
+
+/// How many events of each stream are where, and how old the oldest is that is not delivered.
+pub async fn figures_count_what_is_where(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let store = log.store();
+    let error = store.figures("nobody").await.expect_err("there is no such subscription");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("there is no subscription \"nobody\""), "{error}");
+
+    let wanted = Subscription::new("s").lanes(3).types(["OrderChanged", "Billed"]);
+    store.subscribe(&wanted).await.expect("subscribe");
+    assert_eq!(counts(&figures(&*store, "s", "orders").await), [0; 5]);
+    for aggregate in ["a", "b", "c", "d"] {
+        commit_one(&*log, aggregate).await;
+    }
+    let mut writer = log.begin().await;
+    for (stream, event_type) in [("billing", "Billed"), ("billing", "Noise"), ("noise", "Noise")] {
+        let event = NewEvent::of(stream, event_type, "Bill", "1", &1).expect("JSON");
+        writer.record(&event).await.expect("record");
+    }
+    writer.commit().await.expect("commit");
+    store.subscribe(&Subscription::new("from now on").start(Start::Now)).await.expect("subscribe");
+    clock.advance(Duration::from_secs(1000));
+    let orders = figures(&*store, "s", "orders").await;
+    assert_eq!((counts(&orders), orders.undelivered()), ([4, 0, 0, 0, 0], 4));
+    assert!((900.0..=1001.0).contains(&orders.oldest_seconds), "{} s", orders.oldest_seconds);
+    assert_eq!(counts(&figures(&*store, "s", "billing").await), [1, 0, 0, 0, 0]);
+    assert_eq!(store.figures("s").await.expect("figures").len(), 2, "and nothing of what is not wanted");
+    assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [0; 5]);
+
+    let mut leases = Vec::new();
+    for _ in 0..3 {
+        let mut lease = claim(&*store, "s").await;
+        let batch = read(&*store, &lease, 100).await;
+        store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend");
+        leases.push((lease, batch));
+    }
+    assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 4, 0, 0, 0], "read, and not settled");
+    assert_eq!(counts(&figures(&*store, "s", "billing").await), [0, 1, 0, 0, 0]);
+    clock.advance(LONG);
+    assert_eq!(counts(&figures(&*store, "s", "orders").await), [4, 0, 0, 0, 0], "the leases have run out");
+
+    let failure = DeliveryFailure::new("refused", "the destination said no");
+    for (mut lease, batch) in leases {
+        let mut settlement = Settlement::of(&batch);
+        for read in &batch.events {
+            let change = match read.event.aggregate_id.as_str() {
+                "a" => DeliveryChange::retrying(read.event.id, 3, LONG, failure.clone()),
+                "b" => DeliveryChange::waiting(read.event.id),
+                "c" => DeliveryChange::dead(read.event.id, 5, failure.clone()),
+                _ => continue,
+            };
+            settlement.deliveries.push(change);
+        }
+        assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    }
+    let orders = figures(&*store, "s", "orders").await;
+    assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
+    assert!(orders.oldest_seconds >= 1200.0, "{} s", orders.oldest_seconds);
+    let billing = figures(&*store, "s", "billing").await;
+    assert_eq!((counts(&billing), billing.oldest_seconds), ([0; 5], 0.0), "all is delivered");
+    for aggregate in ["d", "e"] {
+        commit_one(&*log, aggregate).await;
+    }
+    assert_eq!(counts(&figures(&*store, "s", "orders").await), [2, 0, 2, 1, 3]);
+    assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [2, 0, 0, 0, 0]);
+    assert_eq!(drain(&*store, "s").await.len(), 2);
+    let discard = Amend::Discard { subscription: "s".into(), events: vec![] };
+    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 0, 2, 0, 3]);
 }

@@ -25,6 +25,9 @@ create table {schema}.subscription (
     start_frontier bigint not null,
     start_snapshot pg_snapshot not null,
     paused         boolean not null default false,
+    -- Somebody who holds so many lanes found none free, and is to be made room for until then: see want.sql.
+    wanted_with    integer,
+    wanted_until   timestamptz,
     created_at     timestamptz not null
 );
 
@@ -45,6 +48,26 @@ create table {schema}.lane (
     settled_at          timestamptz,
     primary key (subscription, lane)
 ) with (fillfactor = 20, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
+-- Who holds how many lanes of a subscription, and the last of them, by the leases that are in force.
+create function {schema}.holders(of_subscription text, at timestamptz)
+returns table (owner text, lanes integer, last_lane integer) language sql stable as $$
+    select l.lease_owner, count(*)::integer, max(l.lane) from {schema}.lane l
+    where l.subscription = of_subscription and l.lease_owner is not null and l.lease_until > at
+      and l.lease_until <= at + l.lease_for + interval '1 second'
+    group by l.lease_owner
+$$;
+
+-- Whether a holder is to give this lane up to somebody who found none free: it has at least two more than they have, this is
+-- the last of them, and none is free yet. So it gives up one lane at a time. A wish from the future is void: the clock
+-- went back.
+create function {schema}.gives_way(of_subscription text, holder text, of_lane integer, at timestamptz) returns boolean
+language sql stable as $$
+    select coalesce(bool_or(h.owner = holder and h.last_lane = of_lane and h.lanes > s.wanted_with + 1)
+                    and sum(h.lanes) = max(s.lanes), false)
+    from {schema}.subscription s cross join lateral {schema}.holders(s.name, at) as h
+    where s.name = of_subscription and s.wanted_until > at and s.wanted_until <= at + interval '11 seconds'
+$$;
 
 -- One row a batch: the delivery history.
 create table {schema}.settled_batch (

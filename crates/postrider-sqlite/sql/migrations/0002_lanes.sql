@@ -2,7 +2,8 @@
 -- No foreign keys: whether they hold is a setting of each connection in SQLite.
 
 -- streams and types are JSON arrays of patterns as they were written; target is the common position of a
--- change of lanes, once it is known.
+-- change of lanes, once it is known. Somebody who holds wanted_with lanes found none free, and is to be made room for until
+-- wanted_until: see want.sql.
 create table postrider_subscription (
     name           text primary key,
     streams        text not null,
@@ -15,6 +16,8 @@ create table postrider_subscription (
     since          integer,
     start_frontier integer not null,
     paused         integer not null default 0,
+    wanted_with    integer,
+    wanted_until   integer,
     created_at     integer not null
 ) strict, without rowid;
 
@@ -74,6 +77,7 @@ create index postrider_delivery_key on postrider_delivery (subscription, key, id
 create index postrider_delivery_blocking on postrider_delivery (subscription, key, id)
     where holds and state in ('retrying', 'dead');
 create index postrider_delivery_due on postrider_delivery (subscription, id) where state in ('waiting', 'retrying');
+create index postrider_delivery_next on postrider_delivery (subscription, next_at) where state = 'retrying';
 create index postrider_delivery_dead on postrider_delivery (subscription, id) where state = 'dead';
 create index postrider_delivery_event on postrider_delivery (id);
 

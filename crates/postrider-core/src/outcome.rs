@@ -1,0 +1,76 @@
+//! What a destination says of an event, and of itself.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::DeliveryFailure;
+
+/// What became of one event at its destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has been delivered.
+    Delivered,
+    /// It had been delivered before: its effect was there already, and was not done again.
+    Duplicate,
+    /// It failed, and may succeed later.
+    Retry {
+        /// Not before this has passed; nothing leaves it to the subscription.
+        after: Option<Duration>,
+        /// Why it failed.
+        failure: DeliveryFailure,
+    },
+    /// It failed, and trying again is of no use.
+    Reject {
+        /// Why it failed.
+        failure: DeliveryFailure,
+    },
+}
+
+impl Outcome {
+    /// A failure that may pass.
+    pub fn retry(failure: DeliveryFailure) -> Self {
+        Self::Retry { after: None, failure }
+    }
+
+    /// A failure that will not pass.
+    pub fn reject(failure: DeliveryFailure) -> Self {
+        Self::Reject { failure }
+    }
+
+    /// Whether the event is where it should be.
+    pub fn is_delivered(&self) -> bool {
+        matches!(self, Self::Delivered | Self::Duplicate)
+    }
+
+    /// The word for it in logs and metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Duplicate => "duplicate",
+            Self::Retry { .. } => "retry",
+            Self::Reject { .. } => "reject",
+        }
+    }
+}
+
+/// The destination itself can't take anything now: no event is to blame, and none loses an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// Why, in a sentence without secrets.
+    pub reason: String,
+}
+
+impl Unavailable {
+    /// Unavailable, for this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Unavailable {}

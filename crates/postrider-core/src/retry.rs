@@ -1,0 +1,204 @@
+//! When a failed delivery is tried again, and when it is given up.
+
+use std::time::Duration;
+
+use crate::{Error, ErrorKind, Result};
+
+/// When a failed delivery is tried again, and when it is given up.
+///
+/// It ends by [`max_attempts`](Retry::max_attempts), which counts tries, the first included, or by
+/// [`max_age`](Retry::max_age), whichever comes first; where neither is set, after 10 attempts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retry {
+    pause: Pause,
+    max_attempts: Option<u32>,
+    max_age: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Pause {
+    Schedule(Vec<Duration>),
+    Exponential { base: Duration, factor: f64, max: Duration, jitter: f64 },
+    Fixed(Duration),
+}
+
+impl Retry {
+    /// How often a delivery is tried where nothing else ends it.
+    pub const ATTEMPTS: u32 = 10;
+
+    /// After 1 s, 2 s, 4 s, …, never more than 5 minutes, each up to a fifth shorter or longer.
+    pub fn exponential() -> Self {
+        Self::of(Pause::Exponential {
+            base: Duration::from_secs(1),
+            factor: 2.0,
+            max: Duration::from_secs(300),
+            jitter: 0.2,
+        })
+    }
+
+    /// Always after the same time.
+    pub fn fixed(every: Duration) -> Self {
+        Self::of(Pause::Fixed(every))
+    }
+
+    /// After these times, one after the other; then always after the last of them.
+    pub fn schedule(pauses: impl IntoIterator<Item = Duration>) -> Self {
+        Self::of(Pause::Schedule(pauses.into_iter().collect()))
+    }
+
+    fn of(pause: Pause) -> Self {
+        Self { pause, max_attempts: None, max_age: None }
+    }
+
+    /// The first pause of an exponential policy.
+    #[must_use]
+    pub fn base(mut self, first: Duration) -> Self {
+        if let Pause::Exponential { base, .. } = &mut self.pause {
+            *base = first;
+        }
+        self
+    }
+
+    /// What each pause of an exponential policy is multiplied by.
+    #[must_use]
+    pub fn factor(mut self, by: f64) -> Self {
+        if let Pause::Exponential { factor, .. } = &mut self.pause {
+            *factor = by;
+        }
+        self
+    }
+
+    /// The longest pause of an exponential policy.
+    #[must_use]
+    pub fn max(mut self, longest: Duration) -> Self {
+        if let Pause::Exponential { max, .. } = &mut self.pause {
+            *max = longest;
+        }
+        self
+    }
+
+    /// By which part of itself a pause of an exponential policy is made shorter or longer at random: 0 to 1.
+    #[must_use]
+    pub fn jitter(mut self, part: f64) -> Self {
+        if let Pause::Exponential { jitter, .. } = &mut self.pause {
+            *jitter = part;
+        }
+        self
+    }
+
+    /// Given up when this many tries have failed. An event may say otherwise for itself.
+    #[must_use]
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Given up when a try fails this long after the first failure (or, where outages count, after recording).
+    #[must_use]
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = Some(age);
+        self
+    }
+
+    /// How many tries there are for an event with this limit of its own.
+    pub fn attempts(&self, own: Option<u32>) -> Option<u32> {
+        own.or(self.max_attempts).or(if self.max_age.is_none() { Some(Self::ATTEMPTS) } else { None })
+    }
+
+    /// The age at which it is given up, if there is one.
+    pub fn age(&self) -> Option<Duration> {
+        self.max_age
+    }
+
+    /// The pause after this many failed tries. `chance` between 0 and 1 decides the jitter.
+    pub fn pause(&self, failed: u32, chance: f64) -> Duration {
+        let nth = failed.max(1) - 1;
+        match &self.pause {
+            Pause::Fixed(every) => *every,
+            Pause::Schedule(pauses) => {
+                pauses.get(nth as usize).or(pauses.last()).copied().unwrap_or_default()
+            }
+            Pause::Exponential { base, factor, max, jitter } => {
+                let power = factor.powi(i32::try_from(nth).unwrap_or(i32::MAX));
+                let pause = (base.as_secs_f64() * power).min(max.as_secs_f64());
+                let pause = pause * (1.0 + jitter * (2.0 * chance - 1.0));
+                Duration::try_from_secs_f64(pause.max(0.0)).unwrap_or(*max)
+            }
+        }
+    }
+
+    /// Whether it can be followed.
+    pub fn check(&self) -> Result<()> {
+        let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, "retry", message));
+        match &self.pause {
+            Pause::Schedule(pauses) if pauses.is_empty() => {
+                return invalid("a retry schedule has at least one pause");
+            }
+            Pause::Exponential { factor, .. } if !factor.is_finite() || *factor < 1.0 => {
+                return invalid("the factor of an exponential retry is at least 1");
+            }
+            Pause::Exponential { jitter, .. } if !(0.0..=1.0).contains(jitter) => {
+                return invalid("the jitter of an exponential retry is between 0 and 1");
+            }
+            _ => {}
+        }
+        if self.max_attempts == Some(0) {
+            return invalid("max_attempts is at least 1: it counts the first try");
+        }
+        Ok(())
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self::exponential()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_exponential_pause_doubles_up_to_its_limit() {
+        let retry = Retry::exponential().jitter(0.0);
+        let pauses: Vec<_> = (1..=11).map(|failed| retry.pause(failed, 0.5).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(retry.pause(u32::MAX, 0.5), 5 * MINUTE);
+    }
+
+    #[test]
+    fn jitter_moves_a_pause_by_its_part_at_most() {
+        let retry = Retry::exponential();
+        assert_eq!(retry.pause(1, 0.0), SECOND * 4 / 5);
+        assert_eq!(retry.pause(1, 1.0), SECOND * 6 / 5);
+    }
+
+    /// U11.
+    #[test]
+    fn a_schedule_ends_with_its_last_pause_for_ever() {
+        let retry = Retry::schedule([MINUTE, 5 * MINUTE, 15 * MINUTE, 60 * MINUTE]);
+        let minutes: Vec<_> = (1..=6).map(|failed| retry.pause(failed, 0.5).as_secs() / 60).collect();
+        assert_eq!(minutes, [1, 5, 15, 60, 60, 60]);
+    }
+
+    #[test]
+    fn what_is_set_ends_it_and_the_event_has_the_last_word() {
+        assert_eq!(Retry::fixed(SECOND).attempts(None), Some(10));
+        assert_eq!(Retry::fixed(SECOND).max_age(MINUTE).attempts(None), None);
+        assert_eq!(Retry::fixed(SECOND).max_age(MINUTE).attempts(Some(3)), Some(3));
+        assert_eq!(Retry::fixed(SECOND).max_attempts(5).attempts(Some(3)), Some(3));
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_followed_is_refused() {
+        assert!(Retry::schedule([]).check().is_err());
+        assert!(Retry::exponential().factor(0.5).check().is_err());
+        assert!(Retry::exponential().jitter(2.0).check().is_err());
+        assert!(Retry::fixed(SECOND).max_attempts(0).check().is_err());
+        assert!(Retry::default().check().is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! The contract between the engine and a destination.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{Lease, Order, Outcome, Recorded, Unavailable};
+
+/// Where events go: typed handlers, Kafka, HTTP, stdout.
+///
+/// *Guarantees*: every event that was [reported](Delivery::report) as delivered is where it should be, whatever happens to
+/// this process next; events of a key are tried in their order, and after a failure of a key no later event of it is tried
+/// (under [`Order::Strict`], no later event at all). *Caller must*: give what was not reported again, later and in the
+/// same order. *On failure*: `Unavailable` speaks of the destination itself; what was reported before stands.
+#[async_trait]
+pub trait Sink: Send + Sync + 'static {
+    /// Delivers what it is given and reports each event as soon as its outcome is known.
+    ///
+    /// It may be dropped at any moment (the lease was lost, the grace period is over): what is not reported by then was
+    /// not tried, as far as anybody knows. Once the delivery [is stopping](Delivery::is_stopping) it finishes what it has
+    /// begun and begins nothing.
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable>;
+
+    /// Whether it runs the application's own code in this process, which an event may make it end.
+    fn runs_handlers(&self) -> bool {
+        false
+    }
+}
+
+/// An event on its way, with how often it was tried before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The event.
+    pub event: Arc<Recorded>,
+    /// Which try this is, counted from 1.
+    pub attempt: u32,
+}
+
+/// Events on their way to a destination, and what has become of them so far.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The subscription, or the group of a consumer.
+    pub subscription: Arc<str>,
+    /// The lease it happens under. A transactional handler checks it in its own transaction; behind a broker there is none.
+    pub lease: Option<Lease>,
+    /// The events, in order.
+    pub events: Vec<Attempt>,
+    /// What a failing event holds up.
+    pub order: Order,
+    /// How many keys at once, at most.
+    pub concurrency: usize,
+    /// How long one event may take.
+    pub timeout: Duration,
+    outcomes: Mutex<Vec<Option<Outcome>>>,
+    stopping: AtomicBool,
+}
+
+impl Delivery {
+    /// A delivery of events, in this order.
+    pub fn new(subscription: impl Into<Arc<str>>, events: Vec<Attempt>) -> Self {
+        Self {
+            subscription: subscription.into(),
+            lease: None,
+            outcomes: Mutex::new(vec![None; events.len()]),
+            events,
+            order: Order::Key,
+            concurrency: 16,
+            timeout: Duration::from_secs(30),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Says what became of an event. The first word counts.
+    pub fn report(&self, index: usize, outcome: Outcome) {
+        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = outcomes.get_mut(index) {
+            place.get_or_insert(outcome);
+        }
+    }
+
+    /// Takes what was reported so far; what is missing was not tried.
+    pub fn take_outcomes(&self) -> Vec<Option<Outcome>> {
+        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = vec![None; outcomes.len()];
+        std::mem::replace(&mut *outcomes, empty)
+    }
+
+    /// Asks the destination to finish what it has begun and to begin nothing more.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether nothing more is to be begun.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,78 @@
+//! How a subscription is doing, in numbers.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
+use time::OffsetDateTime;
+
+use crate::log::{Data, Log, unknown};
+use crate::subscribe::Reader;
+
+/// At most this many events that were not read yet are counted.
+const MOST_UNREAD: usize = 1_000_000;
+
+/// How many events of a subscription are where, by stream; streams of which nothing is open are left out.
+pub(crate) fn figures(log: &Log, subscription: &str) -> Result<Vec<Figures>> {
+    let data = log.data();
+    let now = log.now();
+    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "figures"))?;
+    let mut streams: BTreeMap<&str, Stream> = BTreeMap::new();
+    for (event, state) in unread(&data, reader, now).take(MOST_UNREAD) {
+        streams.entry(&event.stream).or_default().count(event, state, 0);
+    }
+    for (id, delivery) in &reader.deliveries {
+        let state = match delivery.state {
+            DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
+            DeliveryState::Dead => State::Dead,
+            DeliveryState::Delivered | DeliveryState::Discarded => continue,
+        };
+        if let Some((_, event)) = data.event(*id) {
+            streams.entry(&event.stream).or_default().count(event, state, delivery.attempts);
+        }
+    }
+    let figures = streams.into_iter().map(|(name, stream)| Figures {
+        subscription: subscription.to_owned(),
+        stream: name.to_owned(),
+        oldest_seconds: stream.oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64().max(0.0)),
+        ..stream.figures
+    });
+    Ok(figures.collect())
+}
+
+/// What no lane has settled yet, from the lane that is furthest behind on.
+fn unread<'a>(
+    data: &'a Data,
+    reader: &'a Reader,
+    now: OffsetDateTime,
+) -> impl Iterator<Item = (&'a Recorded, State)> {
+    let behind = reader.lanes.iter().map(|lane| lane.place.number).min().unwrap_or(0);
+    let events = data.events.range((Excluded(behind), Unbounded));
+    let wanted = events.filter(|(place, event)| reader.wants(**place, event));
+    let states = wanted.map(move |(place, event)| (event, reader.state(*place, event, now)));
+    states.filter(|(_, state)| matches!(state, State::Pending | State::Processing))
+}
+
+/// The figures of one stream as they are being counted.
+#[derive(Default)]
+struct Stream {
+    figures: Figures,
+    oldest: Option<OffsetDateTime>,
+}
+
+impl Stream {
+    fn count(&mut self, event: &Recorded, state: State, attempts: u32) {
+        match state {
+            State::Pending => self.figures.pending += 1,
+            State::Processing => self.figures.processing += 1,
+            State::Retrying => self.figures.retrying += 1,
+            State::Dead => self.figures.dead += 1,
+            State::Done | State::Discarded => {}
+        }
+        if state != State::Dead {
+            self.figures.attempts += u64::from(attempts);
+            let oldest = self.oldest.map_or(event.recorded_at, |oldest| oldest.min(event.recorded_at));
+            self.oldest = Some(oldest);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a consumer has handled, written in the consumer's own transaction.
+
+use std::sync::Arc;
+
+use postrider_core::{Error, ErrorKind, Limits, Result};
+use uuid::Uuid;
+
+use crate::lock::Key;
+use crate::outbox::Outbox;
+use crate::transaction::Connection;
+
+/// What one consumer has handled.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    consumer: Arc<str>,
+}
+
+impl Outbox {
+    /// The inbox of a consumer.
+    pub fn inbox(&self, consumer: impl Into<String>) -> Inbox {
+        Inbox { consumer: consumer.into().into() }
+    }
+}
+
+impl Inbox {
+    /// Notes that the event is handled in the caller's transaction; whether that is the first time.
+    ///
+    /// At `false`, leave the change out: it was made by the transaction that said so first. Two that race for one event
+    /// wait for each other.
+    pub async fn first_time(&self, connection: &mut Connection, event_id: Uuid) -> Result<bool> {
+        const OP: &str = "inbox";
+        if self.consumer.is_empty() || self.consumer.len() > Limits::NAME || self.consumer.contains('\0') {
+            let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
+            return Err(Error::new(ErrorKind::Invalid, OP, message));
+        }
+        connection.hold.take(Key::Mark(Arc::clone(&self.consumer), event_id), OP).await?;
+        let mark = (Arc::clone(&self.consumer), event_id);
+        let first = !connection.has_mark(&mark);
+        if first {
+            connection.write_mark(mark);
+        }
+        Ok(first)
+    }
+}

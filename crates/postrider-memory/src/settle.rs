@@ -1,0 +1,92 @@
+//! Writing what became of a batch, all of it or nothing.
+
+use std::collections::BTreeMap;
+
+use postrider_core::{DeliveryChange, Lease, Recorded, Result, Settlement, Standing};
+use time::OffsetDateTime;
+
+use crate::delivery::{Delivery, check_step, holds};
+use crate::hash::lane_of;
+use crate::lane::{held, refresh};
+use crate::log::{Data, Log};
+use crate::position::Place;
+
+const OP: &str = "settle";
+
+/// A settled batch: which places, when, by whom. Each lane begins with one of nothing.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) lane: usize,
+    pub(crate) lanes: usize,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) at: OffsetDateTime,
+    pub(crate) by: String,
+}
+
+impl Settled {
+    /// The batch of nothing that a lane begins with, so that retention knows every generation of lanes.
+    pub(crate) fn base(lane: usize, lanes: usize, place: i64, now: OffsetDateTime) -> Self {
+        Self { lane, lanes, first: place + 1, last: place, at: now, by: String::new() }
+    }
+
+    /// Whether an event at a place was in it.
+    pub(crate) fn has(&self, place: i64, event: &Recorded) -> bool {
+        self.first <= place && place <= self.last && lane_of(&event.key(), self.lanes) == self.lane
+    }
+}
+
+/// Settles a batch under its lease.
+pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    let (from, to) = (Place::of(&settlement.from, OP)?, Place::of(&settlement.to, OP)?);
+    let reading = settlement.reading.as_ref().map(|reading| Place::of(reading, OP)).transpose()?;
+    let mut data = log.data();
+    let now = log.now();
+    if held(&mut data, lease).is_none_or(|lane| lane.place != from) {
+        return Ok(Standing::Lost);
+    }
+    let changed = changed(&data, lease, &settlement.deliveries, now)?;
+    if let Some(lane) = held(&mut data, lease) {
+        lane.place = to;
+        lane.reading = reading.unwrap_or_default().number.max(to.number);
+        lane.claims = 0;
+    }
+    let reader = data.reader(&lease.subscription, OP)?;
+    if from != to {
+        reader.settled.push(Settled {
+            lane: lease.lane as usize,
+            lanes: reader.lanes.len(),
+            first: from.number + 1,
+            last: to.number,
+            at: now,
+            by: lease.owner.clone(),
+        });
+    }
+    reader.deliveries.extend(changed);
+    lease.position = settlement.to.clone();
+    Ok(refresh(&data, lease, now))
+}
+
+/// The deliveries as the changes leave them, if every step is one of the state machine. What is no longer in the log is
+/// left out.
+fn changed(
+    data: &Data,
+    lease: &Lease,
+    changes: &[DeliveryChange],
+    now: OffsetDateTime,
+) -> Result<BTreeMap<i64, Delivery>> {
+    let mut changed: BTreeMap<i64, Delivery> = BTreeMap::new();
+    let Some(reader) = data.readers.get(&lease.subscription) else { return Ok(changed) };
+    for change in changes {
+        let Some((_, event)) = data.event(change.id) else { continue };
+        let before = changed.get(&change.id).or_else(|| reader.deliveries.get(&change.id));
+        if let Some(before) = before {
+            check_step(before.state, change.state, OP)?;
+        }
+        let mut delivery = before.cloned().unwrap_or_else(|| Delivery::of(event));
+        delivery.change(change, now, &lease.owner);
+        delivery.holds = holds(change.state, reader.order, reader.on_dead);
+        changed.insert(change.id, delivery);
+    }
+    Ok(changed)
+}

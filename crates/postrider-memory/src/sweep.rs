@@ -1,0 +1,113 @@
+//! Retention: what leaves the log.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postrider_core::{DeliveryState, Recorded, Sweep, Swept};
+use time::OffsetDateTime;
+
+use crate::clock::earlier;
+use crate::log::{Data, Log};
+use crate::subscribe::Reader;
+
+/// One round of retention.
+pub(crate) fn sweep(log: &Log, sweep: &Sweep) -> Swept {
+    match *sweep {
+        Sweep::Archive { older_than, limit } => events(log, older_than, limit, true),
+        Sweep::Prune { older_than, limit } => events(log, older_than, limit, false),
+        Sweep::Inbox { older_than, limit } => inbox(log, older_than, limit),
+    }
+}
+
+fn events(log: &Log, older_than: Duration, limit: u32, keep: bool) -> Swept {
+    let mut data = log.data();
+    let cutoff = earlier(log.now(), older_than);
+    let Some(horizon) = horizon(&data, cutoff) else { return Swept::default() };
+    let settled = data.events.range(..=horizon).filter(|(_, event)| !is_needed(&data, event, Some(cutoff)));
+    let chosen: Vec<i64> = settled.map(|(place, _)| *place).take(limit as usize).collect();
+    for place in &chosen {
+        let Some(event) = data.remove(*place) else { continue };
+        for reader in data.readers.values_mut() {
+            reader.deliveries.remove(&event.id);
+        }
+        if keep {
+            data.archive.push(event);
+        }
+    }
+    let first = data.events.keys().next().copied().unwrap_or(horizon);
+    for reader in data.readers.values_mut() {
+        forget_batches(reader, first, cutoff);
+    }
+    swept(chosen.len(), limit)
+}
+
+/// Up to which place every lane of every subscription has read, and had settled everything by a time; nothing while there
+/// is no subscription.
+fn horizon(data: &Data, cutoff: OffsetDateTime) -> Option<i64> {
+    let read = data.readers.values().flat_map(|reader| &reader.lanes).map(|lane| lane.place.number);
+    read.chain(data.readers.values().map(|reader| settled_by(reader, cutoff))).min()
+}
+
+/// Up to which place a subscription had settled everything by a time: the smallest over the lanes that it had then.
+fn settled_by(reader: &Reader, cutoff: OffsetDateTime) -> i64 {
+    let last = last_batches(reader, cutoff);
+    let Some(latest) = last.values().max() else { return reader.start };
+    let lanes = reader.settled[*latest].lanes;
+    let of_lane = |lane| last.get(&(lanes, lane)).map_or(0, |last| reader.settled[*last].last);
+    (0..lanes).map(of_lane).min().unwrap_or(0)
+}
+
+/// The last settled batch of each lane of each number of lanes by a time.
+fn last_batches(reader: &Reader, cutoff: OffsetDateTime) -> HashMap<(usize, usize), usize> {
+    let settled = reader.settled.iter().enumerate().filter(|(_, settled)| settled.at <= cutoff);
+    settled.map(|(number, settled)| ((settled.lanes, settled.lane), number)).collect()
+}
+
+/// Forgets the settled batches of events that are gone, but not those that the horizon is read from.
+fn forget_batches(reader: &mut Reader, first: i64, cutoff: OffsetDateTime) {
+    let last = last_batches(reader, cutoff);
+    let mut number = 0;
+    reader.settled.retain(|settled| {
+        let is_last = last.get(&(settled.lanes, settled.lane)) == Some(&number);
+        number += 1;
+        is_last || settled.last >= first || settled.at > cutoff
+    });
+}
+
+/// Whether an event is open somewhere, or was still being tried after a time.
+fn is_needed(data: &Data, event: &Recorded, cutoff: Option<OffsetDateTime>) -> bool {
+    data.readers.values().filter_map(|reader| reader.deliveries.get(&event.id)).any(|delivery| {
+        delivery.is_undelivered()
+            || delivery.state == DeliveryState::Dead
+            || cutoff.is_some_and(|cutoff| delivery.last_attempt_at.is_some_and(|last| last > cutoff))
+    })
+}
+
+fn inbox(log: &Log, older_than: Duration, limit: u32) -> Swept {
+    let mut data = log.data();
+    let cutoff = earlier(log.now(), older_than);
+    let mut old: Vec<_> = data.inbox.iter().filter(|(_, at)| **at <= cutoff).collect();
+    old.sort_by_key(|(_, at)| **at);
+    let chosen: Vec<_> = old
+        .into_iter()
+        .map(|(mark, _)| mark)
+        .filter(|(_, event_id)| {
+            let event = data.ids.get(event_id).and_then(|id| data.event(*id));
+            event.is_none_or(|(place, event)| {
+                let lanes = data.readers.values().flat_map(|reader| &reader.lanes);
+                lanes.into_iter().all(|lane| lane.place.number >= place) && !is_needed(&data, event, None)
+            })
+        })
+        .take(limit as usize)
+        .cloned()
+        .collect();
+    for mark in &chosen {
+        data.inbox.remove(mark);
+    }
+    swept(chosen.len(), limit)
+}
+
+fn swept(taken: usize, limit: u32) -> Swept {
+    let taken = taken as u64;
+    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+}

@@ -1,0 +1,106 @@
+//! The outbox as what a relay is made on: the log, and the transactions that handlers are given.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    Clock, Effect, Error, ErrorKind, EventBus, NewEvent, Recordable, Result, Source, Store, Uuid,
+};
+use sqlx_core::row::Row;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_core::transaction::Transaction;
+use sqlx_postgres::{PgConnection, Postgres};
+
+use crate::error::{acquire, during};
+use crate::inbox::check_consumer;
+use crate::outbox::Outbox;
+
+/// A handler that is doing nothing in its transaction keeps the lane, and what it changed, no longer than this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Source for Outbox {
+    type Connection = PgConnection;
+    type Transaction = Transaction<'static, Postgres>;
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.store().await?))
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
+        check_consumer(effect.consumer)?;
+        let begin = AssertSqlSafe(begin_within(effect.timeout));
+        let mut tx = self.pool.begin_with(begin).await.map_err(during("begin"))?;
+        let row = self
+            .sql
+            .effect
+            .query()
+            .bind(effect.lease.map(|lease| lease.subscription.clone()))
+            .bind(effect.lease.map(|lease| lease.lane.cast_signed()))
+            .bind(effect.lease.map(|lease| lease.epoch))
+            .bind(effect.lease.map(|lease| lease.owner.clone()))
+            .bind(effect.consumer.to_owned())
+            .bind(effect.events.to_vec())
+            .bind(self.clock.now())
+            .fetch_one(&mut *tx)
+            .await
+            .map_err(during("begin"))?;
+        if !row.try_get::<bool, _>(0).map_err(during("begin"))? {
+            tx.rollback().await.map_err(during("begin"))?;
+            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
+            return Err(Error::new(ErrorKind::LeaseLost, "begin", message));
+        }
+        let first: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
+        let first: HashSet<Uuid> = first.into_iter().flatten().collect();
+        Ok((tx, effect.events.iter().map(|event| first.contains(event)).collect()))
+    }
+
+    async fn commit(transaction: Self::Transaction) -> Result<()> {
+        transaction.commit().await.map_err(during("commit"))
+    }
+
+    async fn rollback(transaction: Self::Transaction) -> Result<()> {
+        transaction.rollback().await.map_err(during("rollback"))
+    }
+
+    async fn record_in(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<Uuid> {
+        self.record(connection, event).await
+    }
+
+    async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
+        self.record_outside_transaction(event).await
+    }
+
+    async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
+        let query = self.sql.handled.query().bind(consumer.to_owned()).bind(events.to_vec());
+        let mut connection = acquire(&self.pool, "inbox").await?;
+        let rows = query.fetch_all(&mut *connection).await.map_err(during("inbox"))?;
+        let known = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>();
+        let known = known.map_err(during("inbox"))?;
+        Ok(events.iter().map(|event| known.contains(event)).collect())
+    }
+}
+
+#[async_trait]
+impl EventBus<PgConnection> for Outbox {
+    async fn publish(&self, within: &mut PgConnection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
+        self.record(within, event).await
+    }
+}
+
+/// Begins a transaction whose statements take so long at most, from the first one on: a query that is dropped in the
+/// middle would otherwise make the rollback wait for it. For PostgreSQL, 0 would mean for ever.
+fn begin_within(timeout: Duration) -> String {
+    let millis = |time: Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1);
+    format!(
+        "begin; set local statement_timeout = {}; set local idle_in_transaction_session_timeout = {}",
+        millis(timeout),
+        millis(timeout.min(LONGEST_PAUSE))
+    )
+}

@@ -1,0 +1,173 @@
+//! Delivering what is in a lane's hands, while the lease is kept.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use postrider_core::{Delivery, Lease, Result, Standing, Unavailable};
+use tokio::task::JoinHandle;
+
+use crate::breaker::chance;
+use crate::lane::{Halt, Lane};
+use crate::work::Work;
+
+/// The lease being prolonged beside the delivery.
+type Prolonging = JoinHandle<(Lease, Result<Standing>)>;
+
+/// How a delivery ended.
+enum Ended {
+    Done,
+    Unavailable(Unavailable),
+    Stopped,
+}
+
+impl Lane {
+    /// Tries all that can be tried. What has no verdict afterwards was not tried: it waits behind a failure, or the relay
+    /// stops.
+    pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
+        let reader = Arc::clone(&self.reader);
+        loop {
+            let mut ready = work.ready(reader.order, reader.on_dead);
+            if ready.is_empty() || reader.is_stopping() {
+                return Ok(work);
+            }
+            if reader.breaker.is_open() {
+                ready.truncate(1);
+            }
+            let mut delivery = Delivery::new(
+                Arc::clone(&reader.name),
+                ready.iter().map(|&index| work.attempt(index)).collect(),
+            );
+            delivery.lease = Some(self.lease.clone());
+            delivery.order = reader.order;
+            delivery.concurrency = reader.concurrency;
+            delivery.timeout = reader.timeout;
+            let delivery = Arc::new(delivery);
+            let ended = self.accompany(&delivery, &work).await?;
+            let now = self.now();
+            let mut tried = false;
+            for (index, outcome) in ready.into_iter().zip(delivery.take_outcomes()) {
+                if let Some(outcome) = outcome {
+                    tried = true;
+                    let verdict = reader.judge.judge(work.items[index].case(now), outcome, chance());
+                    work.items[index].verdict = Some(verdict);
+                }
+            }
+            match ended {
+                Ended::Stopped => return Ok(work),
+                Ended::Done if tried => reader.breaker.available(),
+                Ended::Done if reader.is_stopping() => return Ok(work),
+                Ended::Done => {
+                    self.wait_for_it(&mut work, &Unavailable::new("it said nothing of any event")).await?;
+                }
+                Ended::Unavailable(reason) => self.wait_for_it(&mut work, &reason).await?,
+            }
+        }
+    }
+
+    /// The destination is unavailable: leaves it alone for a while, keeps the lease, and gives up what is too old.
+    async fn wait_for_it(&mut self, work: &mut Work, reason: &Unavailable) -> Result<(), Halt> {
+        // A transactional handler that lost its lease says so in this way.
+        self.prolong_if_it_answers(work).await?;
+        let end = Instant::now() + self.reader.breaker.unavailable(reason);
+        loop {
+            let now = self.now();
+            for index in work.ready(self.reader.order, self.reader.on_dead) {
+                let expired = self.reader.judge.expired(work.items[index].case(now), &reason.reason);
+                work.items[index].verdict = expired;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.reader.is_stopping() {
+                return Ok(());
+            }
+            let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
+            self.reader.rest(left.min(until_prolonged)).await;
+            if Instant::now() >= self.prolong_at() {
+                self.prolong_if_it_answers(work).await?;
+            }
+        }
+    }
+
+    async fn prolong_if_it_answers(&mut self, work: &Work) -> Result<(), Halt> {
+        let mut lease = self.lease.clone();
+        let asked = Instant::now();
+        let standing =
+            self.reader.store.extend(&mut lease, self.reader.settings.lease, work.next.as_ref()).await;
+        self.prolonged_by(asked, (lease, standing))
+    }
+
+    fn prolonged_by(
+        &mut self,
+        asked: Instant,
+        (lease, standing): (Lease, Result<Standing>),
+    ) -> Result<(), Halt> {
+        match standing {
+            Ok(standing) => {
+                self.lease = lease;
+                self.prolonged_as(asked, standing)
+            }
+            Err(error) => {
+                self.reader.outage.begins(&error);
+                if self.is_out_of_time() { Err(Halt::Lost) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Delivers while the lease is prolonged; drops it at once when the lease is lost.
+    async fn accompany(&mut self, delivery: &Arc<Delivery>, work: &Work) -> Result<Ended, Halt> {
+        let reader = Arc::clone(&self.reader);
+        let mut delivering = pin!(reader.sink.deliver(Arc::clone(delivery)));
+        let mut prolonging: Option<(Instant, Prolonging)> = None;
+        let mut give_up: Option<Instant> = None;
+        let mut ask_again = self.prolong_at();
+        let ended = loop {
+            let asked = prolonging.as_ref().map(|(asked, _)| *asked);
+            tokio::select! {
+                biased;
+                ended = &mut delivering => {
+                    break ended.map_or_else(Ended::Unavailable, |()| Ended::Done);
+                }
+                prolonged = async { (&mut prolonging.as_mut().expect("only if there is one").1).await },
+                    if asked.is_some() =>
+                {
+                    prolonging = None;
+                    if let (Ok(prolonged), Some(asked)) = (prolonged, asked) {
+                        self.prolonged_by(asked, prolonged)?;
+                    }
+                    let soon = Instant::now() + reader.settings.lease / 20;
+                    ask_again = self.prolong_at().max(soon);
+                }
+                () = tokio::time::sleep_until(ask_again.into()), if asked.is_none() => {
+                    if self.is_out_of_time() {
+                        return Err(Halt::Lost);
+                    }
+                    let (reader, mut lease, next) =
+                        (Arc::clone(&self.reader), self.lease.clone(), work.next.clone());
+                    let task = tokio::spawn(async move {
+                        let by = reader.settings.lease;
+                        let standing = reader.store.extend(&mut lease, by, next.as_ref()).await;
+                        (lease, standing)
+                    });
+                    prolonging = Some((Instant::now(), task));
+                }
+                () = tokio::time::sleep_until((self.prolonged + reader.settings.lease).into()) => {
+                    return Err(Halt::Lost);
+                }
+                () = reader.stopped(), if give_up.is_none() => {
+                    delivery.stop();
+                    give_up = Some(Instant::now() + reader.settings.grace);
+                }
+                () = tokio::time::sleep_until(give_up.unwrap_or_else(Instant::now).into()), if give_up.is_some() => {
+                    break Ended::Stopped;
+                }
+            }
+        };
+        // The lease must be the one that the database knows when the batch is settled.
+        if let Some((asked, task)) = prolonging
+            && let Ok(prolonged) = task.await
+        {
+            self.prolonged_by(asked, prolonged)?;
+        }
+        Ok(ended)
+    }
+}

@@ -1,0 +1,257 @@
+//! The dispatcher: each event to the handler of its type. The same one serves a subscription and a broker's consumer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use postrider_core::{Delivery, Error, ErrorKind, Event, Order, Result, Sink, Source, Unavailable};
+use tokio::task::JoinSet;
+
+use crate::context::Recorder;
+use crate::handler::Handler;
+use crate::key::key_hash;
+use crate::route::Route;
+use crate::unit;
+use crate::{Decode, Upcasters};
+
+/// What becomes of an event that no handler is registered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unknown {
+    /// It is passed over, as delivered.
+    #[default]
+    Skip,
+    /// It is dead at once, with a reason that names its type.
+    Reject,
+}
+
+/// Typed handlers, each behind the event type it is for.
+pub struct Dispatcher<S: Source> {
+    pub(crate) routes: Arc<Routes<S>>,
+}
+
+pub(crate) struct Routes<S: Source> {
+    pub(crate) source: S,
+    pub(crate) recorder: Arc<dyn Recorder>,
+    by_type: HashMap<String, Arc<Route<S>>>,
+    other: Option<Arc<Route<S>>>,
+    pub(crate) unknown: Unknown,
+    pub(crate) upcasters: Upcasters,
+    /// How many events a transaction may have.
+    pub(crate) together: usize,
+    /// Whether plain handlers keep an inbox.
+    pub(crate) inbox: bool,
+}
+
+impl<S: Source> Routes<S> {
+    pub(crate) fn find(&self, event_type: &str) -> Option<&Arc<Route<S>>> {
+        self.by_type.get(event_type).or(self.other.as_ref())
+    }
+}
+
+impl<S: Source> Dispatcher<S> {
+    /// A dispatcher without handlers yet.
+    pub fn builder() -> DispatcherBuilder<S> {
+        DispatcherBuilder::default()
+    }
+}
+
+/// Makes a [`Dispatcher`].
+pub struct DispatcherBuilder<S: Source> {
+    by_type: HashMap<String, Arc<Route<S>>>,
+    other: Option<Arc<Route<S>>>,
+    unknown: Unknown,
+    upcasters: Upcasters,
+    together: usize,
+    inbox: bool,
+    problem: Option<Error>,
+}
+
+impl<S: Source> Default for DispatcherBuilder<S> {
+    fn default() -> Self {
+        Self {
+            by_type: HashMap::new(),
+            other: None,
+            unknown: Unknown::Skip,
+            upcasters: Upcasters::new(),
+            together: 1,
+            inbox: false,
+            problem: None,
+        }
+    }
+}
+
+impl<S: Source> DispatcherBuilder<S> {
+    /// Handles events of the type that the handler receives.
+    pub fn on<H, Shape>(&mut self, handler: H)
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Event,
+        Shape: Send + Sync + 'static,
+    {
+        let version = Some(<H::Payload as Event>::VERSION);
+        self.add(<H::Payload as Event>::NAME, Route::new(handler, version));
+    }
+
+    /// Handles events of this type, received as anything that can be decoded.
+    pub fn on_type<H, Shape>(&mut self, event_type: &str, handler: H)
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: Send + Sync + 'static,
+    {
+        self.add(event_type, Route::new(handler, None));
+    }
+
+    /// Handles events that no other handler is for.
+    pub fn on_other<H, Shape>(&mut self, handler: H)
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: Send + Sync + 'static,
+    {
+        if self.other.replace(Arc::new(Route::new(handler, None))).is_some() {
+            self.refuse("two handlers are for all other events; one is possible".to_owned());
+        }
+    }
+
+    /// What becomes of an event that no handler is for.
+    pub fn unknown(&mut self, unknown: Unknown) {
+        self.unknown = unknown;
+    }
+
+    /// The steps from old versions of payloads to the newest.
+    pub fn upcasters(&mut self, upcasters: Upcasters) {
+        self.upcasters = upcasters;
+    }
+
+    /// How many events of a lane may share one transaction of transactional handlers; 1 unless set.
+    pub fn together(&mut self, events: usize) {
+        if events == 0 {
+            self.refuse("0 events were asked for in a transaction; 1 or more are possible".to_owned());
+        }
+        self.together = events.max(1);
+    }
+
+    /// Whether plain handlers keep an inbox: an event that was handled to the end is not handled again.
+    pub fn inbox(&mut self, inbox: bool) {
+        self.inbox = inbox;
+    }
+
+    fn add(&mut self, event_type: &str, route: Route<S>) {
+        if self.by_type.insert(event_type.to_owned(), Arc::new(route)).is_some() {
+            self.refuse(format!("two handlers are for {event_type}; one is possible in a subscription"));
+        }
+    }
+
+    fn refuse(&mut self, message: String) {
+        self.problem.get_or_insert_with(|| Error::new(ErrorKind::Invalid, "subscribe", message));
+    }
+
+    /// Whether any handler is there.
+    pub fn is_empty(&self) -> bool {
+        self.by_type.is_empty() && self.other.is_none()
+    }
+
+    /// The dispatcher, on the database that transactional handlers get their transactions from.
+    pub fn build(self, source: &S) -> Result<Dispatcher<S>> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        for (event_type, route) in &self.by_type {
+            if let Some(version) = route.version {
+                self.upcasters.check(event_type, version)?;
+            }
+        }
+        Ok(Dispatcher {
+            routes: Arc::new(Routes {
+                source: source.clone(),
+                recorder: Arc::new(source.clone()),
+                by_type: self.by_type,
+                other: self.other,
+                unknown: self.unknown,
+                upcasters: self.upcasters,
+                together: self.together,
+                inbox: self.inbox,
+            }),
+        })
+    }
+}
+
+#[async_trait]
+impl<S: Source> Sink for Dispatcher<S> {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let units = units(&self.routes, &delivery);
+        let workers = delivery.concurrency.clamp(1, units.len().max(1));
+        if workers == 1 {
+            for events in &units {
+                unit::run(&self.routes, &delivery, events).await?;
+            }
+            return Ok(());
+        }
+        let (units, next) = (Arc::new(units), Arc::new(AtomicUsize::new(0)));
+        let mut tasks = JoinSet::new();
+        for _ in 0..workers {
+            let (routes, delivery) = (Arc::clone(&self.routes), Arc::clone(&delivery));
+            let (units, next) = (Arc::clone(&units), Arc::clone(&next));
+            tasks.spawn(async move {
+                while let Some(events) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    unit::run(&routes, &delivery, events).await?;
+                }
+                Ok::<(), Unavailable>(())
+            });
+        }
+        let mut result = Ok(());
+        while let Some(joined) = tasks.join_next().await {
+            // A task that panicked outside a handler has reported nothing of what it was at: it comes again.
+            let ended =
+                joined.unwrap_or_else(|error| Err(Unavailable::new(format!("a worker ended: {error}"))));
+            if let Err(unavailable) = ended {
+                delivery.stop();
+                result = Err(unavailable);
+            }
+        }
+        result
+    }
+
+    fn runs_handlers(&self) -> bool {
+        true
+    }
+}
+
+/// What may run at the same time: the events of a key together, in order.
+fn units<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
+    let events = &delivery.events;
+    let several =
+        || events.iter().any(|each| routes.find(&each.event.event_type).is_some_and(|route| route.several));
+    if delivery.order == Order::Strict || events.len() == 1 || several() {
+        return vec![(0..events.len()).collect()];
+    }
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    if delivery.order == Order::None {
+        groups.extend((0..events.len()).map(|index| vec![index]));
+    } else {
+        let mut places: HashMap<u64, usize> = HashMap::with_capacity(events.len());
+        for (index, each) in events.iter().enumerate() {
+            let place = *places.entry(key_hash(&each.event)).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[place].push(index);
+        }
+    }
+    if routes.together <= 1 {
+        return groups;
+    }
+    let mut units: Vec<Vec<usize>> = Vec::new();
+    for group in groups {
+        match units.last_mut() {
+            Some(unit) if unit.len() + group.len() <= routes.together => unit.extend(group),
+            _ => units.push(group),
+        }
+    }
+    for unit in &mut units {
+        unit.sort_unstable();
+    }
+    units
+}

@@ -1,0 +1,133 @@
+//! What a handler says when it did not succeed.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use postrider_core::{DeliveryFailure, Outcome};
+
+/// Why a handler did not succeed, and what is to be done about it.
+///
+/// Any error becomes one by `?`, and is tried again. It is no error itself: that is what lets every error become one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub(crate) remedy: Remedy,
+    code: String,
+    message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    Retry(Option<Duration>),
+    Reject,
+    Wait,
+}
+
+/// Longer messages are cut: they are kept with every failed event.
+const LONGEST: usize = 2000;
+
+impl Failure {
+    fn new(remedy: Remedy, code: &str, message: impl fmt::Display) -> Self {
+        let mut message = message.to_string();
+        if message.len() > LONGEST {
+            let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+            message.truncate(end);
+            message.push('…');
+        }
+        Self { remedy, code: code.to_owned(), message }
+    }
+
+    /// Try again, when the subscription says so.
+    pub fn retry(message: impl fmt::Display) -> Self {
+        Self::new(Remedy::Retry(None), "failed", message)
+    }
+
+    /// Try again, but not before this has passed.
+    pub fn retry_after(pause: Duration, message: impl fmt::Display) -> Self {
+        Self::new(Remedy::Retry(Some(pause)), "failed", message)
+    }
+
+    /// Never try again: the event is dead at once, until an operator acts.
+    pub fn reject(message: impl fmt::Display) -> Self {
+        Self::new(Remedy::Reject, "rejected", message)
+    }
+
+    /// What the handler depends on can't be reached: no event is to blame, none loses an attempt, and the subscription waits.
+    pub fn unavailable(message: impl fmt::Display) -> Self {
+        Self::new(Remedy::Wait, "unavailable", message)
+    }
+
+    /// The same failure with a code for programs: a short word.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = code.into();
+        self
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether it is tried again.
+    pub fn is_retry(&self) -> bool {
+        matches!(self.remedy, Remedy::Retry(_))
+    }
+
+    pub(crate) fn into_outcome(self) -> Outcome {
+        let failure = DeliveryFailure::new(self.code, self.message);
+        match self.remedy {
+            Remedy::Retry(after) => Outcome::Retry { after, failure },
+            Remedy::Reject => Outcome::Reject { failure },
+            Remedy::Wait => Outcome::Retry { after: None, failure },
+        }
+    }
+}
+
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: Box<dyn StdError + Send + Sync> = error.into();
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Many errors repeat their source in their own text.
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            source = cause.source();
+        }
+        Self::retry(message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_question_mark() -> Result<(), Failure> {
+        Err(std::io::Error::other("the disk is full"))?;
+        Ok(())
+    }
+
+    #[test]
+    fn any_error_becomes_a_retry() {
+        let failure = by_question_mark().expect_err("it failed");
+        assert!(failure.is_retry());
+        assert_eq!(failure.message(), "the disk is full");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let failure = Failure::reject("é".repeat(3000));
+        assert!(failure.message().len() <= LONGEST + '…'.len_utf8());
+        assert!(!failure.is_retry());
+    }
+}

@@ -1,0 +1,234 @@
+//! What can be a handler: async functions, closures and structs, for one event or for several.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use postrider_core::Source;
+
+use crate::decode::Decode;
+use crate::{Context, Failure, Received, Tx};
+
+/// What a handler may take beside its event, in any order: a [`Context`], a [`Tx`].
+pub trait Argument<S: Source>: Send + Sized + 'static {
+    #[doc(hidden)]
+    const TRANSACTIONAL: bool;
+
+    #[doc(hidden)]
+    fn take(context: &Context, transaction: &mut Option<Tx<S>>) -> Option<Self>;
+}
+
+impl<S: Source> Argument<S> for Context {
+    const TRANSACTIONAL: bool = false;
+
+    fn take(context: &Context, _: &mut Option<Tx<S>>) -> Option<Self> {
+        Some(context.clone())
+    }
+}
+
+impl<S: Source> Argument<S> for Tx<S> {
+    const TRANSACTIONAL: bool = true;
+
+    fn take(_: &Context, transaction: &mut Option<Self>) -> Option<Self> {
+        transaction.take()
+    }
+}
+
+/// What a handler of one event may return: nothing, or a result with any error.
+pub trait Answer: Send {
+    #[doc(hidden)]
+    fn answer(self) -> Result<(), Failure>;
+}
+
+impl Answer for () {
+    fn answer(self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl<E: Into<Failure> + Send> Answer for Result<(), E> {
+    fn answer(self) -> Result<(), Failure> {
+        self.map_err(Into::into)
+    }
+}
+
+/// What a handler of several events may return: a result for all of them, or one for each, in their order.
+pub trait Answers: Send {
+    #[doc(hidden)]
+    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure>;
+}
+
+impl<E: Into<Failure> + Send> Answers for Result<(), E> {
+    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+        self.map(|()| None).map_err(Into::into)
+    }
+}
+
+impl<E: Into<Failure> + Send> Answers for Vec<Result<(), E>> {
+    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+        Ok(Some(self.into_iter().map(|each| each.map_err(Into::into)).collect()))
+    }
+}
+
+impl<E: Into<Failure> + Send, F: Into<Failure> + Send> Answers for Result<Vec<Result<(), E>>, F> {
+    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+        match self {
+            Ok(each) => each.answers(),
+            Err(all) => Err(all.into()),
+        }
+    }
+}
+
+/// A struct that handles one type of event.
+pub trait Handle<T>: Send + Sync + 'static {
+    /// Handles an event. Any error by `?` is tried again.
+    fn handle(
+        &self,
+        event: Received<T>,
+        context: Context,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// What can be registered for an event type. Implemented for async functions and closures that take a [`Received`] (or a
+/// `Vec` of them) and any of [`Argument`], and for every struct that [`Handle`]s something. `Shape` is inferred.
+pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
+    /// What the payload is decoded to.
+    type Payload: Decode;
+    #[doc(hidden)]
+    const TRANSACTIONAL: bool;
+    #[doc(hidden)]
+    const SEVERAL: bool;
+
+    #[doc(hidden)]
+    fn call(
+        self: Arc<Self>,
+        events: Vec<Received<Self::Payload>>,
+        context: Context,
+        transaction: Option<Tx<S>>,
+    ) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+}
+
+/// What became of a call: a failure of all, or a word on each, or nothing to say of any.
+pub type Answered = Result<Option<Vec<Result<(), Failure>>>, Failure>;
+
+#[doc(hidden)]
+pub struct One<T>(PhantomData<T>);
+#[doc(hidden)]
+pub struct Several<T>(PhantomData<T>);
+#[doc(hidden)]
+pub struct Struct<T>(PhantomData<T>);
+
+fn without_transaction() -> Failure {
+    Failure::retry("the handler wants a transaction that could not be given").code("transaction")
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = match text {
+        Some(text) => format!("the handler panicked: {text}"),
+        None => "the handler panicked".to_owned(),
+    };
+    Failure::retry(message).code("panic")
+}
+
+macro_rules! functions {
+    ($($argument:ident),*) => {
+        impl<S, F, Fut, T, R, $($argument),*> Handler<S, (One<T>, $($argument,)*)> for F
+        where
+            S: Source,
+            F: Fn(Received<T>, $($argument),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            T: Decode,
+            R: Answer,
+            $($argument: Argument<S>,)*
+        {
+            type Payload = T;
+            const TRANSACTIONAL: bool = false $(|| $argument::TRANSACTIONAL)*;
+            const SEVERAL: bool = false;
+
+            #[allow(unused_variables, unused_mut, non_snake_case)]
+            fn call(
+                self: Arc<Self>,
+                mut events: Vec<Received<T>>,
+                context: Context,
+                mut transaction: Option<Tx<S>>,
+            ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+                let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
+                $(let Some($argument) = $argument::take(&context, &mut transaction) else {
+                    return Box::pin(async { Err(without_transaction()) });
+                };)*
+                let future = async move { (*self)(event, $($argument),*).await };
+                Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
+                    Ok(answer) => answer.answer().map(|()| None),
+                    Err(panic) => Err(panicked(panic)),
+                }))
+            }
+        }
+
+        impl<S, F, Fut, T, R, $($argument),*> Handler<S, (Several<T>, $($argument,)*)> for F
+        where
+            S: Source,
+            F: Fn(Vec<Received<T>>, $($argument),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            T: Decode,
+            R: Answers,
+            $($argument: Argument<S>,)*
+        {
+            type Payload = T;
+            const TRANSACTIONAL: bool = false $(|| $argument::TRANSACTIONAL)*;
+            const SEVERAL: bool = true;
+
+            #[allow(unused_variables, unused_mut, non_snake_case)]
+            fn call(
+                self: Arc<Self>,
+                events: Vec<Received<T>>,
+                context: Context,
+                mut transaction: Option<Tx<S>>,
+            ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+                $(let Some($argument) = $argument::take(&context, &mut transaction) else {
+                    return Box::pin(async { Err(without_transaction()) });
+                };)*
+                let future = async move { (*self)(events, $($argument),*).await };
+                Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
+                    Ok(answers) => answers.answers(),
+                    Err(panic) => Err(panicked(panic)),
+                }))
+            }
+        }
+    };
+}
+
+functions!();
+functions!(First);
+functions!(First, Second);
+
+impl<S, H, T> Handler<S, Struct<T>> for H
+where
+    S: Source,
+    H: Handle<T>,
+    T: Decode,
+{
+    type Payload = T;
+    const TRANSACTIONAL: bool = false;
+    const SEVERAL: bool = false;
+
+    fn call(
+        self: Arc<Self>,
+        mut events: Vec<Received<T>>,
+        context: Context,
+        _: Option<Tx<S>>,
+    ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+        let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
+        let future = async move { self.handle(event, context).await };
+        Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
+            Ok(answer) => answer.map(|()| None),
+            Err(panic) => Err(panicked(panic)),
+        }))
+    }
+}

@@ -1,0 +1,96 @@
+//! What follows from an outcome: delivered, tried again and when, or dead and why. Nothing here does I/O.
+
+use std::time::Duration;
+
+use postrider_core::{DeliveryChange, DeliveryFailure, OffsetDateTime, Outcome, Recorded, Retry};
+
+/// Whether an outage of the destination counts towards an event's age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhileUnavailable {
+    /// No: an event's age counts from its own first failure, and an outage ends nothing.
+    #[default]
+    Wait,
+    /// Yes: an event's age counts from its recording, outage or not.
+    Expire,
+}
+
+/// What is known of an event that is being delivered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) event: &'a Recorded,
+    /// How often it was tried before.
+    pub(crate) tried: u32,
+    pub(crate) first_failed_at: Option<OffsetDateTime>,
+    pub(crate) now: OffsetDateTime,
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Delivered { attempts: u32, duplicate: bool },
+    Retry { attempts: u32, pause: Duration, failure: DeliveryFailure },
+    Dead { attempts: u32, failure: DeliveryFailure, age: Option<Duration> },
+}
+
+impl Verdict {
+    /// The row it leaves; nothing for an event that simply succeeded and has none yet.
+    pub(crate) fn row(&self, id: i64, has_row: bool) -> Option<DeliveryChange> {
+        match self {
+            Self::Delivered { attempts, .. } => has_row.then(|| DeliveryChange::delivered(id, *attempts)),
+            Self::Retry { attempts, pause, failure } => {
+                Some(DeliveryChange::retrying(id, *attempts, *pause, failure.clone()))
+            }
+            Self::Dead { attempts, failure, .. } => {
+                Some(DeliveryChange::dead(id, *attempts, failure.clone()))
+            }
+        }
+    }
+}
+
+/// A subscription's policy.
+#[derive(Debug, Clone)]
+pub(crate) struct Judge {
+    pub(crate) retry: Retry,
+    pub(crate) while_unavailable: WhileUnavailable,
+}
+
+impl Judge {
+    /// What follows from an outcome. `chance` decides the jitter.
+    pub(crate) fn judge(&self, case: Case<'_>, outcome: Outcome, chance: f64) -> Verdict {
+        let attempts = case.tried + 1;
+        let (after, failure) = match outcome {
+            Outcome::Delivered => return Verdict::Delivered { attempts, duplicate: false },
+            Outcome::Duplicate => return Verdict::Delivered { attempts, duplicate: true },
+            Outcome::Reject { failure } => return Verdict::Dead { attempts, failure, age: None },
+            Outcome::Retry { after, failure } => (after, failure),
+        };
+        if self.retry.attempts(case.event.max_attempts).is_some_and(|most| attempts >= most) {
+            return Verdict::Dead { attempts, failure, age: None };
+        }
+        let pause = after.unwrap_or_else(|| self.retry.pause(attempts, chance));
+        let Some(most) = self.retry.age() else { return Verdict::Retry { attempts, pause, failure } };
+        let age = self.age(case);
+        if age >= most {
+            return Verdict::Dead { attempts, failure, age: Some(age) };
+        }
+        // One last try when its time is over, not later.
+        Verdict::Retry { attempts, pause: pause.min(most - age), failure }
+    }
+
+    /// Whether an event that could not be tried has to be given up, because outages count.
+    pub(crate) fn expired(&self, case: Case<'_>, reason: &str) -> Option<Verdict> {
+        let most = self.retry.age().filter(|_| self.while_unavailable == WhileUnavailable::Expire)?;
+        let age = self.age(case);
+        let failure =
+            || DeliveryFailure::new("expired", format!("the destination was unavailable: {reason}"));
+        (age >= most).then(|| Verdict::Dead { attempts: case.tried, failure: failure(), age: Some(age) })
+    }
+
+    fn age(&self, case: Case<'_>) -> Duration {
+        let since = match self.while_unavailable {
+            WhileUnavailable::Wait => case.first_failed_at.unwrap_or(case.now),
+            WhileUnavailable::Expire => case.event.recorded_at,
+        };
+        Duration::try_from(case.now - since).unwrap_or_default()
+    }
+}

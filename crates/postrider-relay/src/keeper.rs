@@ -1,0 +1,194 @@
+//! The lanes of one subscription in this relay: claimed, worked on, given back when idle, taken over from the dead.
+//!
+//! A lane that has been idle for a while is given back, so that an idle relay writes nothing. Its relay then sleeps on the
+//! bell, looks at what it knows of the lane without holding it, and claims it when there is something to do. A lane that
+//! somebody else holds is asked for from time to time, without the bell: who can't read anyway must not make every commit ring.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postrider_core::{Bell, Lease};
+use tokio::task::JoinSet;
+
+use crate::lane::{End, Lane};
+use crate::meter::Gauges;
+use crate::reader::Reader;
+
+/// After a recall the lane is left to others for a moment.
+const COURTESY: Duration = Duration::from_millis(200);
+
+pub(crate) struct Keeper {
+    reader: Arc<Reader>,
+    lanes: JoinSet<(u32, End)>,
+    held: HashSet<u32>,
+    /// What is known of lanes that were given back because they were idle.
+    idle: HashMap<u32, Lease>,
+    /// How many lanes there are, once one was claimed.
+    total: Option<u32>,
+    bell: Box<dyn Bell>,
+    /// When to ask again for lanes that others hold.
+    ask_at: Instant,
+    /// There is something to do: ask now.
+    ask_now: bool,
+    gauges: Gauges,
+    show_at: Option<Instant>,
+}
+
+impl Keeper {
+    pub(crate) fn new(reader: Arc<Reader>) -> Self {
+        Self {
+            bell: reader.store.bell(),
+            lanes: JoinSet::new(),
+            held: HashSet::new(),
+            idle: HashMap::new(),
+            total: None,
+            ask_at: Instant::now(),
+            ask_now: true,
+            gauges: Gauges::default(),
+            show_at: reader.settings.figures.map(|every| Instant::now() + every),
+            reader,
+        }
+    }
+
+    /// Keeps the lanes until the relay stops, and then waits for them.
+    pub(crate) async fn keep(mut self) {
+        let reader = Arc::clone(&self.reader);
+        while !reader.is_stopping() {
+            if std::mem::take(&mut self.ask_now) || (self.wants_more() && Instant::now() >= self.ask_at) {
+                self.claim().await;
+            }
+            let ask = self.ask_at.saturating_duration_since(Instant::now());
+            let show = self.show_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let wants_more = self.wants_more();
+            tokio::select! {
+                Some(joined) = self.lanes.join_next(), if !self.lanes.is_empty() => match joined {
+                    Ok((lane, end)) => self.ended(lane, end),
+                    Err(error) => {
+                        tracing::error!(subscription = %reader.name, error = %error, "a lane's task ended unexpectedly");
+                        self.held.clear();
+                        self.idle.clear();
+                    }
+                },
+                () = reader.stopped() => {}
+                () = tokio::time::sleep(reader.at_most(ask)), if wants_more => {}
+                something = Self::look(&reader, &mut *self.bell, &self.idle), if !self.idle.is_empty() => {
+                    self.ask_now = something;
+                }
+                () = tokio::time::sleep(show.unwrap_or(Duration::MAX)), if show.is_some() => self.show().await,
+            }
+        }
+        let grace = reader.settings.grace + reader.settings.lease;
+        let all = async { while self.lanes.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            tracing::warn!(subscription = %reader.name, "lanes did not end within the grace period; they are left");
+            self.lanes.abort_all();
+        }
+    }
+
+    /// Whether there are lanes that are neither held nor known to be idle.
+    fn wants_more(&self) -> bool {
+        let known = self.held.len() + self.idle.len();
+        self.total.is_none_or(|total| known < total as usize)
+    }
+
+    /// Claims what is free.
+    async fn claim(&mut self) {
+        let reader = Arc::clone(&self.reader);
+        loop {
+            let asked = Instant::now();
+            match reader.store.claim(&reader.name, &reader.owner, reader.settings.lease).await {
+                Ok(Some(lease)) => {
+                    reader.outage.is_over();
+                    if self.total.replace(lease.lanes).is_some_and(|total| total != lease.lanes) {
+                        self.idle.clear();
+                    }
+                    let lane = lease.lane;
+                    self.idle.remove(&lane);
+                    self.held.insert(lane);
+                    let work = Lane::new(Arc::clone(&reader), lease, asked).work();
+                    self.lanes.spawn(async move { (lane, work.await) });
+                    if self.total.is_some_and(|total| self.held.len() >= total as usize) {
+                        break;
+                    }
+                }
+                Ok(None) => {
+                    reader.outage.is_over();
+                    // What others hold is theirs to sleep for.
+                    self.idle.clear();
+                    break;
+                }
+                Err(error) => {
+                    reader.outage.begins(&error);
+                    break;
+                }
+            }
+            if reader.is_stopping() {
+                break;
+            }
+        }
+        self.ask_at = Instant::now() + self.patience();
+    }
+
+    /// How long until a lane that others hold is asked for again.
+    fn patience(&self) -> Duration {
+        (self.reader.settings.lease / 10).clamp(Duration::from_millis(10), Duration::from_secs(3))
+    }
+
+    fn ended(&mut self, lane: u32, end: End) {
+        self.held.remove(&lane);
+        match end {
+            End::Idle(lease) => {
+                self.idle.insert(lane, *lease);
+            }
+            End::Recalled => {
+                self.idle.clear();
+                self.total = None;
+                self.ask_at = Instant::now() + COURTESY;
+            }
+            End::Lost => self.ask_now = true,
+            End::Stopped => {}
+        }
+    }
+
+    /// Sleeps on the bell and looks whether there is something to do in the lanes that were given back.
+    async fn look(reader: &Reader, bell: &mut dyn Bell, idle: &HashMap<u32, Lease>) -> bool {
+        let mut next = reader.settings.poll;
+        loop {
+            for lease in idle.values() {
+                match reader.store.read(lease, &lease.position, 1).await {
+                    Ok(batch) if batch.is_idle() && !batch.recalled => {}
+                    // There is something; or the lane stands elsewhere by now, and a claim will tell.
+                    _ => return true,
+                }
+                match reader.store.due(lease, 1).await {
+                    Ok(due) if due.deliveries.is_empty() => {
+                        next = next.min(due.next_in.unwrap_or(next));
+                    }
+                    _ => return true,
+                }
+            }
+            let longest = reader.at_most(next.max(Duration::from_millis(1)));
+            next = reader.settings.poll;
+            // Cut short, the wait forgets nothing.
+            if let Ok(Err(error)) = tokio::time::timeout(longest, bell.wait(reader.settings.poll)).await {
+                reader.outage.begins(&error);
+                reader.rest(Duration::from_millis(200)).await;
+            }
+        }
+    }
+
+    /// Shows how the subscription is doing, if this relay has its first lane.
+    async fn show(&mut self) {
+        let Some(every) = self.reader.settings.figures else { return };
+        self.show_at = Some(Instant::now() + every);
+        if self.held.contains(&0) || self.idle.contains_key(&0) {
+            match self.reader.store.figures(&self.reader.name).await {
+                Ok(figures) => self.gauges.show(&self.reader.name, &figures),
+                Err(error) => {
+                    tracing::debug!(subscription = %self.reader.name, error = %error, "no figures this time");
+                }
+            }
+        }
+    }
+}

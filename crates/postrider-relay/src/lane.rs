@@ -1,0 +1,336 @@
+//! A lane while this relay holds it: read, deliver, settle.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postrider_core::{Batch, Bell, Error, ErrorKind, Lease, OffsetDateTime, Order, Result, Standing};
+use tokio::task::JoinHandle;
+
+use crate::account::Account;
+use crate::pace::Pace;
+use crate::reader::Reader;
+use crate::watch::DueWatch;
+use crate::work::Work;
+
+/// How a lane's work ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// There was nothing to do for a while; the lane was given back.
+    Idle(Box<Lease>),
+    /// The lane was wanted back.
+    Recalled,
+    /// The lane is somebody else's, or the database's past changed.
+    Lost,
+    /// The relay stops.
+    Stopped,
+}
+
+/// Why a lane can't go on.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    Lost,
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        if error.kind() == ErrorKind::LeaseLost { Self::Lost } else { Self::Failed(error) }
+    }
+}
+
+/// The pauses while the database does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// What the lease says of open deliveries is not asked anew more often than this.
+const FRESH: Duration = Duration::from_millis(200);
+
+/// A lane while this relay holds it.
+pub(crate) struct Lane {
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) lease: Lease,
+    /// When the lease was last prolonged, by this machine's clock, before the database was asked.
+    pub(crate) prolonged: Instant,
+    /// When the database last said how the lane stands.
+    refreshed: Instant,
+    pub(crate) recalled: bool,
+    bell: Box<dyn Bell>,
+    rung: bool,
+    ahead: Option<JoinHandle<Result<Batch>>>,
+    left_open: HashSet<u64>,
+    pub(crate) due: DueWatch,
+    /// The holder before this one went away without a word: an event may have ended its process.
+    pub(crate) careful: bool,
+    pub(crate) account: Account,
+    pace: Pace,
+    /// How long to wait for more before the next read.
+    moment: Duration,
+}
+
+impl Lane {
+    pub(crate) fn new(reader: Arc<Reader>, lease: Lease, claimed: Instant) -> Self {
+        let careful = lease.claims > 1 && reader.sink.runs_handlers();
+        if careful {
+            tracing::warn!(subscription = %lease.subscription, lane = lease.lane,
+                "the last holder of the lane went away without a word; its events are handled one by one");
+        }
+        Self {
+            bell: reader.store.bell(),
+            account: Account::new(&reader),
+            lease,
+            prolonged: claimed,
+            refreshed: claimed,
+            recalled: false,
+            rung: false,
+            ahead: None,
+            left_open: HashSet::new(),
+            due: DueWatch::default(),
+            careful,
+            pace: Pace::new(Instant::now()),
+            moment: Duration::ZERO,
+            reader,
+        }
+    }
+
+    /// Works until the lane is idle, wanted back or lost, or the relay stops; and gives it back.
+    pub(crate) async fn work(mut self) -> End {
+        let mut pause = FIRST_PAUSE;
+        let end = loop {
+            match self.turns(&mut pause).await {
+                Ok(end) => break end,
+                Err(Halt::Lost) => break End::Lost,
+                Err(Halt::Failed(error)) => {
+                    self.reader.outage.begins(&error);
+                    // What was read ahead may be of a connection, or a past, that is gone.
+                    self.forget_ahead();
+                    self.reader.rest(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    if self.is_out_of_time() {
+                        break End::Lost;
+                    }
+                }
+            }
+        };
+        self.forget_ahead();
+        self.account.say();
+        // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
+        if let Err(error) = self.reader.store.release(self.lease.clone()).await {
+            tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
+                "the lane could not be given back; its lease runs out by itself");
+        }
+        match end {
+            End::Idle(_) => End::Idle(Box::new(self.lease)),
+            end => end,
+        }
+    }
+
+    async fn turns(&mut self, pause: &mut Duration) -> Result<End, Halt> {
+        let linger = self.reader.settings.lease / 3;
+        let mut idle_since: Option<Instant> = None;
+        loop {
+            if self.reader.is_stopping() {
+                return Ok(End::Stopped);
+            }
+            if self.recalled {
+                return Ok(End::Recalled);
+            }
+            let worked = self.turn().await?;
+            self.reader.outage.is_over();
+            *pause = FIRST_PAUSE;
+            if worked {
+                idle_since = None;
+                if Instant::now() >= self.prolong_at() {
+                    self.prolong().await?;
+                }
+                continue;
+            }
+            self.account.say();
+            let idle = *idle_since.get_or_insert_with(Instant::now);
+            if idle.elapsed() >= linger {
+                return Ok(End::Idle(Box::new(self.lease.clone())));
+            }
+            self.sleep(idle + linger).await?;
+        }
+    }
+
+    /// One turn: what is due, then the next batch; each is delivered and settled. Whether there was anything.
+    async fn turn(&mut self) -> Result<bool, Halt> {
+        let due = self.look_for_due().await?;
+        let worked = !due.items.is_empty();
+        if worked {
+            let due =
+                if self.careful { self.one_by_one(due).await? } else { self.suspects_alone(due).await? };
+            let delivered = self.deliver(due).await?;
+            self.settle(delivered).await?;
+        }
+        if self.recalled || self.reader.is_stopping() {
+            return Ok(worked);
+        }
+        if self.reader.order == Order::Strict && self.due.holds() {
+            return Ok(worked);
+        }
+        let Some(batch) = self.read().await? else { return Ok(worked) };
+        if self.careful {
+            self.careful = false;
+            self.put_aside(batch).await?;
+            return Ok(true);
+        }
+        self.read_ahead(&batch);
+        let delivered = self.deliver(batch).await?;
+        self.settle(delivered).await?;
+        Ok(true)
+    }
+
+    /// The next batch: the one that was read ahead, or a new one. Nothing if there is nothing to read.
+    async fn read(&mut self) -> Result<Option<Work>, Halt> {
+        let batch = match self.ahead.take() {
+            Some(reading) => match reading.await {
+                Ok(batch) => batch?,
+                Err(_) => return Ok(None),
+            },
+            None => self.reader.store.read(&self.lease, &self.lease.position, self.reader.batch).await?,
+        };
+        self.recalled |= batch.recalled;
+        if batch.is_idle() {
+            // Somebody may have rung for deliveries, not for events.
+            if std::mem::take(&mut self.rung) && !self.lease.open && self.refreshed.elapsed() > FRESH {
+                self.prolong().await?;
+            }
+            return Ok(None);
+        }
+        if batch.from != self.lease.position {
+            return Ok(None);
+        }
+        self.bell.worked();
+        self.account.batch(batch.events.len());
+        let scanned = batch.scanned;
+        let work = Work::of_batch(batch, &self.left_open, self.reader.batch);
+        if !work.full {
+            let pause = self.pace.found(scanned, Instant::now());
+            self.moment = pause;
+        }
+        Ok(Some(work))
+    }
+
+    /// Begins to read the next batch while this one is delivered, if there will be one.
+    fn read_ahead(&mut self, work: &Work) {
+        if let (true, Some(next)) =
+            (work.full && !self.recalled && self.reader.order != Order::Strict, &work.next)
+        {
+            let (reader, lease, next) = (Arc::clone(&self.reader), self.lease.clone(), next.clone());
+            self.ahead =
+                Some(tokio::spawn(async move { reader.store.read(&lease, &next, reader.batch).await }));
+        }
+    }
+
+    /// Writes what became of events; asks again while the answer is in doubt.
+    pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
+        work.close();
+        if work.is_empty() {
+            return Ok(());
+        }
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.reader.store.settle(&mut self.lease, &work.settlement).await {
+                Ok(Standing::Lost) => return Err(Halt::Lost),
+                Ok(standing) => {
+                    self.recalled |= standing == Standing::Recalled;
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::LeaseLost => return Err(Halt::Lost),
+                Err(error) => {
+                    // It may have been written. If the lane still stands where it stood, it was not.
+                    self.reader.outage.begins(&error);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    if self.is_out_of_time() {
+                        return Err(Halt::Lost);
+                    }
+                    if let Err(Halt::Lost) = self.prolong().await {
+                        return Err(Halt::Lost);
+                    }
+                }
+            }
+        }
+        self.refreshed = Instant::now();
+        self.due.after(&work.settlement.deliveries);
+        if work.next.is_some() {
+            self.left_open = work.open_keys(self.reader.on_dead);
+        }
+        let now = self.now();
+        self.account.settled(&work, now);
+        let moment = std::mem::take(&mut self.moment);
+        if !moment.is_zero() && self.ahead.is_none() {
+            self.reader.rest(moment).await;
+        }
+        Ok(())
+    }
+
+    /// Sleeps until there may be something to do, and not beyond `end`.
+    async fn sleep(&mut self, end: Instant) -> Result<(), Halt> {
+        let now = Instant::now();
+        let mut until = end.min(self.prolong_at());
+        if let Some(look) = self.due.next_look(self.lease.open) {
+            until = until.min(look);
+        }
+        let longest = self.reader.at_most(until.saturating_duration_since(now));
+        let poll = self.reader.settings.poll;
+        tokio::select! {
+            () = self.reader.stopped() => {}
+            rung = self.bell.wait(poll) => {
+                rung?;
+                self.rung = true;
+                self.due.soon();
+            }
+            () = tokio::time::sleep(longest) => {}
+        }
+        if Instant::now() >= self.prolong_at() {
+            self.prolong().await?;
+        }
+        Ok(())
+    }
+
+    /// When the lease has to be prolonged.
+    pub(crate) fn prolong_at(&self) -> Instant {
+        self.prolonged + self.reader.settings.lease / 3
+    }
+
+    /// Whether the lease may have run out: nothing may be done under it any more.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.prolonged.elapsed() >= self.reader.settings.lease
+    }
+
+    /// Prolongs the lease.
+    pub(crate) async fn prolong(&mut self) -> Result<(), Halt> {
+        let asked = Instant::now();
+        let standing = self.reader.store.extend(&mut self.lease, self.reader.settings.lease, None).await?;
+        self.prolonged_as(asked, standing)
+    }
+
+    pub(crate) fn prolonged_as(&mut self, asked: Instant, standing: Standing) -> Result<(), Halt> {
+        if standing == Standing::Lost {
+            return Err(Halt::Lost);
+        }
+        self.recalled |= standing == Standing::Recalled;
+        self.prolonged = asked;
+        self.refreshed = Instant::now();
+        if self.lease.open {
+            self.due.soon();
+        }
+        Ok(())
+    }
+
+    /// The store's time, as far as it can be told without asking.
+    pub(crate) fn now(&self) -> OffsetDateTime {
+        self.reader
+            .clock
+            .now()
+            .unwrap_or_else(|| self.lease.until - self.reader.settings.lease + self.prolonged.elapsed())
+    }
+
+    fn forget_ahead(&mut self) {
+        if let Some(reading) = self.ahead.take() {
+            reading.abort();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The engine of Postrider: for each subscription *claim a lane, read, deliver, settle*; and the dispatcher that gives events
+//! to typed handlers. It names no database and no broker: those are a [`Source`](postrider_core::Source) and a
+//! [`Sink`](postrider_core::Sink).
+//!
+//! The way of a batch is in `lane`; what follows from an outcome is decided in `judge`; who holds which lane in `keeper`.
+
+mod account;
+mod breaker;
+mod context;
+mod death;
+mod decode;
+mod deliver;
+mod dispatcher;
+mod failure;
+mod handler;
+mod judge;
+mod keeper;
+mod key;
+mod lane;
+mod meter;
+mod pace;
+mod reader;
+mod received;
+mod relay;
+mod route;
+mod subscriber;
+mod suspect;
+mod tx;
+mod unit;
+mod upcast;
+pub mod wait;
+mod watch;
+mod work;
+
+pub use context::Context;
+pub use death::Death;
+pub use decode::{Decode, Raw};
+pub use dispatcher::{Dispatcher, DispatcherBuilder, Unknown};
+pub use failure::Failure;
+pub use handler::{Answer, Answered, Answers, Argument, Handle, Handler};
+pub use judge::WhileUnavailable;
+pub use meter::{Kind, METRICS, Metric};
+pub use pace::Pace;
+pub use received::Received;
+pub use relay::{Relay, Running, asked_to_end};
+pub use subscriber::Subscriber;
+pub use tx::Tx;
+pub use upcast::Upcasters;

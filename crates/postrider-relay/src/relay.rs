@@ -1,0 +1,259 @@
+//! The relay: subscriptions on a log, started and stopped together.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider_core::{Error, ErrorKind, Result, Sink, Source, Store, Uuid};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::breaker::Breaker;
+use crate::death::{Death, OnDeath};
+use crate::judge::Judge;
+use crate::keeper::Keeper;
+use crate::reader::{Outage, Reader, Settings};
+use crate::subscriber::Subscriber;
+use crate::{Upcasters, wait};
+
+/// Subscriptions on a log, to be started together.
+///
+/// Any number of relays, in one process or in many, may run the same subscriptions: they share the lanes, and take over from
+/// one that died when its lease has run out.
+pub struct Relay<S: Source> {
+    source: S,
+    owner: String,
+    settings: Settings,
+    upcasters: Upcasters,
+    on_death: OnDeath,
+    subscribers: Vec<Subscriber<S>>,
+}
+
+impl<S: Source> Relay<S> {
+    /// A relay on the log of an outbox, without subscriptions yet.
+    pub fn new(source: &S) -> Self {
+        Self {
+            source: source.clone(),
+            owner: format!("relay-{}-{}", std::process::id(), &Uuid::now_v7().simple().to_string()[20..]),
+            settings: Settings {
+                lease: Duration::from_secs(30),
+                poll: Duration::from_secs(10),
+                grace: Duration::from_secs(10),
+                figures: Some(Duration::from_secs(15)),
+            },
+            upcasters: Upcasters::new(),
+            on_death: OnDeath::default(),
+            subscribers: Vec::new(),
+        }
+    }
+
+    /// Adds a subscription.
+    #[must_use]
+    pub fn subscribe(mut self, name: &str, subscriber: impl FnOnce(Subscriber<S>) -> Subscriber<S>) -> Self {
+        self.subscribers.push(subscriber(Subscriber::new(name)));
+        self
+    }
+
+    /// What this relay is called where its leases are shown. It must be its own: made of the process id unless set.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = owner.into();
+        self
+    }
+
+    /// How long a lane stays claimed without a sign of life; 30 s unless set.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// How long a sleeping relay waits before it looks by itself, should nobody have been able to ring; 10 s unless set.
+    #[must_use]
+    pub fn poll_interval(mut self, poll: Duration) -> Self {
+        self.settings.poll = poll;
+        self
+    }
+
+    /// How long what is in flight may take to end when the relay stops; 10 s unless set.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// How often the gauges are counted; every 15 s unless set, never with nothing.
+    #[must_use]
+    pub fn figures_every(mut self, every: Option<Duration>) -> Self {
+        self.settings.figures = every;
+        self
+    }
+
+    /// The steps from old versions of payloads to the newest, for all subscriptions that have none of their own.
+    #[must_use]
+    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
+        self.upcasters = upcasters;
+        self
+    }
+
+    /// Calls this for each event that dies, once its death is settled.
+    #[must_use]
+    pub fn on_death<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Death) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.on_death = OnDeath::new(hook);
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, "start", message));
+        if self.subscribers.is_empty() {
+            return invalid("the relay has no subscription: add one with subscribe(…)".to_owned());
+        }
+        for (index, subscriber) in self.subscribers.iter().enumerate() {
+            subscriber.check()?;
+            let name = &subscriber.subscription.name;
+            if self.subscribers[..index].iter().any(|other| other.subscription.name == *name) {
+                return invalid(format!("two subscriptions are called {name:?}; a name belongs to one"));
+            }
+        }
+        if self.owner.is_empty() || self.owner.contains('\0') {
+            return invalid("the owner's name is not empty and has no NUL".to_owned());
+        }
+        if self.settings.lease < Duration::from_millis(100) {
+            return invalid("a lease lasts at least 100 ms".to_owned());
+        }
+        if self.settings.poll.is_zero() {
+            return invalid("the poll interval is longer than nothing".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the subscriptions exist, and begins to work on them.
+    ///
+    /// What can be wrong in the relay itself is said here: a name used twice, two handlers for one type, no lanes, an empty
+    /// schedule, a gap between upcasters. Nothing is started then.
+    pub async fn start(self) -> Result<Running> {
+        self.check()?;
+        let store = self.source.open().await?;
+        let (stop, stopping) = watch::channel(false);
+        let mut readers = Vec::with_capacity(self.subscribers.len());
+        let mut subscriptions = Vec::with_capacity(self.subscribers.len());
+        for mut subscriber in self.subscribers {
+            let sink: Arc<dyn Sink> = match subscriber.sink {
+                Some(sink) => sink,
+                None => {
+                    if !subscriber.own_upcasters {
+                        subscriber.handlers.upcasters(self.upcasters.clone());
+                    }
+                    Arc::new(subscriber.handlers.build(&self.source)?)
+                }
+            };
+            let subscription = subscriber.subscription;
+            let name: Arc<str> = subscription.name.as_str().into();
+            readers.push(Arc::new(Reader {
+                store: Arc::clone(&store),
+                sink,
+                clock: self.source.clock(),
+                owner: self.owner.clone(),
+                settings: self.settings,
+                batch: subscriber.batch,
+                concurrency: subscriber.concurrency,
+                timeout: subscriber.timeout,
+                order: subscription.order,
+                on_dead: subscription.on_dead,
+                deaths: subscriber.deaths,
+                judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
+                breaker: Breaker::new(&name, subscriber.longest_pause),
+                on_death: self.on_death.clone(),
+                outage: Outage::new(Arc::clone(&name)),
+                stop: stopping.clone(),
+                name,
+            }));
+            subscriptions.push(subscription);
+        }
+        for subscription in &subscriptions {
+            store.subscribe(subscription).await?;
+        }
+        let mut keepers = JoinSet::new();
+        for reader in readers {
+            keepers.spawn(Keeper::new(reader).keep());
+        }
+        Ok(Running { store, stop, keepers })
+    }
+
+    /// Runs until the process is asked to end (SIGTERM or SIGINT), and stops then.
+    pub async fn run(self) -> Result<()> {
+        self.run_until(asked_to_end()).await
+    }
+
+    /// Runs until the future is ready, and stops then.
+    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
+        let running = self.start().await?;
+        end.await;
+        running.stop().await
+    }
+}
+
+/// Ready when the process is asked to end: SIGTERM or SIGINT.
+pub async fn asked_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// A relay at work. Dropped, it is asked to stop, but nobody waits for it.
+pub struct Running {
+    store: Arc<dyn Store>,
+    stop: watch::Sender<bool>,
+    keepers: JoinSet<()>,
+}
+
+impl Running {
+    /// Stops: what is in flight is finished, or given back when the grace period is over; lanes are given back. Nothing that
+    /// was finished is delivered again.
+    pub async fn stop(mut self) -> Result<()> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.keepers.join_next().await {
+            if let Err(error) = ended {
+                let message = format!("a subscription's task ended unexpectedly: {error}");
+                return Err(Error::new(ErrorKind::Corrupt, "stop", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The log, for whoever wants to look.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Waits until an event was delivered to a subscription: to read one's own writes. See [`wait::delivered`].
+    pub async fn delivered(&self, subscription: &str, event_id: Uuid, within: Duration) -> Result<()> {
+        wait::delivered(&*self.store, subscription, event_id, within).await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.keepers.detach_all();
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Running({} subscriptions)", self.keepers.len())
+    }
+}

@@ -1,0 +1,90 @@
+//! One handler behind its event type, with the types it is made of forgotten.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use postrider_core::{Attempt, Source};
+
+use crate::decode::Decode;
+use crate::handler::{Answered, Handler};
+use crate::{Context, Failure, Received, Tx, Upcasters};
+
+/// What is called for an event type.
+pub(crate) struct Route<S: Source> {
+    pub(crate) transactional: bool,
+    pub(crate) several: bool,
+    /// The version that the handler wants, where it says so.
+    pub(crate) version: Option<u32>,
+    pub(crate) seconds: OnceLock<metrics::Histogram>,
+    call: Box<dyn Call<S>>,
+}
+
+impl<S: Source> Route<S> {
+    pub(crate) fn new<H, Shape>(handler: H, version: Option<u32>) -> Self
+    where
+        H: Handler<S, Shape>,
+        Shape: Send + Sync + 'static,
+    {
+        Self {
+            transactional: H::TRANSACTIONAL,
+            several: H::SEVERAL,
+            version,
+            seconds: OnceLock::new(),
+            call: Box::new(Typed {
+                handler: Arc::new(handler),
+                shape: std::marker::PhantomData::<fn() -> Shape>,
+            }),
+        }
+    }
+
+    /// Decodes the events and calls the handler; those that can't be decoded are said so, and none is called then.
+    pub(crate) fn call(
+        &self,
+        events: &[&Attempt],
+        upcasters: &Upcasters,
+        context: Context,
+        transaction: Option<Tx<S>>,
+    ) -> Result<BoxFuture<'static, Answered>, Failure> {
+        self.call.call(events, upcasters, self.version, context, transaction)
+    }
+}
+
+trait Call<S: Source>: Send + Sync {
+    fn call(
+        &self,
+        events: &[&Attempt],
+        upcasters: &Upcasters,
+        version: Option<u32>,
+        context: Context,
+        transaction: Option<Tx<S>>,
+    ) -> Result<BoxFuture<'static, Answered>, Failure>;
+}
+
+struct Typed<H, Shape> {
+    handler: Arc<H>,
+    shape: std::marker::PhantomData<fn() -> Shape>,
+}
+
+impl<S, H, Shape> Call<S> for Typed<H, Shape>
+where
+    S: Source,
+    H: Handler<S, Shape>,
+    Shape: Send + Sync + 'static,
+{
+    fn call(
+        &self,
+        events: &[&Attempt],
+        upcasters: &Upcasters,
+        version: Option<u32>,
+        context: Context,
+        transaction: Option<Tx<S>>,
+    ) -> Result<BoxFuture<'static, Answered>, Failure> {
+        let mut received = Vec::with_capacity(events.len());
+        for Attempt { event, attempt } in events {
+            let newer = upcasters.apply(event, version)?;
+            let payload = H::Payload::decode(event, newer)?;
+            received.push(Received::new(payload, Arc::clone(event), *attempt));
+        }
+        Ok(Arc::clone(&self.handler).call(received, context, transaction))
+    }
+}

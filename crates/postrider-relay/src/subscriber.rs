@@ -1,0 +1,252 @@
+//! A subscription as an application writes it down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider_core::{
+    Error, ErrorKind, Event, OnDead, Order, Result, Retry, Sink, Source, Start, Subscription,
+};
+
+use crate::Upcasters;
+use crate::decode::Decode;
+use crate::dispatcher::{DispatcherBuilder, Unknown};
+use crate::handler::Handler;
+use crate::judge::WhileUnavailable;
+
+/// A subscription as an application writes it down: what it reads, where that goes, and what happens when it does not go well.
+///
+/// Unless set otherwise: everything from the beginning, in one lane, in the order of each key; 16 keys at once; tried again
+/// after 1 s, 2 s, 4 s, … up to 5 minutes, dead after 10 tries, and the key then goes on.
+pub struct Subscriber<S: Source> {
+    pub(crate) subscription: Subscription,
+    pub(crate) handlers: DispatcherBuilder<S>,
+    pub(crate) own_upcasters: bool,
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    pub(crate) retry: Retry,
+    pub(crate) while_unavailable: WhileUnavailable,
+    pub(crate) longest_pause: Duration,
+    pub(crate) concurrency: usize,
+    pub(crate) batch: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) deaths: u32,
+}
+
+impl<S: Source> Subscriber<S> {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            subscription: Subscription::new(name),
+            handlers: DispatcherBuilder::default(),
+            own_upcasters: false,
+            sink: None,
+            retry: Retry::default(),
+            while_unavailable: WhileUnavailable::Wait,
+            longest_pause: Duration::from_secs(30),
+            concurrency: 16,
+            batch: 1000,
+            timeout: Duration::from_secs(30),
+            deaths: 3,
+        }
+    }
+
+    /// Handles events of the type that the handler receives.
+    ///
+    /// A handler is an async function or closure that takes a [`Received`](crate::Received) event, or a `Vec` of them, and,
+    /// in any order, a [`Context`](crate::Context) and a [`Tx`](crate::Tx); or a struct that [`Handle`](crate::Handle)s.
+    #[must_use]
+    pub fn on<H, Shape>(mut self, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Event,
+        Shape: Send + Sync + 'static,
+    {
+        self.handlers.on(handler);
+        self
+    }
+
+    /// Handles events of this type, whose payload need not know that it is one.
+    #[must_use]
+    pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: Send + Sync + 'static,
+    {
+        self.handlers.on_type(event_type, handler);
+        self
+    }
+
+    /// Handles events that no other handler is for.
+    #[must_use]
+    pub fn on_other<H, Shape>(mut self, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: Send + Sync + 'static,
+    {
+        self.handlers.on_other(handler);
+        self
+    }
+
+    /// What becomes of an event that no handler is for; it is skipped unless set.
+    #[must_use]
+    pub fn unknown(mut self, unknown: Unknown) -> Self {
+        self.handlers.unknown(unknown);
+        self
+    }
+
+    /// Sends events to a sink instead of handlers.
+    #[must_use]
+    pub fn sink(mut self, sink: impl Sink) -> Self {
+        self.sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Lets plain handlers keep an inbox: an event that was handled to the end is not handled again.
+    ///
+    /// The mark is written when the handler has succeeded, in a transaction of its own. So a process that dies between the
+    /// handler's success and its mark handles the event again, and two relays may both handle one while a lease is passed
+    /// on from a process that stood still. What is promised is that none of the other repetitions reaches the handler. A
+    /// handler that writes to this database gets more from a [`Tx`](crate::Tx): its effect happens once.
+    #[must_use]
+    pub fn inbox(mut self) -> Self {
+        self.handlers.inbox(true);
+        self
+    }
+
+    /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
+    /// rolled back and each is handled alone.
+    #[must_use]
+    pub fn together(mut self, events: usize) -> Self {
+        self.handlers.together(events);
+        self
+    }
+
+    /// The steps from old versions of payloads to the newest, instead of the relay's.
+    #[must_use]
+    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
+        self.handlers.upcasters(upcasters);
+        self.own_upcasters = true;
+        self
+    }
+
+    /// Only events of these streams; `*` stands for any run of characters.
+    #[must_use]
+    pub fn streams<T: Into<String>>(mut self, streams: impl IntoIterator<Item = T>) -> Self {
+        self.subscription = self.subscription.streams(streams);
+        self
+    }
+
+    /// Only events of these types; `*` stands for any run of characters.
+    #[must_use]
+    pub fn types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.subscription = self.subscription.types(types);
+        self
+    }
+
+    /// Where it starts, the first time.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.subscription = self.subscription.start(start);
+        self
+    }
+
+    /// In how many lanes its keys are shared out: so many relays can work on it at once.
+    #[must_use]
+    pub fn lanes(mut self, lanes: u32) -> Self {
+        self.subscription = self.subscription.lanes(lanes);
+        self
+    }
+
+    /// What a failing event holds up.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.subscription = self.subscription.order(order);
+        self
+    }
+
+    /// What happens to a key when one of its events dies.
+    #[must_use]
+    pub fn on_dead(mut self, on_dead: OnDead) -> Self {
+        self.subscription = self.subscription.on_dead(on_dead);
+        self
+    }
+
+    /// When a failed event is tried again, and when it is given up.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Whether an outage of the destination counts towards an event's age.
+    #[must_use]
+    pub fn while_unavailable(mut self, rule: WhileUnavailable) -> Self {
+        self.while_unavailable = rule;
+        self
+    }
+
+    /// How long an unavailable destination is left alone at most before it is asked again; 30 s unless set.
+    #[must_use]
+    pub fn longest_pause(mut self, pause: Duration) -> Self {
+        self.longest_pause = pause;
+        self
+    }
+
+    /// How many keys at once, at most; 1 keeps the order of the whole lane.
+    #[must_use]
+    pub fn concurrency(mut self, keys: usize) -> Self {
+        self.concurrency = keys;
+        self
+    }
+
+    /// How many events are read at once, at most. Two batches are in memory at a time.
+    #[must_use]
+    pub fn batch(mut self, events: u32) -> Self {
+        self.batch = events;
+        self
+    }
+
+    /// How long one event may take at its destination.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// After how many deaths of a process the event that it was handling is dead; 3 unless set.
+    #[must_use]
+    pub fn max_deaths(mut self, deaths: u32) -> Self {
+        self.deaths = deaths;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.subscription.check()?;
+        self.retry.check().map_err(|error| self.invalid(&error.to_string()))?;
+        let zero = |what: &str| Err(self.invalid(&format!("{what} is at least 1")));
+        if self.concurrency == 0 {
+            return zero("concurrency");
+        }
+        if self.batch == 0 {
+            return zero("batch");
+        }
+        if self.deaths == 0 {
+            return zero("max_deaths");
+        }
+        if self.timeout.is_zero() {
+            return Err(self.invalid("the timeout is longer than nothing"));
+        }
+        match (&self.sink, self.handlers.is_empty()) {
+            (None, true) => {
+                Err(self.invalid("it has neither a handler nor a sink: add one with on(…) or sink(…)"))
+            }
+            (Some(_), false) => Err(self.invalid("it has handlers and a sink: make two subscriptions of it")),
+            _ => Ok(()),
+        }
+    }
+
+    fn invalid(&self, what: &str) -> Error {
+        let message = format!("subscription {:?}: {what}", self.subscription.name);
+        Error::new(ErrorKind::Invalid, "subscribe", message)
+    }
+}

@@ -1,0 +1,106 @@
+//! The transaction that a handler is given.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postrider_core::{Recordable, Recorded, Result, Source};
+
+use crate::context::follow_up;
+
+/// A handler's transaction: the mark that the event was handled, the handler's changes and the events it records commit
+/// together, or not at all.
+///
+/// It is committed when the handler returns `Ok`, and rolled back when it fails. Do nothing in it that waits for the outside
+/// world: it holds locks.
+pub struct Tx<S: Source> {
+    transaction: Option<S::Transaction>,
+    home: Home<S>,
+    source: S,
+    cause: Option<Arc<Recorded>>,
+}
+
+/// Where a transaction comes back to when its handler is done with it.
+pub(crate) struct Home<S: Source>(Arc<Mutex<Option<S::Transaction>>>);
+
+impl<S: Source> Home<S> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(None)))
+    }
+
+    /// What came back; nothing while the handler (or something it started) still has it.
+    pub(crate) fn take(&self) -> Option<S::Transaction> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S: Source> Clone for Home<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Source> Tx<S> {
+    pub(crate) fn new(
+        source: S,
+        transaction: S::Transaction,
+        home: Home<S>,
+        cause: Option<Arc<Recorded>>,
+    ) -> Self {
+        Self { transaction: Some(transaction), home, source, cause }
+    }
+
+    /// Records an event that follows from the one being handled: correlation and causation are set by themselves.
+    pub async fn record(&mut self, event: &(impl Recordable + Sync + ?Sized)) -> Result<()> {
+        let event = match &self.cause {
+            Some(cause) => follow_up(cause, event)?,
+            None => event.to_new_event()?.into_owned(),
+        };
+        let source = self.source.clone();
+        source.record_in(&mut *self, &event).await?;
+        Ok(())
+    }
+
+    /// Records an event that follows from `cause`, where several are handled together.
+    pub async fn record_after(
+        &mut self,
+        cause: &Recorded,
+        event: &(impl Recordable + Sync + ?Sized),
+    ) -> Result<()> {
+        let event = follow_up(cause, event)?;
+        let source = self.source.clone();
+        source.record_in(&mut *self, &event).await?;
+        Ok(())
+    }
+}
+
+impl<S: Source> Deref for Tx<S> {
+    type Target = S::Connection;
+
+    fn deref(&self) -> &S::Connection {
+        match &self.transaction {
+            Some(transaction) => transaction,
+            None => unreachable!("a transaction leaves its Tx only when that is dropped"),
+        }
+    }
+}
+
+impl<S: Source> DerefMut for Tx<S> {
+    fn deref_mut(&mut self) -> &mut S::Connection {
+        match &mut self.transaction {
+            Some(transaction) => transaction,
+            None => unreachable!("a transaction leaves its Tx only when that is dropped"),
+        }
+    }
+}
+
+impl<S: Source> Drop for Tx<S> {
+    fn drop(&mut self) {
+        *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = self.transaction.take();
+    }
+}
+
+impl<S: Source> std::fmt::Debug for Tx<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tx")
+    }
+}

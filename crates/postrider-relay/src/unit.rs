@@ -1,0 +1,313 @@
+//! The events of one key (or of a few), handled one after another.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use postrider_core::{
+    Attempt, Delivery, Effect, Error, ErrorKind, Order, Outcome, Source, Unavailable, Uuid,
+};
+use tracing::Instrument;
+
+use crate::dispatcher::{Routes, Unknown};
+use crate::failure::Remedy;
+use crate::key::key_hash;
+use crate::route::Route;
+use crate::tx::Home;
+use crate::{Context, Failure, Tx, meter};
+
+/// Why events that were to be handled together were not.
+enum Trouble {
+    /// One of them failed.
+    Failed(Failure),
+    /// Nothing can be handled now.
+    Unavailable(Unavailable),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure.remedy {
+            Remedy::Wait => Self::Unavailable(Unavailable::new(failure.message())),
+            _ => Self::Failed(failure),
+        }
+    }
+}
+
+/// What the database says when a handler's transaction can't be had or kept.
+fn of_store(error: Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::PoolExhausted | ErrorKind::LeaseLost => {
+            Trouble::Unavailable(Unavailable::new(error.to_string()))
+        }
+        _ => Trouble::Failed(Failure::from(error).code("database")),
+    }
+}
+
+/// Handles events in order and reports each; after a failure nothing more of its key.
+pub(crate) async fn run<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+) -> Result<(), Unavailable> {
+    let mut stopped = Stopped::new(delivery.order);
+    let mut rest = events;
+    while let Some((&first, _)) = rest.split_first() {
+        if delivery.is_stopping() {
+            return Ok(());
+        }
+        let (together, count) = together(routes, delivery, rest, &stopped);
+        rest = &rest[count..];
+        if together.is_empty() {
+            continue;
+        }
+        if together.len() > 1 {
+            match handle(routes, delivery, &together).await {
+                Ok(outcomes) => {
+                    for (index, outcome) in together.into_iter().zip(outcomes) {
+                        stopped.after(&delivery.events[index], &outcome);
+                        delivery.report(index, outcome);
+                    }
+                    continue;
+                }
+                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+                // Which of them it was shows when each is handled alone.
+                Err(Trouble::Failed(failure)) => {
+                    let event = &delivery.events[first].event;
+                    tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
+                        events = together.len(), error = %failure, "handled together they failed; now one by one");
+                }
+            }
+        }
+        for index in together {
+            if delivery.is_stopping() {
+                return Ok(());
+            }
+            if stopped.holds(&delivery.events[index]) {
+                continue;
+            }
+            let outcome = match handle(routes, delivery, &[index]).await {
+                Ok(mut outcomes) => outcomes.pop().unwrap_or(Outcome::Delivered),
+                Err(Trouble::Failed(failure)) => failure.into_outcome(),
+                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+            };
+            stopped.after(&delivery.events[index], &outcome);
+            delivery.report(index, outcome);
+        }
+    }
+    Ok(())
+}
+
+/// The events at the front that can be handled together, without those that are held; and how many were looked at.
+fn together<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+    stopped: &Stopped,
+) -> (Vec<usize>, usize) {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut kind: Option<&Arc<Route<S>>> = None;
+    let mut looked = 0;
+    for &index in events {
+        let attempt = &delivery.events[index];
+        if stopped.holds(attempt) {
+            looked += 1;
+            continue;
+        }
+        let route = routes.find(&attempt.event.event_type);
+        let goes_along = match (kind, route) {
+            _ if chosen.is_empty() => true,
+            (Some(first), Some(route)) if first.several => Arc::ptr_eq(first, route),
+            (Some(first), Some(route)) => {
+                first.transactional && route.transactional && !route.several && chosen.len() < routes.together
+            }
+            _ => false,
+        };
+        if !goes_along {
+            break;
+        }
+        kind = kind.or(route);
+        chosen.push(index);
+        looked += 1;
+        if kind.is_none() {
+            break;
+        }
+    }
+    (chosen, looked)
+}
+
+/// Handles events together: an outcome for each, or the reason why none of them came to anything.
+async fn handle<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+) -> Result<Vec<Outcome>, Trouble> {
+    let attempts: Vec<&Attempt> = events.iter().map(|&index| &delivery.events[index]).collect();
+    let Some(first) = attempts.first() else { return Ok(Vec::new()) };
+    let Some(route) = routes.find(&first.event.event_type) else {
+        return Ok(vec![match routes.unknown {
+            Unknown::Skip => Outcome::Delivered,
+            Unknown::Reject => {
+                let message = format!("no handler is for {}", first.event.event_type);
+                Failure::reject(message).code("unknown_type").into_outcome()
+            }
+        }]);
+    };
+    if route.transactional {
+        in_transaction(routes, delivery, &attempts).await
+    } else if routes.inbox {
+        with_inbox(routes, delivery, route, &attempts).await
+    } else {
+        call(routes, delivery, route, &attempts, None).await
+    }
+}
+
+/// Calls a handler, in a span of its own and within its time.
+async fn call<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    route: &Route<S>,
+    events: &[&Attempt],
+    transaction: Option<Tx<S>>,
+) -> Result<Vec<Outcome>, Trouble> {
+    let Some(first) = events.first() else { return Ok(Vec::new()) };
+    let event = &first.event;
+    let context = Context {
+        event: Arc::clone(event),
+        attempt: first.attempt,
+        subscription: Arc::clone(&delivery.subscription),
+        recorder: Arc::clone(&routes.recorder),
+    };
+    let span = tracing::info_span!("handle", subscription = %delivery.subscription,
+        trace_id = event.headers.traceparent().unwrap_or_default(), event_id = %event.event_id, stream = %event.stream,
+        event_type = %event.event_type, aggregate_type = %event.aggregate_type, aggregate_id = %event.aggregate_id,
+        attempt = first.attempt);
+    let began = Instant::now();
+    let handled = route.call(events, &routes.upcasters, context, transaction)?;
+    let answered = tokio::time::timeout(delivery.timeout, handled.instrument(span)).await;
+    let seconds =
+        route.seconds.get_or_init(|| meter::handler_seconds(&delivery.subscription, &event.event_type));
+    seconds.record(began.elapsed().as_secs_f64());
+    let answers = answered.unwrap_or_else(|_| {
+        let message = format!("the handler took longer than {:?}", delivery.timeout);
+        Err(Failure::retry(message).code("timeout"))
+    })?;
+    let Some(answers) = answers else { return Ok(vec![Outcome::Delivered; events.len()]) };
+    if answers.len() != events.len() {
+        let message = format!("the handler answered {} times for {} events", answers.len(), events.len());
+        return Err(Failure::retry(message).code("answers").into());
+    }
+    let outcome =
+        |answer: Result<(), Failure>| answer.map_or_else(Failure::into_outcome, |()| Outcome::Delivered);
+    Ok(answers.into_iter().map(outcome).collect())
+}
+
+/// Handles events in one transaction with their marks in the inbox.
+async fn in_transaction<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[&Attempt],
+) -> Result<Vec<Outcome>, Trouble> {
+    let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
+    let effect = Effect {
+        lease: delivery.lease.as_ref(),
+        consumer: &delivery.subscription,
+        events: &ids,
+        timeout: delivery.timeout,
+    };
+    let (mut transaction, first_time) = routes.source.begin(effect).await.map_err(of_store)?;
+    let new: Vec<&Attempt> =
+        events.iter().zip(&first_time).filter(|(_, first)| **first).map(|(each, _)| *each).collect();
+    let mut answers = Vec::with_capacity(new.len());
+    let mut rest = new.as_slice();
+    while let Some(first) = rest.first() {
+        let Some(route) = routes.find(&first.event.event_type) else { break };
+        let count = if route.several { rest.len() } else { 1 };
+        let (these, others) = rest.split_at(count);
+        rest = others;
+        let home = Home::new();
+        let cause = (!route.several).then(|| Arc::clone(&first.event));
+        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
+        let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
+        let Some(back) = home.take() else {
+            let message = "the handler kept its transaction; it must be done with it when it returns";
+            return Err(Failure::retry(message).code("transaction").into());
+        };
+        transaction = back;
+        // A handler of several that fails one of them fails them all: they share the transaction.
+        if let Some(Outcome::Retry { .. } | Outcome::Reject { .. }) =
+            outcomes.iter().find(|outcome| !outcome.is_delivered())
+        {
+            if events.len() == 1 {
+                S::rollback(transaction).await.map_err(of_store)?;
+                return Ok(outcomes);
+            }
+            return Err(Failure::retry("one of several that share a transaction failed").into());
+        }
+        answers.extend(outcomes);
+    }
+    S::commit(transaction).await.map_err(of_store)?;
+    let mut answers = answers.into_iter();
+    let outcome =
+        |first: &bool| if *first { answers.next().unwrap_or(Outcome::Delivered) } else { Outcome::Duplicate };
+    Ok(first_time.iter().map(outcome).collect())
+}
+
+/// Handles what is not in the inbox yet, and marks it afterwards.
+async fn with_inbox<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    route: &Route<S>,
+    events: &[&Attempt],
+) -> Result<Vec<Outcome>, Trouble> {
+    let consumer = &delivery.subscription;
+    let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
+    let handled = routes.source.handled(consumer, &ids).await.map_err(of_store)?;
+    let new: Vec<&Attempt> =
+        events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
+    let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };
+    let done: Vec<Uuid> = new
+        .iter()
+        .zip(&answers)
+        .filter(|(_, answer)| answer.is_delivered())
+        .map(|(each, _)| each.event.event_id)
+        .collect();
+    if !done.is_empty() {
+        let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
+        let (transaction, _) = routes.source.begin(effect).await.map_err(of_store)?;
+        S::commit(transaction).await.map_err(of_store)?;
+    }
+    let mut answers = answers.into_iter();
+    let outcome = |handled: &bool| {
+        if *handled { Outcome::Duplicate } else { answers.next().unwrap_or(Outcome::Delivered) }
+    };
+    Ok(handled.iter().map(outcome).collect())
+}
+
+/// What is held up by failures so far.
+struct Stopped {
+    order: Order,
+    all: bool,
+    keys: HashSet<u64>,
+}
+
+impl Stopped {
+    fn new(order: Order) -> Self {
+        Self { order, all: false, keys: HashSet::new() }
+    }
+
+    fn after(&mut self, attempt: &Attempt, outcome: &Outcome) {
+        if !outcome.is_delivered() {
+            match self.order {
+                Order::Key => {
+                    self.keys.insert(key_hash(&attempt.event));
+                }
+                Order::Strict => self.all = true,
+                Order::None => {}
+            }
+        }
+    }
+
+    fn holds(&self, attempt: &Attempt) -> bool {
+        self.all || (!self.keys.is_empty() && self.keys.contains(&key_hash(&attempt.event)))
+    }
+}

@@ -1,0 +1,118 @@
+//! Upcasters: an old version of a payload becomes the newest before a handler sees it.
+
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use postrider_core::{Error, ErrorKind, Event, Recorded, Result};
+use serde_json::Value;
+
+use crate::Failure;
+
+type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> + Send + Sync>;
+
+/// The steps from each old version of an event's payload to the next.
+///
+/// - An event of an older version goes through all steps up to the newest; where one is **missing**, the event is rejected:
+///   it is dead until the step is there and an operator requeues it.
+/// - An event of a version **from the future** (this program is older than the one that recorded it) is tried again later:
+///   a rolling deployment ends it by itself.
+/// - An **unknown field** is ignored, as `serde` does, unless the type denies it.
+#[derive(Clone, Default)]
+pub struct Upcasters {
+    steps: BTreeMap<String, BTreeMap<u32, Step>>,
+}
+
+impl Upcasters {
+    /// No steps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the step from version `from` of an event type to `from + 1`.
+    #[must_use]
+    pub fn step<F, E>(mut self, event_type: &str, from: u32, step: F) -> Self
+    where
+        F: Fn(Value) -> Result<Value, E> + Send + Sync + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let step: Step = Arc::new(move |value| step(value).map_err(Into::into));
+        self.steps.entry(event_type.to_owned()).or_default().insert(from, step);
+        self
+    }
+
+    /// Adds the step from version `from` of an event to `from + 1`.
+    #[must_use]
+    pub fn of<T: Event>(self, from: u32, step: impl Fn(Value) -> Value + Send + Sync + 'static) -> Self {
+        self.step(T::NAME, from, move |value| Ok::<_, std::convert::Infallible>(step(value)))
+    }
+
+    /// Whether the steps of a type lead to `newest` without a gap, from the first of them on.
+    pub(crate) fn check(&self, event_type: &str, newest: u32) -> Result<()> {
+        let Some(steps) = self.steps.get(event_type) else { return Ok(()) };
+        let first = steps.keys().next().copied().unwrap_or(newest);
+        let gap = (first..newest).find(|version| !steps.contains_key(version));
+        let beyond = steps.keys().next_back().copied().filter(|last| *last >= newest);
+        let message = match (gap, beyond) {
+            (Some(gap), _) => format!(
+                "there is no upcaster of {event_type} from version {gap} to {}, but there is one from {first}",
+                gap + 1
+            ),
+            (None, Some(last)) => format!(
+                "there is an upcaster of {event_type} from version {last}, but the handler wants version {newest}"
+            ),
+            (None, None) => return Ok(()),
+        };
+        Err(Error::new(ErrorKind::Invalid, "upcast", message))
+    }
+
+    /// The payload as version `newest`; nothing if it is that already.
+    pub(crate) fn apply(&self, event: &Recorded, newest: Option<u32>) -> Result<Option<Value>, Failure> {
+        let steps = self.steps.get(&*event.event_type);
+        let newest = match (newest, steps) {
+            (Some(newest), _) => newest,
+            (None, Some(steps)) => steps.keys().next_back().map_or(1, |last| last + 1),
+            (None, None) => return Ok(None),
+        };
+        let version = event.headers.schema_version();
+        if version == newest {
+            return Ok(None);
+        }
+        let name = &event.event_type;
+        if version > newest {
+            let message = format!(
+                "{name} has version {version}, and this program knows up to {newest}: it waits for a newer program"
+            );
+            return Err(Failure::retry(message).code("version_from_the_future"));
+        }
+        let Some(json) = event.payload.as_json() else {
+            let message =
+                format!("{name} has version {version} and is not JSON, so no upcaster can make it {newest}");
+            return Err(Failure::reject(message).code("upcast"));
+        };
+        let mut value: Value = serde_json::from_str(json).map_err(|_| {
+            Failure::reject(format!("the payload of {name} is not valid JSON")).code("undecodable")
+        })?;
+        for from in version..newest {
+            let Some(step) = steps.and_then(|steps| steps.get(&from)) else {
+                let message = format!("there is no upcaster of {name} from version {from} to {}", from + 1);
+                return Err(Failure::reject(message).code("upcaster_missing"));
+            };
+            // The step's own error may quote the payload.
+            value = step(value).map_err(|_| {
+                let message = format!("the upcaster of {name} from version {from} to {} failed", from + 1);
+                Failure::reject(message).code("upcast")
+            })?;
+        }
+        Ok(Some(value))
+    }
+}
+
+impl fmt::Debug for Upcasters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.steps.iter().map(|(name, steps)| (name, steps.keys().collect::<Vec<_>>())))
+            .finish()
+    }
+}

@@ -1,0 +1,70 @@
+//! Waiting for what a relay does, in tests and outside of them.
+
+use std::time::Duration;
+
+use postrider_core::{Error, ErrorKind, Figures, Result, State, StateQuery, Store, Uuid};
+use tokio::time::Instant;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until an event was delivered to a subscription, by any relay.
+///
+/// It ends with an error when the event is dead or discarded there, when there is no such event, or when it takes longer
+/// than `within`: which says nothing about whether it will be delivered later.
+pub async fn delivered(
+    store: &dyn Store,
+    subscription: &str,
+    event_id: Uuid,
+    within: Duration,
+) -> Result<()> {
+    let end = Instant::now() + within;
+    let mut pause = FIRST_PAUSE;
+    let query = StateQuery {
+        subscription: Some(subscription.to_owned()),
+        event_id: Some(event_id),
+        limit: 1,
+        ..StateQuery::default()
+    };
+    let error = |kind, message: String| Err(Error::new(kind, "wait", message));
+    loop {
+        match store.states(&query).await?.first() {
+            None => return error(ErrorKind::NotFound, format!("{subscription:?} has no event {event_id}")),
+            Some(found) => match found.state {
+                State::Done => return Ok(()),
+                State::Dead | State::Discarded => {
+                    let why = found.error_message.as_deref().unwrap_or("no reason was given");
+                    let message = format!("event {event_id} is {} in {subscription:?}: {why}", found.state);
+                    return error(ErrorKind::NotFound, message);
+                }
+                state if Instant::now() >= end => {
+                    let message =
+                        format!("event {event_id} is still {state} in {subscription:?} after {within:?}");
+                    return error(ErrorKind::Conflict, message);
+                }
+                _ => {}
+            },
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until a subscription has nothing undelivered: what is dead does not count.
+pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> Result<()> {
+    let end = Instant::now() + within;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let undelivered: u64 = store.figures(subscription).await?.iter().map(Figures::undelivered).sum();
+        if undelivered == 0 {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            let message =
+                format!("{undelivered} events are still undelivered in {subscription:?} after {within:?}");
+            return Err(Error::new(ErrorKind::Conflict, "wait", message));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,141 @@
+//! Events in a lane's hands, from read (or due) to settled.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use postrider_core::{
+    Attempt, Batch, DeliveryChange, Due, OffsetDateTime, OnDead, Order, Position, Recorded, Settlement,
+};
+
+use crate::judge::{Case, Verdict};
+use crate::key::key_hash;
+
+/// Events in a lane's hands, and what will be settled of them.
+pub(crate) struct Work {
+    pub(crate) items: Vec<Item>,
+    pub(crate) settlement: Settlement,
+    /// Where the lane stands afterwards, if it moves.
+    pub(crate) next: Option<Position>,
+    /// Whether the read was cut off by its limit, so that there is more to read.
+    pub(crate) full: bool,
+}
+
+/// One of them.
+pub(crate) struct Item {
+    pub(crate) event: Arc<Recorded>,
+    key: u64,
+    pub(crate) tried: u32,
+    pub(crate) first_failed_at: Option<OffsetDateTime>,
+    /// The code of its last failure.
+    pub(crate) code: Option<String>,
+    /// Whether it has a delivery row already.
+    pub(crate) has_row: bool,
+    /// Whether an earlier event of its key is open elsewhere.
+    held: bool,
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl Item {
+    pub(crate) fn case(&self, now: OffsetDateTime) -> Case<'_> {
+        Case { event: &self.event, tried: self.tried, first_failed_at: self.first_failed_at, now }
+    }
+
+    /// Whether what became of it keeps later events of its key from going on.
+    fn blocks(&self, on_dead: OnDead) -> bool {
+        match &self.verdict {
+            Some(Verdict::Retry { .. }) => true,
+            Some(Verdict::Dead { .. }) => on_dead == OnDead::Hold,
+            Some(Verdict::Delivered { .. }) => false,
+            None => self.held,
+        }
+    }
+}
+
+impl Work {
+    /// A batch that was read. `open` are the keys that the batch before it has left open.
+    pub(crate) fn of_batch(batch: Batch, open: &HashSet<u64>, limit: u32) -> Self {
+        let settlement = Settlement::of(&batch);
+        let full = batch.scanned >= limit;
+        let items = batch.events.into_iter().map(|read| {
+            let key = key_hash(&read.event);
+            Item {
+                key,
+                tried: 0,
+                first_failed_at: None,
+                code: None,
+                has_row: false,
+                held: read.held || open.contains(&key),
+                verdict: None,
+                event: Arc::new(read.event),
+            }
+        });
+        Self { items: items.collect(), settlement, next: Some(batch.next), full }
+    }
+
+    /// Deliveries that are due.
+    pub(crate) fn of_due(due: Vec<Due>, position: &Position) -> Self {
+        let items = due.into_iter().map(|due| Item {
+            key: key_hash(&due.event),
+            tried: due.attempts,
+            first_failed_at: due.first_failed_at,
+            code: due.error_code,
+            has_row: true,
+            held: false,
+            verdict: None,
+            event: Arc::new(due.event),
+        });
+        Self { items: items.collect(), settlement: Settlement::at(position.clone()), next: None, full: false }
+    }
+
+    /// What can be tried now, in order: what has no verdict and nothing open in front of it.
+    pub(crate) fn ready(&self, order: Order, on_dead: OnDead) -> Vec<usize> {
+        let mut blocked: HashSet<u64> = HashSet::new();
+        let mut ready = Vec::with_capacity(self.items.len());
+        for (index, item) in self.items.iter().enumerate() {
+            if order != Order::None {
+                if !blocked.is_empty() && blocked.contains(&item.key) {
+                    continue;
+                }
+                if item.blocks(on_dead) {
+                    if order == Order::Strict {
+                        break;
+                    }
+                    blocked.insert(item.key);
+                    continue;
+                }
+            }
+            if item.verdict.is_none() {
+                ready.push(index);
+            }
+        }
+        ready
+    }
+
+    pub(crate) fn attempt(&self, index: usize) -> Attempt {
+        let item = &self.items[index];
+        Attempt { event: Arc::clone(&item.event), attempt: item.tried + 1 }
+    }
+
+    /// Writes down what became of each: nothing for what simply succeeded, a place in the line for what was not tried.
+    pub(crate) fn close(&mut self) {
+        for item in &self.items {
+            let row = match &item.verdict {
+                Some(verdict) => verdict.row(item.event.id, item.has_row),
+                None if item.has_row => None,
+                None => Some(DeliveryChange::waiting(item.event.id)),
+            };
+            self.settlement.deliveries.extend(row);
+        }
+    }
+
+    /// The keys that it leaves open.
+    pub(crate) fn open_keys(&self, on_dead: OnDead) -> HashSet<u64> {
+        let open = |item: &&Item| item.verdict.is_none() || item.blocks(on_dead);
+        self.items.iter().filter(open).map(|item| item.key).collect()
+    }
+
+    /// Whether there is nothing to settle.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.settlement.deliveries.is_empty() && self.next.is_none()
+    }
+}
