@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Clock, Lease, NewEvent, Result, Store, Uuid};
+use crate::{Clock, Lease, NewEvent, Recorded, Result, Store, Uuid};
 
 /// A database that has a log and can give handlers transactions on it: each store's `Outbox`.
 #[async_trait]
@@ -40,6 +40,9 @@ pub trait Source: Clone + Send + Sync + 'static {
 
     /// Records an event in a transaction of its own.
     async fn record_alone(&self, event: &NewEvent) -> Result<Uuid>;
+
+    /// The events of the log after an id, by id: for tests and tools, not for relays.
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>>;
 
     /// Which of these events a consumer has marked as handled.
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postrider_core::{Clock, Effect, NewEvent, Result, Source, Store};
+use postrider_core::{Clock, Effect, NewEvent, Recorded, Result, Source, Store};
 use uuid::Uuid;
 
 use crate::lane;
@@ -50,6 +50,11 @@ impl Source for Outbox {
 
     async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
         self.record_outside_transaction(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        let data = self.log.data();
+        Ok(data.events.values().filter(|event| event.id > after).take(limit as usize).cloned().collect())
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

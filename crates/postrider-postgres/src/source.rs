@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, NewEvent, Recordable, Result, Source, Store, Uuid,
+    Clock, Effect, Error, ErrorKind, EventBus, NewEvent, Recordable, Recorded, Result, Source, Store, Uuid,
 };
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -16,6 +16,7 @@ use sqlx_postgres::{PgConnection, Postgres};
 use crate::error::{acquire, during};
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
+use crate::row::{self, Names};
 
 /// A handler that is doing nothing in its transaction keeps the lane, and what it changed, no longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -75,6 +76,15 @@ impl Source for Outbox {
 
     async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
         self.record_outside_transaction(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        let query = self.sql.text("recorded", include_str!("../sql/recorded.sql")).query();
+        let mut connection = acquire(&self.pool, "read").await?;
+        let query = query.bind(after).bind(i64::from(limit));
+        let rows = query.fetch_all(&mut *connection).await.map_err(during("read"))?;
+        let mut names = Names::default();
+        rows.iter().map(|row| row::recorded(row, &mut names)).collect()
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

@@ -33,10 +33,18 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// What the database says when a handler's transaction can't be had or kept.
-fn of_store(error: Error) -> Trouble {
+/// What the database says when a handler's transaction can't be had: no event is to blame for that.
+fn not_begun(error: Error) -> Trouble {
+    if error.is_retryable() {
+        return Trouble::Unavailable(Unavailable::new(error.to_string()));
+    }
+    Trouble::Failed(Failure::from(error).code("database"))
+}
+
+/// What the database says when a handler's transaction can't be kept: the handler may be what it objects to.
+fn not_kept(error: Error) -> Trouble {
     match error.kind() {
-        ErrorKind::Unreachable | ErrorKind::PoolExhausted | ErrorKind::LeaseLost => {
+        ErrorKind::Unreachable | ErrorKind::PoolExhausted => {
             Trouble::Unavailable(Unavailable::new(error.to_string()))
         }
         _ => Trouble::Failed(Failure::from(error).code("database")),
@@ -214,7 +222,7 @@ async fn in_transaction<S: Source>(
         events: &ids,
         timeout: delivery.timeout,
     };
-    let (mut transaction, first_time) = routes.source.begin(effect).await.map_err(of_store)?;
+    let (mut transaction, first_time) = routes.source.begin(effect).await.map_err(not_begun)?;
     let new: Vec<&Attempt> =
         events.iter().zip(&first_time).filter(|(_, first)| **first).map(|(each, _)| *each).collect();
     let mut answers = Vec::with_capacity(new.len());
@@ -238,14 +246,14 @@ async fn in_transaction<S: Source>(
             outcomes.iter().find(|outcome| !outcome.is_delivered())
         {
             if events.len() == 1 {
-                S::rollback(transaction).await.map_err(of_store)?;
+                S::rollback(transaction).await.map_err(not_kept)?;
                 return Ok(outcomes);
             }
             return Err(Failure::retry("one of several that share a transaction failed").into());
         }
         answers.extend(outcomes);
     }
-    S::commit(transaction).await.map_err(of_store)?;
+    S::commit(transaction).await.map_err(not_kept)?;
     let mut answers = answers.into_iter();
     let outcome =
         |first: &bool| if *first { answers.next().unwrap_or(Outcome::Delivered) } else { Outcome::Duplicate };
@@ -261,7 +269,7 @@ async fn with_inbox<S: Source>(
 ) -> Result<Vec<Outcome>, Trouble> {
     let consumer = &delivery.subscription;
     let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
-    let handled = routes.source.handled(consumer, &ids).await.map_err(of_store)?;
+    let handled = routes.source.handled(consumer, &ids).await.map_err(not_begun)?;
     let new: Vec<&Attempt> =
         events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
     let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };
@@ -273,8 +281,8 @@ async fn with_inbox<S: Source>(
         .collect();
     if !done.is_empty() {
         let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
-        let (transaction, _) = routes.source.begin(effect).await.map_err(of_store)?;
-        S::commit(transaction).await.map_err(of_store)?;
+        let (transaction, _) = routes.source.begin(effect).await.map_err(not_begun)?;
+        S::commit(transaction).await.map_err(not_kept)?;
     }
     let mut answers = answers.into_iter();
     let outcome = |handled: &bool| {

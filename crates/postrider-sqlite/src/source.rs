@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Result, Source, Store,
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
@@ -17,6 +17,7 @@ use crate::clock::given;
 use crate::error::failed;
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
+use crate::row::{self, Names};
 
 const BEGIN: &str = "begin";
 const INBOX: &str = "inbox";
@@ -67,6 +68,13 @@ impl Source for Outbox {
 
     async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
         self.record_outside_transaction(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        let read = query(include_str!("../sql/read.sql")).bind(after).bind(i64::from(limit)).bind(i64::MAX);
+        let rows = read.fetch_all(&self.pool).await.map_err(failed("read"))?;
+        let mut names = Names::default();
+        rows.iter().map(|row| row::recorded(row, &mut names, "read")).collect()
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

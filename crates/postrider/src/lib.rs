@@ -72,18 +72,29 @@
 //! |---|---|
 //! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
 //! | `sqlite` (default) | the module `sqlite` |
+//! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
 
 pub use postrider_core::*;
 pub use postrider_macros::Event;
+pub use postrider_relay::*;
+
+#[cfg(feature = "testing")]
+pub mod testing;
 
 /// Postrider on PostgreSQL.
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use postrider_postgres::*;
+
+    /// The transaction of a handler.
+    pub type Tx = postrider_relay::Tx<Outbox>;
 }
 
 /// Postrider on SQLite.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
     pub use postrider_sqlite::*;
+
+    /// The transaction of a handler.
+    pub type Tx = postrider_relay::Tx<Outbox>;
 }

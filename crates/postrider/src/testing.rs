@@ -1,0 +1,173 @@
+//! Helpers for tests of applications: an outbox in memory, a destination that misbehaves on demand, and what to wait for.
+//!
+//! ```
+//! use postrider::testing::{Destination, Outbox, until_quiet};
+//! use postrider::{Event, Relay, assert_recorded};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, Serialize, Deserialize, Event)]
+//! #[event(aggregate = "Order", id = order)]
+//! struct OrderPaid {
+//!     order: i64,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> postrider::Result<()> {
+//! let outbox = Outbox::new();
+//! let mut tx = outbox.begin().await?;
+//! outbox.record(&mut tx, &OrderPaid { order: 7 }).await?;
+//! tx.commit().await?;
+//! assert_recorded!(outbox, OrderPaid, |event| event.order == 7);
+//!
+//! let shop = Destination::new();
+//! let relay = Relay::new(&outbox).subscribe("shop", |s| s.sink(shop.clone())).start().await?;
+//! until_quiet(&relay, "shop").await?;
+//! assert_eq!(shop.delivered().len(), 1);
+//! relay.stop().await
+//! # }
+//! ```
+//!
+//! Time stands still in [`ManualClock`] until a test turns it: `Outbox::builder().clock(Clock::Manual(clock.clone()))`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{Attempt, Delivery, Event, Order, Outcome, Recorded, Result, Sink, Source, Unavailable};
+pub use postrider_core::{Clock, ManualClock};
+pub use postrider_memory::{Connection, Inbox, MemoryStore, Outbox, OutboxBuilder, Savepoint, Transaction};
+use postrider_relay::{Decode, Running, wait};
+
+/// The transaction of a handler of the outbox in memory.
+pub type Tx = postrider_relay::Tx<Outbox>;
+
+/// How long [`until_quiet`] waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until a subscription has nothing undelivered; an error after 30 s.
+pub async fn until_quiet(relay: &Running, subscription: &str) -> Result<()> {
+    wait::quiet(&**relay.store(), subscription, PATIENCE).await
+}
+
+/// All events in the log, on any store.
+pub async fn recorded(outbox: &impl Source) -> Result<Vec<Recorded>> {
+    outbox.recorded(0, u32::MAX).await
+}
+
+/// The recorded events of one type, decoded. What can't be decoded is left out.
+pub async fn recorded_of<T: Event + Decode>(outbox: &impl Source) -> Result<Vec<T>> {
+    let events = recorded(outbox).await?;
+    let of_type = events.iter().filter(|event| &*event.event_type == T::NAME);
+    Ok(of_type.filter_map(|event| T::decode(event, None).ok()).collect())
+}
+
+/// Asserts that an event of a type was recorded, and that one of them fits: `assert_recorded!(outbox, OrderPaid)`,
+/// `assert_recorded!(outbox, OrderPaid, |event| event.order == 7)`. It awaits, so it needs an async test.
+#[macro_export]
+macro_rules! assert_recorded {
+    ($outbox:expr, $event:ty) => {
+        $crate::assert_recorded!($outbox, $event, |_| true)
+    };
+    ($outbox:expr, $event:ty, $fits:expr) => {{
+        let events = $crate::testing::recorded_of::<$event>(&$outbox).await;
+        let events: Vec<$event> = events.unwrap_or_else(|error| panic!("the log can't be read: {error}"));
+        let fits: fn(&$event) -> bool = $fits;
+        assert!(
+            events.iter().any(fits),
+            "no {} that fits {} was recorded; there are {} of that type",
+            <$event as $crate::Event>::NAME,
+            stringify!($fits),
+            events.len(),
+        );
+    }};
+}
+
+/// A destination that takes everything, until it is told otherwise.
+#[derive(Clone, Default)]
+pub struct Destination(Arc<Mutex<Manner>>);
+
+type Script = Arc<dyn Fn(&Attempt) -> Outcome + Send + Sync>;
+
+#[derive(Default)]
+struct Manner {
+    script: Option<Script>,
+    unavailable: Option<String>,
+    pause: Duration,
+    tried: Vec<(Attempt, Outcome)>,
+}
+
+impl Destination {
+    /// A destination that takes everything at once.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn manner<T>(&self, change: impl FnOnce(&mut Manner) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Decides each event by this from now on.
+    pub fn decide(&self, script: impl Fn(&Attempt) -> Outcome + Send + Sync + 'static) {
+        self.manner(|manner| manner.script = Some(Arc::new(script)));
+    }
+
+    /// Takes everything from now on.
+    pub fn take_all(&self) {
+        self.manner(|manner| manner.script = None);
+    }
+
+    /// Is unavailable from now on, for this reason; available again with nothing.
+    pub fn unavailable(&self, reason: Option<&str>) {
+        self.manner(|manner| manner.unavailable = reason.map(ToOwned::to_owned));
+    }
+
+    /// Takes so long for each event from now on.
+    pub fn slow(&self, pause: Duration) {
+        self.manner(|manner| manner.pause = pause);
+    }
+
+    /// What it took, in the order in which it came.
+    pub fn delivered(&self) -> Vec<Recorded> {
+        self.manner(|manner| {
+            let taken = manner.tried.iter().filter(|(_, outcome)| outcome.is_delivered());
+            taken.map(|(attempt, _)| (*attempt.event).clone()).collect()
+        })
+    }
+
+    /// Everything that came, and what it said to it.
+    pub fn tried(&self) -> Vec<(Attempt, Outcome)> {
+        self.manner(|manner| manner.tried.clone())
+    }
+}
+
+#[async_trait]
+impl Sink for Destination {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let mut stopped: HashSet<String> = HashSet::new();
+        for (index, attempt) in delivery.events.iter().enumerate() {
+            if delivery.is_stopping() || (delivery.order == Order::Strict && !stopped.is_empty()) {
+                return Ok(());
+            }
+            let key = attempt.event.key().into_owned();
+            if delivery.order == Order::Key && stopped.contains(&key) {
+                continue;
+            }
+            let (script, unavailable, pause) =
+                self.manner(|manner| (manner.script.clone(), manner.unavailable.clone(), manner.pause));
+            if let Some(reason) = unavailable {
+                return Err(Unavailable::new(reason));
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            let outcome = script.map_or(Outcome::Delivered, |script| script(attempt));
+            if !outcome.is_delivered() {
+                stopped.insert(key);
+            }
+            self.manner(|manner| manner.tried.push((attempt.clone(), outcome.clone())));
+            delivery.report(index, outcome);
+        }
+        Ok(())
+    }
+}
