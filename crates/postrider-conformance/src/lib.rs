@@ -7,6 +7,7 @@
 #![allow(clippy::missing_panics_doc)]
 
 pub mod crew;
+pub mod engine;
 pub mod harness;
 pub mod promises;
 pub mod relay;

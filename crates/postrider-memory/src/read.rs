@@ -44,7 +44,11 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     if let Some(reader) = reader {
         hold(reader, lease, &mut events);
     }
-    let recalled = reader.is_none_or(|reader| reader.standing(lease, now) != Standing::Held);
+    // Whether anybody holds the lane is not for a read to say: who waits for work looks without a lease.
+    let recalled = reader.is_none_or(|reader| {
+        reader.standing(lease, now) == Standing::Recalled
+            || (reader.lanes_next.is_some() && reader.target.is_none())
+    });
     let next = if next == start { from.clone() } else { next.position() };
     Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
 }

@@ -1,5 +1,6 @@
 //! What a relay is made on: the log, and the transactions that handlers are given.
 
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -54,7 +55,8 @@ impl Source for Outbox {
 
     async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
         let data = self.log.data();
-        Ok(data.events.values().filter(|event| event.id > after).take(limit as usize).cloned().collect())
+        let following = data.places.range((Excluded(after), Unbounded)).take(limit as usize);
+        Ok(following.filter_map(|(_, place)| data.events.get(place)).cloned().collect())
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Clock, EventBus, ManualClock, NewEvent, OffsetDateTime, Result, Uuid};
+use postrider_core::{Clock, EventBus, ManualClock, NewEvent, OffsetDateTime, Result, Source, Uuid};
 use postrider_memory::{Connection, Outbox};
 
 fn paid(order: &str) -> NewEvent {
@@ -139,4 +139,19 @@ async fn times_are_those_of_the_clock() {
     outbox.record_outside_transaction(&paid("8")).await.expect("record");
     let times: Vec<_> = outbox.recorded().iter().map(|event| event.recorded_at.unix_timestamp()).collect();
     assert_eq!(times, [0, 60]);
+}
+
+#[tokio::test]
+async fn the_log_is_shown_in_the_order_of_commits_and_paged_by_id() {
+    let outbox = Outbox::new();
+    let mut early = outbox.begin().await.expect("begin");
+    let first = outbox.record(&mut early, &paid("7")).await.expect("record");
+    let second = outbox.record_outside_transaction(&paid("8")).await.expect("record");
+    early.commit().await.expect("commit");
+    let ids: Vec<_> = outbox.recorded().iter().map(|event| event.event_id).collect();
+    assert_eq!(ids, [second, first]);
+    let page = Source::recorded(&outbox, 0, 1).await.expect("recorded");
+    assert_eq!(page[0].event_id, first);
+    let page = Source::recorded(&outbox, page[0].id, 10).await.expect("recorded");
+    assert_eq!(page.iter().map(|event| event.event_id).collect::<Vec<_>>(), [second]);
 }

@@ -87,7 +87,7 @@ impl<S: Source> DispatcherBuilder<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Event,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         let version = Some(<H::Payload as Event>::VERSION);
         self.add(<H::Payload as Event>::NAME, Route::new(handler, version));
@@ -98,7 +98,7 @@ impl<S: Source> DispatcherBuilder<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Decode,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         self.add(event_type, Route::new(handler, None));
     }
@@ -108,7 +108,7 @@ impl<S: Source> DispatcherBuilder<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Decode,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         if self.other.replace(Arc::new(Route::new(handler, None))).is_some() {
             self.refuse("two handlers are for all other events; one is possible".to_owned());

@@ -23,7 +23,7 @@ impl<S: Source> Route<S> {
     pub(crate) fn new<H, Shape>(handler: H, version: Option<u32>) -> Self
     where
         H: Handler<S, Shape>,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         Self {
             transactional: H::TRANSACTIONAL,
@@ -69,7 +69,7 @@ impl<S, H, Shape> Call<S> for Typed<H, Shape>
 where
     S: Source,
     H: Handler<S, Shape>,
-    Shape: Send + Sync + 'static,
+    Shape: 'static,
 {
     fn call(
         &self,

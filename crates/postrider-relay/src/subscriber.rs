@@ -57,7 +57,7 @@ impl<S: Source> Subscriber<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Event,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         self.handlers.on(handler);
         self
@@ -69,7 +69,7 @@ impl<S: Source> Subscriber<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Decode,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         self.handlers.on_type(event_type, handler);
         self
@@ -81,7 +81,7 @@ impl<S: Source> Subscriber<S> {
     where
         H: Handler<S, Shape>,
         H::Payload: Decode,
-        Shape: Send + Sync + 'static,
+        Shape: 'static,
     {
         self.handlers.on_other(handler);
         self

@@ -27,6 +27,12 @@ pub struct Lite {
 #[async_trait]
 impl Harness for Lite {
     async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+        Arc::new(self.lite_log(clock).await)
+    }
+}
+
+impl Lite {
+    pub async fn lite_log(&self, clock: Clock) -> LiteLog {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(Uuid::now_v7().simple().to_string());
         std::fs::create_dir_all(&folder).expect("a folder");
         let pool = pool(&folder).await;
@@ -36,7 +42,7 @@ impl Harness for Lite {
         if let Some(change) = self.after_migration {
             sqlx::raw_sql(change).execute(&pool).await.expect("a planted bug");
         }
-        Arc::new(LiteLog { folder, pool, outbox, clock, patch: self.patch })
+        LiteLog { folder, pool, outbox, clock, patch: self.patch }
     }
 }
 
@@ -50,7 +56,7 @@ async fn pool(folder: &std::path::Path) -> SqlitePool {
 pub struct LiteLog {
     folder: PathBuf,
     pool: SqlitePool,
-    outbox: Outbox,
+    pub outbox: Outbox,
     clock: Clock,
     patch: Option<Patch>,
 }

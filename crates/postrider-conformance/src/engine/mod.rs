@@ -1,0 +1,191 @@
+//! The promises of the engine, run on every store: [`engine!`](crate::engine!).
+
+pub mod dying;
+pub mod effects;
+pub mod handling;
+pub mod order;
+pub mod outage;
+pub mod sharing;
+pub mod versions;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use postrider::{
+    Clock, Event, EventState, Headers, ManualClock, NewEvent, OffsetDateTime, Received, Recordable, Relay,
+    Source, StateQuery, Store, Uuid,
+};
+use serde::{Deserialize, Serialize};
+
+/// Makes fresh outboxes of one kind of store.
+#[async_trait]
+pub trait Ground: Send + Sync {
+    /// The outbox.
+    type Outbox: Source;
+
+    /// An outbox on an empty log that nobody else uses.
+    async fn outbox(&self, clock: Clock) -> Self::Outbox;
+}
+
+/// Makes a test of each promise of the engine. `$ground` is an expression that makes the store's [`Ground`].
+#[macro_export]
+macro_rules! engine {
+    ($ground:expr) => {
+        $crate::engine_promises!($ground;
+            handling: every_event_reaches_its_handler_once_and_in_order, functions_closures_and_structs_all_handle,
+                a_handler_may_want_several_at_once, each_of_several_has_its_own_outcome,
+                several_that_fail_together_are_handled_one_by_one, a_panic_is_a_failure_of_that_event,
+                a_handler_that_takes_too_long_fails, keys_run_at_once_and_a_key_one_at_a_time,
+                an_unknown_type_is_skipped_or_rejected, what_cannot_be_decoded_is_rejected_without_its_payload,
+                what_is_wrong_is_said_before_anything_starts, a_relay_that_sleeps_is_woken, raw_payloads_are_handed_on;
+            order: under_key_order_a_failure_holds_its_key_only, under_strict_order_a_failure_holds_the_lane,
+                without_order_a_failure_holds_nothing, a_dead_event_is_skipped_by_its_key,
+                a_dead_event_under_hold_keeps_its_key_until_somebody_acts, a_requeued_event_comes_before_those_behind_it;
+            dying: a_reject_is_dead_at_once_and_stays_dead_until_requeued, a_schedule_is_kept_and_ends_in_death,
+                an_event_has_the_last_word_on_its_attempts, a_stated_time_is_waited_for, age_ends_it_where_that_is_set,
+                a_death_is_told, one_of_four_subscriptions_failing_leaves_the_others_alone;
+            outage: an_outage_burns_no_attempts_and_keeps_the_order, an_outage_expires_events_where_that_is_asked_for,
+                a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away;
+            sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
+                a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,
+                lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
+            effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing,
+                effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
+                a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+            versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
+                an_unknown_field_is_ignored
+        );
+    };
+}
+
+/// Makes tests of promises of the engine by name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! engine_promises {
+    ($ground:expr; $($module:ident: $($promise:ident),+);+) => {
+        $(mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                $crate::engine::$module::$promise(&$ground).await;
+            })+
+        })+
+    };
+}
+
+/// An order was changed: the event of these tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderChanged {
+    /// Which order.
+    pub order: String,
+    /// Its version.
+    pub version: i64,
+}
+
+impl Event for OrderChanged {
+    const NAME: &'static str = "OrderChanged";
+    const STREAM: &'static str = "orders";
+    const AGGREGATE: &'static str = "Order";
+
+    fn aggregate_id(&self) -> String {
+        self.order.clone()
+    }
+}
+
+/// What follows from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvoiceSent {
+    /// Which order.
+    pub order: String,
+}
+
+impl Event for InvoiceSent {
+    const NAME: &'static str = "InvoiceSent";
+    const STREAM: &'static str = "invoices";
+    const AGGREGATE: &'static str = "Invoice";
+
+    fn aggregate_id(&self) -> String {
+        self.order.clone()
+    }
+}
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The event of an order.
+pub fn changed(order: &str, version: i64) -> OrderChanged {
+    OrderChanged { order: order.to_owned(), version }
+}
+
+/// Records the event of an order.
+pub async fn record<S: Source>(outbox: &S, order: &str, version: i64) -> Uuid {
+    let event = changed(order, version).to_new_event().expect("an event").into_owned();
+    outbox.record_alone(&event).await.expect("recorded")
+}
+
+/// Records an event of some type with some payload.
+pub async fn record_plain<S: Source>(outbox: &S, event_type: &str, payload: &str, headers: Headers) -> Uuid {
+    let payload: serde_json::Value = serde_json::from_str(payload).expect("JSON");
+    let mut event = NewEvent::of("orders", event_type, "Order", "plain", &payload).expect("an event");
+    event.headers = headers;
+    outbox.record_alone(&event).await.expect("recorded")
+}
+
+/// A relay for tests: it looks often, and its lease is short.
+pub fn relay<S: Source>(outbox: &S) -> Relay<S> {
+    Relay::new(outbox).lease(Duration::from_secs(3)).poll_interval(Duration::from_secs(1)).figures_every(None)
+}
+
+/// A clock to turn, in whole microseconds as databases have them.
+pub fn clock() -> ManualClock {
+    let micros = OffsetDateTime::now_utc().unix_timestamp_nanos() / 1000;
+    ManualClock::at(OffsetDateTime::from_unix_timestamp_nanos(micros * 1000).expect("a time"))
+}
+
+/// Waits for something, and fails with `what` if it does not come.
+pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition().await {
+        assert!(Instant::now() < end, "it did not come: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Where an event stands for a subscription.
+pub async fn state(store: &dyn Store, subscription: &str, event_id: Uuid) -> EventState {
+    let query = StateQuery {
+        subscription: Some(subscription.to_owned()),
+        event_id: Some(event_id),
+        ..StateQuery::default()
+    };
+    store.states(&query).await.expect("states").pop().expect("a state")
+}
+
+/// What handlers have seen: order, version, attempt.
+#[derive(Clone, Default)]
+pub struct Seen(Arc<Mutex<Vec<(String, i64, u32)>>>);
+
+impl Seen {
+    /// Notes an event.
+    pub fn note(&self, event: &Received<OrderChanged>) {
+        let seen = (event.order.clone(), event.version, event.attempt());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+
+    /// All of it, in order.
+    pub fn all(&self) -> Vec<(String, i64, u32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    /// The versions of an order, in order.
+    pub fn versions(&self, order: &str) -> Vec<i64> {
+        self.all().into_iter().filter(|(seen, ..)| seen == order).map(|(_, version, _)| version).collect()
+    }
+}
