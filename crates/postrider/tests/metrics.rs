@@ -1,0 +1,142 @@
+//! What a relay emits is what the table of metrics says, and the other way round. E13, L10, U13.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use postrider::testing::{Destination, Outbox, until_quiet};
+use postrider::{DeliveryFailure, Kind, METRICS, NewEvent, Outcome, Raw, Received, Relay, Retry, Source};
+
+async fn record(outbox: &Outbox, aggregate: &str) {
+    let event = NewEvent::of("orders", "OrderPaid", "Order", aggregate, &1).expect("an event");
+    outbox.record_alone(&event).await.expect("recorded");
+}
+
+/// The values of a subscription, histograms by their count.
+fn shown(text: &str, subscription: &str) -> BTreeMap<String, f64> {
+    let label = format!("subscription=\"{subscription}\"");
+    let lines = text
+        .lines()
+        .filter(|line| line.contains(&label) && !line.contains("quantile") && !line.contains("_sum{"));
+    lines
+        .filter_map(|line| {
+            let (name, rest) = line.split_once('{')?;
+            let value = rest.rsplit_once(' ')?.1.parse().ok()?;
+            Some((name.trim_end_matches("_count").to_owned(), value))
+        })
+        .collect()
+}
+
+fn is(figures: &BTreeMap<String, f64>, name: &str, figure: f64) -> bool {
+    figures.get(name) == Some(&figure)
+}
+
+#[tokio::test]
+async fn what_is_emitted_is_what_is_documented() {
+    let recorder = PrometheusBuilder::new().install_recorder().expect("the only recorder");
+
+    let outbox = Outbox::new();
+    let shop = Destination::new();
+    shop.decide(|attempt| match (attempt.event.aggregate_id.as_str(), attempt.attempt) {
+        ("dies", _) => Outcome::reject(DeliveryFailure::new("no", "never")),
+        ("again", 1) => Outcome::retry(DeliveryFailure::new("later", "not now")),
+        ("known", _) => Outcome::Duplicate,
+        _ => Outcome::Delivered,
+    });
+    for aggregate in ["fine", "dies", "again", "known"] {
+        record(&outbox, aggregate).await;
+    }
+    shop.unavailable(Some("not yet"));
+    let sink = shop.clone();
+    let relay = Relay::new(&outbox)
+        .figures_every(Some(Duration::from_millis(20)))
+        .subscribe("shop", |s| {
+            s.sink(sink)
+                .retry(Retry::fixed(Duration::from_millis(50)))
+                .longest_pause(Duration::from_millis(50))
+        })
+        .subscribe("mail", |s| s.on_other(|_: Received<Raw>| async {}))
+        .start()
+        .await
+        .expect("started");
+    let until = async |what: &str, holds: fn(&BTreeMap<String, f64>) -> bool| {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let figures = shown(&recorder.render(), "shop");
+            if holds(&figures) {
+                return figures;
+            }
+            assert!(Instant::now() < end, "{what}: {figures:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    until("the outage shows", |figures| {
+        is(figures, "postrider_undelivered", 4.0)
+            && is(figures, "postrider_breaker_open", 1.0)
+            && figures.get("postrider_oldest_undelivered_seconds").is_some_and(|age| *age > 0.0)
+    })
+    .await;
+    shop.unavailable(None);
+    until_quiet(&relay, "shop").await.expect("quiet");
+    until_quiet(&relay, "mail").await.expect("quiet");
+    let after = until("all is settled", |figures| {
+        is(figures, "postrider_undelivered", 0.0) && is(figures, "postrider_delivered_total", 2.0)
+    })
+    .await;
+    relay.stop().await.expect("stopped");
+
+    let text = recorder.render();
+    let types: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let documented: BTreeMap<&str, &str> = METRICS
+        .iter()
+        .map(|metric| {
+            let kind = match metric.kind {
+                Kind::Gauge => "gauge",
+                Kind::Counter => "counter",
+                Kind::Histogram => "summary",
+            };
+            (metric.name, kind)
+        })
+        .collect();
+    assert_eq!(types, documented);
+    for metric in METRICS {
+        let line = text.lines().find(|line| line.starts_with(metric.name)).expect("a value");
+        let labels = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).expect("labels").0;
+        let labels: BTreeSet<&str> = labels
+            .split(',')
+            .filter_map(|label| Some(label.split_once('=')?.0))
+            .filter(|name| *name != "quantile")
+            .collect();
+        assert_eq!(labels, metric.labels.iter().copied().collect(), "{}", metric.name);
+    }
+    for (name, figure) in [
+        ("postrider_delivered_total", 2.0),
+        ("postrider_duplicates_total", 1.0),
+        ("postrider_retried_total", 1.0),
+        ("postrider_rejected_total", 1.0),
+        ("postrider_attempts", 3.0),
+        ("postrider_delivery_seconds", 2.0),
+        ("postrider_undelivered", 0.0),
+        ("postrider_dead", 1.0),
+        ("postrider_breaker_open", 0.0),
+    ] {
+        assert_eq!(after[name], figure, "{name}");
+    }
+}
+
+/// The table in METRICS.md says the same.
+#[test]
+fn the_table_for_people_is_the_table_of_the_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../METRICS.md");
+    let text = std::fs::read_to_string(path).expect("METRICS.md");
+    let rows: Vec<String> = METRICS
+        .iter()
+        .map(|metric| {
+            let kind = format!("{:?}", metric.kind).to_lowercase();
+            format!("| `{}` | {kind} | {} | {} |", metric.name, metric.labels.join(", "), metric.help)
+        })
+        .collect();
+    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("| `postrider_")).collect();
+    assert_eq!(found, rows);
+}
