@@ -39,8 +39,10 @@ fn the_demo_keeps_its_promises_and_counts_them() {
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let recorded = figure(&text, "recorded");
     assert_eq!(recorded, 480, "4 writers, 150 transactions each, one in five rolled back");
-    assert!(figure(&text, "delivered") >= recorded);
-    assert_eq!(figure(&text, "effects"), recorded);
+    assert_eq!(figure(&text, "receipts"), recorded, "each effect once");
+    assert_eq!(figure(&text, "dead"), 1, "one address does not exist");
+    assert!(figure(&text, "mails") >= recorded - 1);
+    assert!(text.contains("there is no such address"), "{text}");
     assert_eq!((figure(&text, "lost"), figure(&text, "invented"), figure(&text, "out of order")), (0, 0, 0));
     assert!(text.contains("Every promise held"), "{text}");
     let kept = std::fs::read_dir(&folder.0).expect("the folder").count();

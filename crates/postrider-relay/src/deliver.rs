@@ -1,10 +1,9 @@
 //! Delivering what is in a lane's hands, while the lease is kept.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use postrider_core::{Delivery, Lease, Result, Standing, Unavailable};
+use postrider_core::{Delivery, Lease, Result, Sink, Standing, Unavailable};
 use tokio::task::JoinHandle;
 
 use crate::breaker::chance;
@@ -21,6 +20,22 @@ enum Ended {
     Stopped,
 }
 
+/// A delivery under way, ended with whoever waits for it.
+struct Delivering(JoinHandle<Result<(), Unavailable>>);
+
+impl Delivering {
+    fn begin(sink: &Arc<dyn Sink>, delivery: &Arc<Delivery>) -> Self {
+        let (sink, delivery) = (Arc::clone(sink), Arc::clone(delivery));
+        Self(tokio::spawn(async move { sink.deliver(delivery).await }))
+    }
+}
+
+impl Drop for Delivering {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl Lane {
     /// Tries all that can be tried. What has no verdict afterwards was not tried: it waits behind a failure, or the relay
     /// stops.
@@ -28,7 +43,9 @@ impl Lane {
         let reader = Arc::clone(&self.reader);
         loop {
             let mut ready = work.ready(reader.order, reader.on_dead);
-            if ready.is_empty() || reader.is_stopping() {
+            // A lane that is wanted back must not be kept by a destination that is away.
+            let given_up = reader.is_stopping() || (self.recalled && reader.breaker.is_open());
+            if ready.is_empty() || given_up {
                 return Ok(work);
             }
             if reader.breaker.is_open() {
@@ -77,7 +94,7 @@ impl Lane {
                 work.items[index].verdict = expired;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.reader.is_stopping() {
+            if left.is_zero() || self.recalled || self.reader.is_stopping() {
                 return Ok(());
             }
             let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
@@ -116,7 +133,8 @@ impl Lane {
     /// Delivers while the lease is prolonged; drops it at once when the lease is lost.
     async fn accompany(&mut self, delivery: &Arc<Delivery>, work: &Work) -> Result<Ended, Halt> {
         let reader = Arc::clone(&self.reader);
-        let mut delivering = pin!(reader.sink.deliver(Arc::clone(delivery)));
+        // In a task of its own: a handler that blocks must not keep the lease from being prolonged.
+        let mut delivering = Delivering::begin(&reader.sink, delivery);
         let mut prolonging: Option<(Instant, Prolonging)> = None;
         let mut give_up: Option<Instant> = None;
         let mut ask_again = self.prolong_at();
@@ -124,7 +142,8 @@ impl Lane {
             let asked = prolonging.as_ref().map(|(asked, _)| *asked);
             tokio::select! {
                 biased;
-                ended = &mut delivering => {
+                ended = &mut delivering.0 => {
+                    let ended = ended.unwrap_or_else(|error| Err(Unavailable::new(error.to_string())));
                     break ended.map_or_else(Ended::Unavailable, |()| Ended::Done);
                 }
                 prolonged = async { (&mut prolonging.as_mut().expect("only if there is one").1).await },

@@ -94,3 +94,56 @@ impl Judge {
         Duration::try_from(case.now - since).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::tests::event;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn judge(retry: Retry, while_unavailable: WhileUnavailable) -> Judge {
+        Judge { retry, while_unavailable }
+    }
+
+    fn refused() -> Outcome {
+        Outcome::retry(DeliveryFailure::new("refused", "not now"))
+    }
+
+    #[test]
+    fn the_last_attempt_that_fails_is_the_end() {
+        let (event, judge) =
+            (event("a"), judge(Retry::fixed(MINUTE).max_attempts(3), WhileUnavailable::Wait));
+        let case = |tried| Case { event: &event, tried, first_failed_at: None, now: event.recorded_at };
+        let verdict = |tried| judge.judge(case(tried), refused(), 0.5);
+        assert!(matches!(verdict(0), Verdict::Retry { attempts: 1, pause: MINUTE, .. }));
+        assert!(matches!(verdict(1), Verdict::Retry { attempts: 2, .. }));
+        assert!(matches!(verdict(2), Verdict::Dead { attempts: 3, age: None, .. }));
+    }
+
+    #[test]
+    fn a_reject_needs_no_attempts() {
+        let (event, judge) = (event("a"), judge(Retry::default(), WhileUnavailable::Wait));
+        let case = Case { event: &event, tried: 0, first_failed_at: None, now: event.recorded_at };
+        let outcome = Outcome::reject(DeliveryFailure::new("no", "never"));
+        assert!(matches!(judge.judge(case, outcome, 0.5), Verdict::Dead { attempts: 1, .. }));
+    }
+
+    #[test]
+    fn age_counts_from_the_first_failure_or_from_recording() {
+        let event = event("a");
+        let retry = Retry::fixed(2 * MINUTE).max_age(5 * MINUTE);
+        let (now, failed) = (event.recorded_at + 9 * MINUTE, event.recorded_at + 5 * MINUTE);
+        let case = Case { event: &event, tried: 3, first_failed_at: Some(failed), now };
+        let waits = judge(retry.clone(), WhileUnavailable::Wait);
+        // Four minutes old, by its own failure: a last try in one.
+        assert!(matches!(waits.judge(case, refused(), 0.5), Verdict::Retry { pause: MINUTE, .. }));
+        assert!(waits.expired(case, "down").is_none(), "an outage ends nothing");
+        let expires = judge(retry, WhileUnavailable::Expire);
+        assert!(matches!(expires.judge(case, refused(), 0.5), Verdict::Dead { age: Some(_), .. }));
+        let Some(Verdict::Dead { attempts: 3, failure, age }) = expires.expired(case, "down") else {
+            panic!("it has expired")
+        };
+        assert_eq!((failure.code.as_str(), age), ("expired", Some(9 * MINUTE)));
+    }
+}

@@ -120,6 +120,9 @@ impl Keeper {
                 }
                 Err(error) => {
                     reader.outage.begins(&error);
+                    // Nothing is known of any lane until the database answers.
+                    self.idle.clear();
+                    self.total = None;
                     break;
                 }
             }

@@ -225,11 +225,16 @@ impl Lane {
 
     /// Writes what became of events; asks again while the answer is in doubt.
     pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
+        if work.is_untouched() && (self.recalled || self.reader.is_stopping()) {
+            // Nothing of it was tried: whoever reads next reads it.
+            return Ok(());
+        }
         work.close();
         if work.is_empty() {
             return Ok(());
         }
         let mut pause = FIRST_PAUSE;
+        let mut in_doubt = false;
         loop {
             match self.reader.store.settle(&mut self.lease, &work.settlement).await {
                 Ok(Standing::Lost) => return Err(Halt::Lost),
@@ -238,8 +243,11 @@ impl Lane {
                     break;
                 }
                 Err(error) if error.kind() == ErrorKind::LeaseLost => return Err(Halt::Lost),
+                // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
+                Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => break,
                 Err(error) => {
-                    // It may have been written. If the lane still stands where it stood, it was not.
+                    // It may have been written. If the lane was to move and still stands where it stood, it was not.
+                    in_doubt |= error.kind() != ErrorKind::Invalid;
                     self.reader.outage.begins(&error);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);

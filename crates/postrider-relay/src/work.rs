@@ -134,8 +134,95 @@ impl Work {
         self.items.iter().filter(open).map(|item| item.key).collect()
     }
 
+    /// Whether it is a batch of which nothing was tried.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.settlement.deliveries.is_empty()
+            && !self.items.is_empty()
+            && self.items.iter().all(|item| item.verdict.is_none() && !item.has_row)
+    }
+
     /// Whether there is nothing to settle.
     pub(crate) fn is_empty(&self) -> bool {
         self.settlement.deliveries.is_empty() && self.next.is_none()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use postrider_core::{DeliveryFailure, Headers, Payload, ReadEvent, Uuid};
+
+    use super::*;
+
+    /// An event of an order.
+    pub(crate) fn event(order: &str) -> Recorded {
+        let now = OffsetDateTime::now_utc();
+        Recorded {
+            id: 1,
+            event_id: Uuid::now_v7(),
+            stream: "orders".into(),
+            event_type: "OrderPaid".into(),
+            aggregate_type: "Order".into(),
+            aggregate_id: order.to_owned(),
+            ordering_key: None,
+            sequence: None,
+            payload: Payload::Json("1".into()),
+            headers: Headers::new(),
+            occurred_at: now,
+            recorded_at: now,
+            max_attempts: None,
+        }
+    }
+
+    fn work(orders: &str, held: &str, open: &HashSet<u64>) -> Work {
+        let events = orders.chars().enumerate().map(|(index, order)| ReadEvent {
+            event: Recorded { id: index as i64 + 1, ..event(&order.to_string()) },
+            late: false,
+            held: held.contains(order),
+        });
+        let batch = Batch {
+            from: Position::new("0"),
+            next: Position::new("9"),
+            events: events.collect(),
+            scanned: 9,
+            recalled: false,
+            mark: String::new(),
+        };
+        Work::of_batch(batch, open, 10)
+    }
+
+    fn retry() -> Verdict {
+        let failure = DeliveryFailure::new("refused", "not now");
+        Verdict::Retry { attempts: 1, pause: std::time::Duration::ZERO, failure }
+    }
+
+    fn dead() -> Verdict {
+        Verdict::Dead { attempts: 1, failure: DeliveryFailure::new("no", "never"), age: None }
+    }
+
+    #[test]
+    fn a_failure_holds_its_key_or_its_lane_or_nothing() {
+        let mut work = work("abab", "", &HashSet::new());
+        assert_eq!(work.ready(Order::Key, OnDead::Skip), [0, 1, 2, 3]);
+        work.items[0].verdict = Some(retry());
+        assert_eq!(work.ready(Order::Key, OnDead::Skip), [1, 3]);
+        assert!(work.ready(Order::Strict, OnDead::Skip).is_empty());
+        assert_eq!(work.ready(Order::None, OnDead::Skip), [1, 2, 3]);
+        work.items[0].verdict = Some(dead());
+        assert_eq!(work.ready(Order::Key, OnDead::Skip), [1, 2, 3]);
+        assert_eq!(work.ready(Order::Key, OnDead::Hold), [1, 3]);
+    }
+
+    #[test]
+    fn a_key_that_is_open_elsewhere_waits() {
+        let first = work("ac", "", &HashSet::new());
+        let open: HashSet<u64> = [first.items[0].key].into();
+        let mut second = work("abcb", "c", &open);
+        assert_eq!(second.ready(Order::Key, OnDead::Skip), [1, 3], "a by the batch before, c by the store");
+        assert_eq!(second.ready(Order::None, OnDead::Skip), [0, 1, 2, 3]);
+        second.items[1].verdict = Some(Verdict::Delivered { attempts: 1, duplicate: false });
+        second.close();
+        let rows: Vec<_> = second.settlement.deliveries.iter().map(|row| row.id).collect();
+        assert_eq!(rows, [1, 3, 4], "what was not tried has its place in the line");
+        assert_eq!(second.open_keys(OnDead::Skip).len(), 3);
     }
 }
