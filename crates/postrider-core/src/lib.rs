@@ -11,6 +11,7 @@ mod bell;
 mod bus;
 mod catalog;
 mod clock;
+mod cloud_event;
 mod delivery;
 mod error;
 mod event;
@@ -31,12 +32,14 @@ mod state;
 mod store;
 mod subscription;
 mod sweep;
+mod template;
 
 pub use batch::{Batch, ReadEvent};
 pub use bell::Bell;
 pub use bus::EventBus;
 pub use catalog::{Catalog, Entry};
 pub use clock::{Clock, ManualClock};
+pub use cloud_event::{Attributes, CloudEvents};
 pub use delivery::{Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Recordable};
@@ -57,6 +60,7 @@ pub use state::{EventState, State, StateQuery};
 pub use store::{Relane, Store};
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
 pub use sweep::{Sweep, Swept};
+pub use template::Template;
 
 #[doc(no_inline)]
 pub use time::OffsetDateTime;
