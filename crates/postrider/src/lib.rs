@@ -72,6 +72,7 @@
 //! |---|---|
 //! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
 //! | `sqlite` (default) | the module `sqlite` |
+//! | `http` | the module `http`: a sink that posts CloudEvents to an endpoint |
 //! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
 
 pub use postrider_core::*;
@@ -80,6 +81,12 @@ pub use postrider_relay::*;
 
 #[cfg(feature = "testing")]
 pub mod testing;
+
+/// Postrider to HTTP endpoints.
+#[cfg(feature = "http")]
+pub mod http {
+    pub use postrider_http::*;
+}
 
 /// Postrider on PostgreSQL.
 #[cfg(feature = "postgres")]

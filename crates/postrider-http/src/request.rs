@@ -1,0 +1,88 @@
+//! Events as the body and the headers of a request.
+
+use postrider_core::{CloudEvents, Recorded};
+
+/// How events are written into requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// A request an event: the payload is the body, the rest is in `ce-…` headers.
+    #[default]
+    Binary,
+    /// A request an event: one JSON object.
+    Structured,
+    /// Up to so many events a request: a JSON array. One answer stands for all of them; where it is a rejection, each is
+    /// sent again alone.
+    Batched(usize),
+}
+
+/// A request to be made.
+pub(crate) struct Message {
+    /// Its id: of the (first) event, so that it is the same when it is sent again.
+    pub(crate) id: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Format {
+    pub(crate) fn message(self, format: &CloudEvents, events: &[&Recorded]) -> Message {
+        let id = events.first().map(|event| event.event_id.to_string()).unwrap_or_default();
+        let content = |kind: &str| ("content-type".to_owned(), kind.to_owned());
+        match (self, events) {
+            (Self::Binary, [event]) => {
+                let mut headers = Vec::new();
+                for (name, value) in format.attributes(event) {
+                    match name.as_str() {
+                        "datacontenttype" => headers.push(content(&value)),
+                        // The trace is where every HTTP server looks for it, too.
+                        "traceparent" => {
+                            headers.push((name.clone(), value.clone()));
+                            headers.push((format!("ce-{name}"), encoded(&value)));
+                        }
+                        _ => headers.push((format!("ce-{name}"), encoded(&value))),
+                    }
+                }
+                Message { id, headers, body: event.payload.as_bytes().to_vec() }
+            }
+            (Self::Structured, [event]) => Message {
+                id,
+                headers: vec![content("application/cloudevents+json; charset=utf-8")],
+                body: format.to_json(event).into_bytes(),
+            },
+            _ => {
+                let each: Vec<String> = events.iter().map(|event| format.to_json(event)).collect();
+                Message {
+                    id,
+                    headers: vec![content("application/cloudevents-batch+json; charset=utf-8")],
+                    body: format!("[{}]", each.join(",")).into_bytes(),
+                }
+            }
+        }
+    }
+}
+
+/// A header's value as the HTTP binding of CloudEvents has it: percent-encoded where it is not plain.
+fn encoded(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for character in value.chars() {
+        if matches!(character, '!' | '#'..='$' | '&'..='~') {
+            text.push(character);
+        } else {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_cannot_hold_is_percent_encoded() {
+        assert_eq!(encoded("Euro € 😀 \"%\""), "Euro%20%E2%82%AC%20%F0%9F%98%80%20%22%25%22");
+        assert_eq!(encoded("order-7/ü"), "order-7/%C3%BC");
+    }
+}

@@ -1,0 +1,287 @@
+//! The sink: events to an endpoint, keys at once, a key in order.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use postrider_core::{
+    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, OffsetDateTime, Order, Outcome, Recorded,
+    Result, Sink, Unavailable,
+};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url};
+
+use crate::answer::outcome;
+use crate::request::Format;
+use crate::signature::Secret;
+
+/// Posts events to an endpoint.
+pub struct Http {
+    client: Client,
+    url: Url,
+    settings: HttpBuilder,
+}
+
+/// The settings of an [`Http`] sink.
+#[derive(Clone, Default)]
+pub struct HttpBuilder {
+    format: Format,
+    events: CloudEvents,
+    secret: Option<Secret>,
+    bearer: Option<String>,
+    root: Option<Vec<u8>>,
+}
+
+impl HttpBuilder {
+    /// How events are written into requests; binary unless set.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// How events are written as CloudEvents.
+    #[must_use]
+    pub fn events(mut self, events: CloudEvents) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Signs each request as Standard Webhooks has it.
+    #[must_use]
+    pub fn sign(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// Sends this token as `Authorization: Bearer …`.
+    #[must_use]
+    pub fn bearer(mut self, token: impl Into<String>) -> Self {
+        self.bearer = Some(token.into());
+        self
+    }
+
+    /// Trusts this certificate (DER) besides those that everybody does.
+    #[must_use]
+    pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
+        self.root = Some(der);
+        self
+    }
+
+    /// The sink, for an endpoint.
+    pub fn build(self, url: &str) -> Result<Http> {
+        let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
+        let parsed =
+            Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = parsed
+            .ok_or_else(|| invalid("the address of an endpoint is like https://host/path".to_owned()))?;
+        if self.format == Format::Batched(0) {
+            return Err(invalid("0 events were asked for in a request; 1 or more are possible".to_owned()));
+        }
+        if self
+            .bearer
+            .as_ref()
+            .is_some_and(|token| HeaderValue::from_str(&format!("Bearer {token}")).is_err())
+        {
+            return Err(invalid(
+                "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
+            ));
+        }
+        let tls = tls(self.root.as_deref())
+            .map_err(|error| invalid(format!("the certificate can't be used: {error}")))?;
+        let client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_backend_preconfigured(tls)
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(10))
+            .build()
+            .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))?;
+        Ok(Http { client, url, settings: self })
+    }
+}
+
+/// TLS with one provider, whatever else is in the process.
+fn tls(root: Option<&[u8]>) -> Result<rustls::ClientConfig, rustls::Error> {
+    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(der) = root {
+        roots.add(der.to_vec().into())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+impl Http {
+    /// A sink with settings.
+    pub fn builder() -> HttpBuilder {
+        HttpBuilder::default()
+    }
+
+    /// Posts events in one request and says what became of them.
+    async fn post(&self, events: &[&Recorded], timeout: Duration) -> Result<Outcome, Unavailable> {
+        let message = self.settings.format.message(&self.settings.events, events);
+        let mut headers = HeaderMap::new();
+        let mut own = message.headers;
+        let now = OffsetDateTime::now_utc();
+        if let Some(secret) = &self.settings.secret {
+            let timestamp = now.unix_timestamp();
+            own.push(("webhook-id".to_owned(), message.id.clone()));
+            own.push(("webhook-timestamp".to_owned(), timestamp.to_string()));
+            own.push(("webhook-signature".to_owned(), secret.sign(&message.id, timestamp, &message.body)));
+        }
+        for (name, value) in &own {
+            let pair = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
+            let (Ok(name), Ok(value)) = pair else {
+                let text = format!("its {name} can't be sent as a header");
+                return Ok(Outcome::reject(DeliveryFailure::new("header", text)));
+            };
+            headers.append(name, value);
+        }
+        let mut request =
+            self.client.post(self.url.clone()).headers(headers).timeout(timeout).body(message.body);
+        if let Some(token) = &self.settings.bearer {
+            request = request.bearer_auth(token);
+        }
+        match request.send().await {
+            Ok(answer) => {
+                let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+                Ok(outcome(answer.status().as_u16(), retry_after, now))
+            }
+            Err(error) if error.is_connect() => Err(Unavailable::new(format!(
+                "{} can't be reached: {}",
+                self.url.host_str().unwrap_or("the endpoint"),
+                reason(&error.without_url())
+            ))),
+            Err(error) if error.is_timeout() => {
+                let text = format!("the endpoint did not answer within {timeout:?}");
+                Ok(Outcome::retry(DeliveryFailure::new("timeout", text)))
+            }
+            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(&error.without_url())))),
+        }
+    }
+
+    /// Sends events one after another, in requests of up to `most`, until one fails.
+    async fn chain(&self, delivery: &Delivery, chain: &[usize], most: usize) -> Result<(), Unavailable> {
+        let mut rest = chain;
+        while !rest.is_empty() {
+            if delivery.is_stopping() {
+                return Ok(());
+            }
+            let (these, others) = rest.split_at(most.min(rest.len()));
+            let events: Vec<&Recorded> = these.iter().map(|&index| &*delivery.events[index].event).collect();
+            match self.post(&events, delivery.timeout).await? {
+                outcome if outcome.is_delivered() => {
+                    these.iter().for_each(|&index| delivery.report(index, outcome.clone()));
+                }
+                // Which of them it means shows when each is sent alone.
+                Outcome::Reject { .. } if these.len() > 1 => {
+                    return Box::pin(self.one_by_one(delivery, rest)).await;
+                }
+                outcome => {
+                    self.fail(delivery, these, &outcome);
+                    return Ok(());
+                }
+            }
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// A request failed: so did the first event of each key in it (of all of them, under strict order).
+    fn fail(&self, delivery: &Delivery, events: &[usize], outcome: &Outcome) {
+        let mut keys: Vec<String> = Vec::new();
+        for &index in events {
+            let key = delivery.events[index].event.key().into_owned();
+            let held = match delivery.order {
+                Order::Key => keys.contains(&key),
+                Order::Strict => !keys.is_empty(),
+                Order::None => false,
+            };
+            if !held {
+                delivery.report(index, outcome.clone());
+                keys.push(key);
+            }
+        }
+    }
+
+    /// Sends events in requests of their own, in order, each key until one of it fails.
+    async fn one_by_one(&self, delivery: &Delivery, events: &[usize]) -> Result<(), Unavailable> {
+        let mut stopped: Vec<String> = Vec::new();
+        for &index in events {
+            let event = &delivery.events[index].event;
+            let key = event.key().into_owned();
+            let held = match delivery.order {
+                Order::Key => stopped.contains(&key),
+                Order::Strict => !stopped.is_empty(),
+                Order::None => false,
+            };
+            if delivery.is_stopping() {
+                return Ok(());
+            }
+            if held {
+                continue;
+            }
+            let outcome = self.post(&[event], delivery.timeout).await?;
+            if !outcome.is_delivered() {
+                stopped.push(key);
+            }
+            delivery.report(index, outcome);
+        }
+        Ok(())
+    }
+}
+
+/// The reason of an error, down to its root, without the address: that may hold a secret.
+fn reason(error: &dyn StdError) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+#[async_trait]
+impl Sink for Http {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let all: Vec<usize> = (0..delivery.events.len()).collect();
+        if let Format::Batched(most) = self.settings.format {
+            return self.chain(&delivery, &all, most).await;
+        }
+        let chains: Vec<Vec<usize>> = match delivery.order {
+            Order::Strict => vec![all],
+            Order::None => all.into_iter().map(|index| vec![index]).collect(),
+            Order::Key => {
+                let mut places: HashMap<String, usize> = HashMap::new();
+                let mut chains: Vec<Vec<usize>> = Vec::new();
+                for index in all {
+                    let key = delivery.events[index].event.key().into_owned();
+                    let place = *places.entry(key).or_insert_with(|| {
+                        chains.push(Vec::new());
+                        chains.len() - 1
+                    });
+                    chains[place].push(index);
+                }
+                chains
+            }
+        };
+        let mut results = stream::iter(chains)
+            .map(|chain| {
+                let delivery = Arc::clone(&delivery);
+                async move { self.chain(&delivery, &chain, 1).await }
+            })
+            .buffer_unordered(delivery.concurrency.max(1));
+        let mut result = Ok(());
+        while let Some(ended) = results.next().await {
+            if let Err(unavailable) = ended {
+                // What is under way may still succeed; nothing more is begun.
+                delivery.stop();
+                result = Err(unavailable);
+            }
+        }
+        result
+    }
+}

@@ -1,0 +1,248 @@
+//! Events over HTTP, to a real server on loopback.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use postrider::testing::{Outbox, until_quiet};
+use postrider::{EventState, NewEvent, Relay, Retry, Running, Source, State, StateQuery, Uuid};
+use postrider_http::{Format, Http, HttpBuilder, Secret};
+use support::{Endpoint, Request};
+
+async fn record(outbox: &Outbox, order: &str, version: i64) -> Uuid {
+    let mut event = NewEvent::of("orders", "OrderPaid", "Order", order, &version).expect("an event");
+    event.headers.set_tenant("Zürich");
+    event.headers.set_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    outbox.record_alone(&event).await.expect("recorded")
+}
+
+async fn relay(outbox: &Outbox, sink: Http, retry: Retry) -> Running {
+    Relay::new(outbox)
+        .subscribe("hook", |s| {
+            s.sink(sink)
+                .retry(retry)
+                .longest_pause(Duration::from_millis(50))
+                .timeout(Duration::from_millis(500))
+        })
+        .start()
+        .await
+        .expect("started")
+}
+
+async fn state(relay: &Running, event_id: Uuid) -> EventState {
+    let query = StateQuery { event_id: Some(event_id), ..StateQuery::default() };
+    relay.store().states(&query).await.expect("states").pop().expect("a state")
+}
+
+fn sink(endpoint: &Endpoint, builder: HttpBuilder) -> Http {
+    builder.build(&endpoint.url()).expect("a sink")
+}
+
+fn ok(_: &Request) -> Option<String> {
+    Some("200 OK".to_owned())
+}
+
+#[tokio::test]
+async fn a_binary_request_has_the_payload_as_its_body_and_is_signed() {
+    let endpoint = Endpoint::start(ok).await;
+    let outbox = Outbox::builder().source("/shop").build();
+    let event = record(&outbox, "7", 1).await;
+    let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
+    let sink = sink(&endpoint, Http::builder().sign(secret).bearer("let-me-in"));
+    let relay = relay(&outbox, sink, Retry::default()).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    relay.stop().await.expect("stopped");
+    let [request] = endpoint.requests().try_into().expect("one request");
+    assert!(request.line.starts_with("POST /events?token=hush "));
+    assert_eq!(request.body, b"1");
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("ce-specversion", "1.0"),
+        ("ce-id", event.to_string().as_str()),
+        ("ce-source", "/shop"),
+        ("ce-type", "OrderPaid"),
+        ("ce-subject", "7"),
+        ("ce-tenant", "Z%C3%BCrich"),
+        ("ce-partitionkey", "7"),
+        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("authorization", "Bearer let-me-in"),
+        ("webhook-id", event.to_string().as_str()),
+    ] {
+        assert_eq!(request.header(name), value, "{name}");
+    }
+    assert!(request.header("webhook-signature").starts_with("v1,"));
+    assert!(request.header("webhook-timestamp").parse::<i64>().is_ok_and(|time| time > 1_700_000_000));
+}
+
+#[tokio::test]
+async fn structured_and_batched_requests_are_json() {
+    let outbox = Outbox::new();
+    for version in 1..=5 {
+        record(&outbox, &version.to_string(), version).await;
+    }
+    let structured = Endpoint::start(ok).await;
+    let batched = Endpoint::start(ok).await;
+    for (endpoint, format) in [(&structured, Format::Structured), (&batched, Format::Batched(2))] {
+        let name = format!("{format:?}");
+        let sink = sink(endpoint, Http::builder().format(format));
+        let relay = Relay::new(&outbox).subscribe(&name, |s| s.sink(sink)).start().await.expect("started");
+        until_quiet(&relay, &name).await.expect("quiet");
+        relay.stop().await.expect("stopped");
+    }
+    assert_eq!(structured.requests().len(), 5);
+    for request in structured.requests() {
+        assert_eq!(request.header("content-type"), "application/cloudevents+json; charset=utf-8");
+        assert_eq!(request.json()["subject"].as_str(), Some(request.json()["data"].to_string().as_str()));
+    }
+    let sizes: Vec<usize> =
+        batched.requests().iter().map(|request| request.json().as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(sizes, [2, 2, 1]);
+    assert_eq!(batched.requests()[2].json()[0]["data"], 5);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_is_sent_one_by_one() {
+    let outbox = Outbox::new();
+    let mut events = Vec::new();
+    for version in 1..=4 {
+        events.push(record(&outbox, &version.to_string(), version).await);
+    }
+    let endpoint = Endpoint::start(|request| {
+        let bad =
+            request.json().as_array().is_some_and(|events| events.iter().any(|event| event["data"] == 3));
+        Some(if bad { "422 No" } else { "200 OK" }.to_owned())
+    })
+    .await;
+    let sink = sink(&endpoint, Http::builder().format(Format::Batched(10)));
+    let relay = relay(&outbox, sink, Retry::default()).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    for (index, event) in events.iter().enumerate() {
+        let wanted = if index == 2 { State::Dead } else { State::Done };
+        assert_eq!(state(&relay, *event).await.state, wanted, "{index}");
+    }
+    relay.stop().await.expect("stopped");
+}
+
+#[tokio::test]
+async fn a_status_decides_and_retry_after_is_kept() {
+    let outbox = Outbox::new();
+    let (slow, gone, moved, broken) = (
+        record(&outbox, "slow", 1).await,
+        record(&outbox, "gone", 1).await,
+        record(&outbox, "moved", 1).await,
+        record(&outbox, "broken", 1).await,
+    );
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&tries);
+    let endpoint = Endpoint::start(move |request| {
+        Some(
+            match request.header("ce-subject") {
+                "slow" => "429 Slow Down\r\nretry-after: 3600",
+                "gone" => "410 Gone",
+                "moved" => "302 Found\r\nlocation: http://127.0.0.1:1/",
+                _ if count.fetch_add(1, Ordering::SeqCst) < 2 => "503 Busy",
+                _ => "204 No Content",
+            }
+            .to_owned(),
+        )
+    })
+    .await;
+    let sink = sink(&endpoint, Http::builder());
+    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(10))).await;
+    relay.delivered("hook", broken, Duration::from_secs(10)).await.expect("delivered at last");
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+    let waiting = state(&relay, slow).await;
+    let pause = waiting.next_retry_at.expect("a time") - waiting.last_attempt_at.expect("a time");
+    assert_eq!(waiting.state, State::Retrying);
+    assert_eq!(pause, Duration::from_secs(3600));
+    for (event, code) in [(gone, "http_410"), (moved, "http_302")] {
+        let dead = state(&relay, event).await;
+        assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some(code)));
+    }
+    relay.stop().await.expect("stopped");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_away_burns_no_attempts() {
+    let outbox = Outbox::new();
+    let port = Endpoint::start(ok).await.port;
+    let events =
+        [record(&outbox, "a", 1).await, record(&outbox, "a", 2).await, record(&outbox, "b", 3).await];
+    let sink = Http::builder().build(&format!("http://127.0.0.1:{port}/")).expect("a sink");
+    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(1)).max_attempts(1)).await;
+    // Long enough for several pauses of the breaker: each try is refused.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for event in events {
+        let waiting = state(&relay, event).await;
+        assert!(matches!(waiting.state, State::Pending | State::Processing), "{waiting:?}");
+        assert_eq!(waiting.attempts, 0);
+    }
+    let endpoint = Endpoint::start_on(port, ok).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    relay.stop().await.expect("stopped");
+    let of_a: Vec<Vec<u8>> = endpoint
+        .requests()
+        .into_iter()
+        .filter(|request| request.header("ce-subject") == "a")
+        .map(|request| request.body)
+        .collect();
+    assert_eq!(of_a, [b"1", b"2"], "in order");
+}
+
+#[tokio::test]
+async fn keys_go_at_once_and_a_key_in_order_until_one_fails() {
+    let outbox = Outbox::new();
+    for version in 1..=5 {
+        for order in ["a", "b", "c"] {
+            record(&outbox, order, version).await;
+        }
+    }
+    let failures = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&failures);
+    let endpoint = Endpoint::start(move |request| {
+        let fails = request.header("ce-subject") == "b" && request.body == b"3";
+        let fails = fails && count.fetch_add(1, Ordering::SeqCst) < 2;
+        Some(if fails { "500 Oops" } else { "200 OK" }.to_owned())
+    })
+    .await;
+    let sink = sink(&endpoint, Http::builder());
+    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(5))).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    relay.stop().await.expect("stopped");
+    let of = |order: &str| -> Vec<String> {
+        let of = endpoint.requests().into_iter().filter(|request| request.header("ce-subject") == order);
+        of.map(|request| String::from_utf8(request.body).expect("text")).collect()
+    };
+    assert_eq!(of("a"), ["1", "2", "3", "4", "5"]);
+    assert_eq!(of("b"), ["1", "2", "3", "3", "3", "4", "5"], "nothing after the third before it");
+    assert_eq!(of("c"), ["1", "2", "3", "4", "5"]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_answer_is_a_failure_without_the_address_in_it() {
+    let outbox = Outbox::new();
+    let event = record(&outbox, "a", 1).await;
+    let endpoint = Endpoint::start(|_| None).await;
+    let sink = sink(&endpoint, Http::builder());
+    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(1)).max_attempts(1)).await;
+    let began = Instant::now();
+    until_quiet(&relay, "hook").await.expect("quiet");
+    let dead = state(&relay, event).await;
+    assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("timeout")));
+    assert!(!dead.error_message.unwrap_or_default().contains("hush"));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    relay.stop().await.expect("stopped");
+}
+
+#[test]
+fn what_cannot_work_is_said_when_the_sink_is_made() {
+    for url in ["", "hook.example", "ftp://host/", "http://"] {
+        assert!(Http::builder().build(url).is_err(), "{url}");
+    }
+    assert!(Http::builder().format(Format::Batched(0)).build("http://host/").is_err());
+    let error =
+        Http::builder().bearer("line\nbreak").build("http://host/").err().expect("refused").to_string();
+    assert!(!error.contains("break"), "{error}");
+}
