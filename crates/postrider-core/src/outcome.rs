@@ -19,6 +19,14 @@ pub enum Outcome {
         /// Why it failed.
         failure: DeliveryFailure,
     },
+    /// It can't be delivered now, through no fault of its own (its topic is missing): it waits and loses no attempt, and
+    /// others go on.
+    Hold {
+        /// Asked again when this has passed.
+        after: Duration,
+        /// Why it can't be delivered.
+        failure: DeliveryFailure,
+    },
     /// It failed, and trying again is of no use.
     Reject {
         /// Why it failed.
@@ -48,6 +56,7 @@ impl Outcome {
             Self::Delivered => "delivered",
             Self::Duplicate => "duplicate",
             Self::Retry { .. } => "retry",
+            Self::Hold { .. } => "hold",
             Self::Reject { .. } => "reject",
         }
     }

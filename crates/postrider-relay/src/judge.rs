@@ -62,6 +62,7 @@ impl Judge {
             Outcome::Delivered => return Verdict::Delivered { attempts, duplicate: false },
             Outcome::Duplicate => return Verdict::Delivered { attempts, duplicate: true },
             Outcome::Reject { failure } => return Verdict::Dead { attempts, failure, age: None },
+            Outcome::Hold { after, failure } => return self.hold(case, after, failure),
             Outcome::Retry { after, failure } => (after, failure),
         };
         if self.retry.attempts(case.event.max_attempts).is_some_and(|most| attempts >= most) {
@@ -75,6 +76,17 @@ impl Judge {
         }
         // One last try when its time is over, not later.
         Verdict::Retry { attempts, pause: pause.min(most - age), failure }
+    }
+
+    /// An event that waits for something else loses no attempt, and is given up only where outages count.
+    fn hold(&self, case: Case<'_>, after: Duration, failure: DeliveryFailure) -> Verdict {
+        let attempts = case.tried;
+        match self.retry.age().filter(|_| self.while_unavailable == WhileUnavailable::Expire) {
+            Some(most) if self.age(case) >= most => {
+                Verdict::Dead { attempts, failure, age: Some(self.age(case)) }
+            }
+            _ => Verdict::Retry { attempts, pause: after, failure },
+        }
     }
 
     /// Whether an event that could not be tried has to be given up, because outages count.
@@ -127,6 +139,16 @@ mod tests {
         let case = Case { event: &event, tried: 0, first_failed_at: None, now: event.recorded_at };
         let outcome = Outcome::reject(DeliveryFailure::new("no", "never"));
         assert!(matches!(judge.judge(case, outcome, 0.5), Verdict::Dead { attempts: 1, .. }));
+    }
+
+    #[test]
+    fn what_is_held_loses_no_attempt() {
+        let (event, judge) =
+            (event("a"), judge(Retry::fixed(MINUTE).max_attempts(1), WhileUnavailable::Wait));
+        let case = Case { event: &event, tried: 0, first_failed_at: None, now: event.recorded_at };
+        let outcome =
+            Outcome::Hold { after: MINUTE, failure: DeliveryFailure::new("topic", "it is missing") };
+        assert!(matches!(judge.judge(case, outcome, 0.5), Verdict::Retry { attempts: 0, pause: MINUTE, .. }));
     }
 
     #[test]

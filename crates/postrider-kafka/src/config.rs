@@ -1,0 +1,148 @@
+//! The settings of a Kafka sink, and what of librdkafka's may not be changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use postrider_core::{CloudEvents, Error, ErrorKind, Result};
+use rdkafka::ClientConfig;
+
+use crate::record::Format;
+use crate::sink::Kafka;
+use crate::topic::Topics;
+
+/// What a promise rests on, and the only values that keep it.
+const KEPT: &[(&str, &[&str])] = &[
+    ("enable.idempotence", &["true"]),
+    ("acks", &["all", "-1"]),
+    ("request.required.acks", &["all", "-1"]),
+    ("enable.gapless.guarantee", &["true"]),
+];
+
+/// Makes a [`Kafka`] sink.
+#[derive(Clone)]
+pub struct KafkaBuilder {
+    pub(crate) brokers: String,
+    pub(crate) topic: String,
+    pub(crate) topics: HashMap<String, String>,
+    pub(crate) format: Format,
+    pub(crate) events: CloudEvents,
+    pub(crate) timeout: Duration,
+    pub(crate) properties: BTreeMap<String, String>,
+}
+
+impl KafkaBuilder {
+    pub(crate) fn new(brokers: &str) -> Self {
+        Self {
+            brokers: brokers.to_owned(),
+            topic: "{stream}".to_owned(),
+            topics: HashMap::new(),
+            format: Format::default(),
+            events: CloudEvents::default(),
+            timeout: Duration::from_secs(10),
+            properties: BTreeMap::new(),
+        }
+    }
+
+    /// What a topic's name is made of: see [`Template`](postrider_core::Template); `{stream}` unless set.
+    #[must_use]
+    pub fn topic(mut self, template: impl Into<String>) -> Self {
+        self.topic = template.into();
+        self
+    }
+
+    /// Sends events of a type to this topic, whatever the template says.
+    #[must_use]
+    pub fn topic_of(mut self, event_type: impl Into<String>, topic: impl Into<String>) -> Self {
+        self.topics.insert(event_type.into(), topic.into());
+        self
+    }
+
+    /// How events are written into records; binary unless set.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// How events are written as CloudEvents.
+    #[must_use]
+    pub fn events(mut self, events: CloudEvents) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// How long a record may wait for its confirmation before the brokers count as unavailable; 10 s unless set. Keep it
+    /// below the relay's lease.
+    #[must_use]
+    pub fn send_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets a property of librdkafka.
+    #[must_use]
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+
+    /// The sink. Whether the brokers answer shows later; see [`connect`](KafkaBuilder::connect).
+    pub fn build(self) -> Result<Kafka> {
+        if self.brokers.trim().is_empty() {
+            return Err(invalid("the brokers are given as host:port, separated by commas"));
+        }
+        for (name, kept) in KEPT {
+            if let Some(value) = self.properties.get(*name)
+                && !kept.contains(&value.as_str())
+            {
+                let wanted = kept.first().unwrap_or(&"");
+                return Err(invalid(&format!(
+                    "{name} = {value} would break a promise (nothing lost, nothing out of order); leave it at {wanted}"
+                )));
+            }
+        }
+        let topics = Topics::new(&self.topic, self.topics.clone())?;
+        Kafka::new(self, topics)
+    }
+
+    /// The sink, once the brokers have answered.
+    pub async fn connect(self) -> Result<Kafka> {
+        let kafka = self.build()?;
+        kafka.check().await?;
+        Ok(kafka)
+    }
+
+    pub(crate) fn client(&self) -> ClientConfig {
+        let millis = self.timeout.as_millis().max(1).to_string();
+        let mut config = ClientConfig::new();
+        for (name, value) in [
+            ("bootstrap.servers", self.brokers.as_str()),
+            ("client.id", "postrider"),
+            ("enable.idempotence", "true"),
+            ("acks", "all"),
+            ("enable.gapless.guarantee", "true"),
+            ("message.timeout.ms", &millis),
+            // Sooner than anybody gives up: a broker that is gone is found out by its silence.
+            ("request.timeout.ms", "5000"),
+            ("socket.timeout.ms", "10000"),
+            ("reconnect.backoff.ms", "50"),
+            ("reconnect.backoff.max.ms", "1000"),
+            ("linger.ms", "1"),
+            ("queue.buffering.max.messages", "200000"),
+            ("queue.buffering.max.kbytes", "65536"),
+            // As Java's clients do: a key has one partition, whoever writes.
+            ("partitioner", "murmur2_random"),
+            ("allow.auto.create.topics", "false"),
+        ] {
+            config.set(name, value);
+        }
+        for (name, value) in &self.properties {
+            config.set(name, value);
+        }
+        config
+    }
+}
+
+pub(crate) fn invalid(message: &str) -> Error {
+    Error::new(ErrorKind::Invalid, "kafka", message)
+}

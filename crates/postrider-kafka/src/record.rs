@@ -1,0 +1,61 @@
+//! An event as a record: key, headers, payload.
+
+use std::borrow::Cow;
+
+use postrider_core::{CloudEvents, Recorded};
+use rdkafka::message::{Header, OwnedHeaders};
+
+/// How events are written into records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// The payload is the value, the rest is in `ce_…` headers: the binary mode of CloudEvents' Kafka binding.
+    #[default]
+    Binary,
+    /// The value is one JSON object with everything in it.
+    Structured,
+    /// The payload is the value, and the event's own headers are the headers.
+    Payload,
+}
+
+impl Format {
+    /// The headers of a record.
+    pub(crate) fn headers(self, events: &CloudEvents, event: &Recorded) -> OwnedHeaders {
+        let insert = |headers: OwnedHeaders, key: &str, value: &str| {
+            headers.insert(Header { key, value: Some(value) })
+        };
+        match self {
+            Self::Binary => {
+                let attributes = events.attributes(event);
+                let headers = OwnedHeaders::new_with_capacity(attributes.len());
+                attributes.iter().fold(headers, |headers, (name, value)| match name.as_str() {
+                    "datacontenttype" => insert(headers, "content-type", value),
+                    _ => insert(headers, &format!("ce_{name}"), value),
+                })
+            }
+            Self::Structured => {
+                let headers = OwnedHeaders::new_with_capacity(1);
+                insert(headers, "content-type", "application/cloudevents+json; charset=utf-8")
+            }
+            Self::Payload => {
+                let headers = OwnedHeaders::new_with_capacity(8);
+                let headers = insert(headers, "event_id", &event.event_id.to_string());
+                let headers = insert(headers, "event_type", &event.event_type);
+                let headers = insert(headers, "content-type", event.payload.content_type());
+                event.headers.iter().fold(headers, |headers, (name, value)| insert(headers, name, value))
+            }
+        }
+    }
+
+    /// The value of a record.
+    pub(crate) fn value<'e>(self, events: &CloudEvents, event: &'e Recorded) -> Cow<'e, [u8]> {
+        match self {
+            Self::Structured => Cow::Owned(events.to_json(event).into_bytes()),
+            Self::Binary | Self::Payload => Cow::Borrowed(event.payload.as_bytes()),
+        }
+    }
+}
+
+/// The key of a record: the ordering key, or the aggregate's id.
+pub(crate) fn key(event: &Recorded) -> &str {
+    event.ordering_key.as_deref().unwrap_or(&event.aggregate_id)
+}

@@ -1,0 +1,87 @@
+//! What an error of the producer means: one table.
+
+use rdkafka::types::RDKafkaErrorCode as Code;
+
+/// What is to be done about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The brokers can't take anything now: all waits, and no event loses an attempt.
+    Unavailable,
+    /// This event failed and may succeed later.
+    Retry,
+    /// This event will never be taken.
+    Reject,
+    /// The topic can't be written to: its events wait, the others go on.
+    HoldTopic,
+}
+
+/// Every error that has a remedy of its own. Any other is tried again.
+pub(crate) const TABLE: &[(Code, Remedy)] = &[
+    // The brokers, the network between, or the way to them.
+    (Code::BrokerTransportFailure, Remedy::Unavailable),
+    (Code::AllBrokersDown, Remedy::Unavailable),
+    (Code::Resolve, Remedy::Unavailable),
+    (Code::MessageTimedOut, Remedy::Unavailable),
+    (Code::OperationTimedOut, Remedy::Unavailable),
+    (Code::TimedOutQueue, Remedy::Unavailable),
+    (Code::RequestTimedOut, Remedy::Unavailable),
+    (Code::NetworkException, Remedy::Unavailable),
+    (Code::BrokerNotAvailable, Remedy::Unavailable),
+    (Code::LeaderNotAvailable, Remedy::Unavailable),
+    (Code::NotLeaderForPartition, Remedy::Unavailable),
+    (Code::KafkaStorageError, Remedy::Unavailable),
+    // Too few replicas to keep what was promised.
+    (Code::ISRInsufficient, Remedy::Unavailable),
+    (Code::NotEnoughReplicas, Remedy::Unavailable),
+    (Code::NotEnoughReplicasAfterAppend, Remedy::Unavailable),
+    // Who we are, rather than what we send.
+    (Code::Authentication, Remedy::Unavailable),
+    (Code::SSL, Remedy::Unavailable),
+    (Code::SaslAuthenticationFailed, Remedy::Unavailable),
+    (Code::ClusterAuthorizationFailed, Remedy::Unavailable),
+    // Taken back by ourselves, or by a producer that had to be given up: nothing is known against the event.
+    (Code::PurgeQueue, Remedy::Unavailable),
+    (Code::PurgeInflight, Remedy::Unavailable),
+    (Code::Fatal, Remedy::Unavailable),
+    (Code::GaplessGuarantee, Remedy::Unavailable),
+    (Code::OutOfOrderSequenceNumber, Remedy::Unavailable),
+    (Code::UnknownProducerId, Remedy::Unavailable),
+    (Code::InvalidProducerEpoch, Remedy::Unavailable),
+    // What no broker will ever take.
+    (Code::MessageSizeTooLarge, Remedy::Reject),
+    (Code::InvalidMessageSize, Remedy::Reject),
+    (Code::InvalidRecord, Remedy::Reject),
+    (Code::InvalidTimestamp, Remedy::Reject),
+    (Code::UnsupportedForMessageFormat, Remedy::Reject),
+    // The topic.
+    (Code::UnknownTopic, Remedy::HoldTopic),
+    (Code::UnknownPartition, Remedy::HoldTopic),
+    (Code::UnknownTopicOrPartition, Remedy::HoldTopic),
+    (Code::InvalidTopic, Remedy::HoldTopic),
+    (Code::TopicAuthorizationFailed, Remedy::HoldTopic),
+    (Code::PolicyViolation, Remedy::HoldTopic),
+    // A busy or confused moment.
+    (Code::InvalidMessage, Remedy::Retry),
+    (Code::MessageBatchTooLarge, Remedy::Retry),
+    (Code::ThrottlingQuotaExceeded, Remedy::Retry),
+    (Code::QueueFull, Remedy::Retry),
+];
+
+/// What is to be done about an error.
+pub(crate) fn remedy(code: Code) -> Remedy {
+    TABLE.iter().find(|(known, _)| *known == code).map_or(Remedy::Retry, |(_, remedy)| *remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_one_remedy_and_an_unknown_one_is_tried_again() {
+        for (index, (code, wanted)) in TABLE.iter().enumerate() {
+            assert_eq!(remedy(*code), *wanted);
+            assert!(!TABLE[..index].iter().any(|(other, _)| other == code), "{code:?} is listed twice");
+        }
+        assert_eq!(remedy(Code::Unknown), Remedy::Retry);
+    }
+}

@@ -1,0 +1,309 @@
+//! The sink: a batch produced at once and confirmed in order.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use postrider_core::{
+    Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Unavailable,
+};
+use rdkafka::producer::{BaseRecord, Producer as _};
+use rdkafka::types::RDKafkaErrorCode as Code;
+
+use crate::config::KafkaBuilder;
+use crate::producer::{Producer, Report};
+use crate::record;
+use crate::remedy::{Remedy, remedy};
+use crate::topic::Topics;
+
+/// How long to wait for an answer about topics.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When an event of a missing topic is asked for again.
+const HELD: Duration = Duration::from_secs(5);
+/// What is known of topics that are missing is not asked anew before this.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Produces events to Kafka.
+pub struct Kafka {
+    settings: KafkaBuilder,
+    topics: Topics,
+    /// A producer a lane: what one of them still holds when its lease is lost is purged, and the others' is not.
+    producers: Mutex<HashMap<u32, Arc<Producer>>>,
+    known: Mutex<Known>,
+}
+
+/// The topics that are there.
+#[derive(Default)]
+struct Known {
+    topics: HashSet<String>,
+    asked: Option<Instant>,
+}
+
+/// What is to become of an event before anything is sent.
+enum Plan {
+    Send(String),
+    Say(Outcome),
+}
+
+impl Kafka {
+    /// A sink for these brokers: `host:port`, separated by commas.
+    pub fn builder(brokers: &str) -> KafkaBuilder {
+        KafkaBuilder::new(brokers)
+    }
+
+    pub(crate) fn new(settings: KafkaBuilder, topics: Topics) -> Result<Self> {
+        let first = Arc::new(Producer::new(&settings)?);
+        Ok(Self {
+            settings,
+            topics,
+            producers: Mutex::new(HashMap::from([(0, first)])),
+            known: Mutex::new(Known::default()),
+        })
+    }
+
+    /// Whether the brokers answer.
+    pub async fn check(&self) -> Result<()> {
+        let producer = self.producer(0).map_err(|unavailable| self.unreachable(&unavailable.reason))?;
+        self.ask(&producer).await.map_err(|unavailable| self.unreachable(&unavailable.reason))
+    }
+
+    fn unreachable(&self, reason: &str) -> Error {
+        let message = format!("the brokers {} can't be used: {reason}", self.settings.brokers);
+        Error::new(ErrorKind::Unreachable, "kafka", message)
+    }
+
+    /// The producer of a lane; a new one where the last had to be given up.
+    fn producer(&self, lane: u32) -> Result<Arc<Producer>, Unavailable> {
+        let mut producers = self.producers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(producer) = producers.get(&lane) {
+            match producer.fatal() {
+                None => return Ok(Arc::clone(producer)),
+                Some(reason) => {
+                    tracing::debug!(lane, reason, "the producer is given up; a new one takes its place");
+                }
+            }
+        }
+        let producer = Producer::new(&self.settings).map_err(|error| Unavailable::new(error.to_string()))?;
+        let producer = Arc::new(producer);
+        producers.insert(lane, Arc::clone(&producer));
+        Ok(producer)
+    }
+
+    /// Asks which topics there are. All of them: to ask for one may create it.
+    async fn ask(&self, producer: &Arc<Producer>) -> Result<(), Unavailable> {
+        let asked = Arc::clone(producer);
+        let answer =
+            tokio::task::spawn_blocking(move || asked.inner.client().fetch_metadata(None, PATIENCE)).await;
+        let metadata = match answer {
+            Ok(Ok(metadata)) => metadata,
+            Ok(Err(error)) => {
+                let reason = producer.inner.context().complaint().unwrap_or_else(|| error.to_string());
+                return Err(Unavailable::new(reason));
+            }
+            Err(error) => return Err(Unavailable::new(error.to_string())),
+        };
+        let there = metadata
+            .topics()
+            .iter()
+            .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.topics = there.map(|topic| topic.name().to_owned()).collect();
+        known.asked = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Which of these topics are missing.
+    async fn missing(
+        &self,
+        producer: &Arc<Producer>,
+        wanted: &HashSet<String>,
+    ) -> Result<HashSet<String>, Unavailable> {
+        let look = || {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let missing: HashSet<String> = wanted.difference(&known.topics).cloned().collect();
+            (missing, known.asked.is_some_and(|asked| asked.elapsed() < FRESH))
+        };
+        let (missing, fresh) = look();
+        if missing.is_empty() || fresh {
+            return Ok(missing);
+        }
+        self.ask(producer).await?;
+        Ok(look().0)
+    }
+
+    fn forget(&self, topic: &str) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).topics.remove(topic);
+    }
+
+    /// Where each event goes.
+    async fn plan(&self, producer: &Arc<Producer>, delivery: &Delivery) -> Result<Vec<Plan>, Unavailable> {
+        let topics: Vec<Result<String, String>> =
+            delivery.events.iter().map(|attempt| self.topics.of(&attempt.event)).collect();
+        let wanted: HashSet<String> = topics.iter().flatten().cloned().collect();
+        let missing = self.missing(producer, &wanted).await?;
+        let plan = |(topic, event): (Result<String, String>, &Recorded)| match topic {
+            Ok(topic) if missing.contains(&topic) => {
+                let text = format!(
+                    "the topic {topic} of {} does not exist; create it, because Postrider creates none",
+                    event.event_type
+                );
+                Plan::Say(Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) })
+            }
+            Ok(topic) => Plan::Send(topic),
+            Err(name) => {
+                let text = format!("{name:?} can't be the name of a topic");
+                Plan::Say(Outcome::reject(DeliveryFailure::new("topic_name", text)))
+            }
+        };
+        Ok(topics.into_iter().zip(delivery.events.iter().map(|attempt| &*attempt.event)).map(plan).collect())
+    }
+
+    /// What an error means for an event.
+    fn outcome(&self, code: Code, topic: &str, event: &Recorded) -> Option<Outcome> {
+        let failure = |code: &str, text: String| DeliveryFailure::new(code, text);
+        let word = format!("kafka_{code:?}").to_lowercase();
+        match remedy(code) {
+            Remedy::Unavailable => None,
+            Remedy::Retry => {
+                Some(Outcome::retry(failure(&word, format!("Kafka refused it for now: {code}"))))
+            }
+            Remedy::Reject => {
+                Some(Outcome::reject(failure(&word, format!("Kafka will not take it: {code}"))))
+            }
+            Remedy::HoldTopic => {
+                self.forget(topic);
+                let text = format!("the topic {topic} of {} can't be written to: {code}", event.event_type);
+                Some(Outcome::Hold { after: HELD, failure: failure(&word, text) })
+            }
+        }
+    }
+
+    /// Produces some of a batch at once; whether all of it was taken.
+    async fn produce(
+        &self,
+        producer: &Arc<Producer>,
+        delivery: &Delivery,
+        plan: &[Plan],
+        indexes: &[usize],
+    ) -> Result<bool, Unavailable> {
+        let mut stopped: HashSet<String> = HashSet::new();
+        let mut all = true;
+        let flight = producer.begin(delivery.events.len());
+        let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
+        for &index in indexes {
+            if delivery.is_stopping() {
+                all = false;
+                break;
+            }
+            let event = &*delivery.events[index].event;
+            let key = event.key();
+            if delivery.order == Order::Key && !stopped.is_empty() && stopped.contains(&*key) {
+                continue;
+            }
+            let refused = match &plan[index] {
+                Plan::Say(outcome) => Some(outcome.clone()),
+                Plan::Send(topic) => {
+                    let (format, events) = (self.settings.format, &self.settings.events);
+                    let value = format.value(events, event);
+                    let record = BaseRecord::with_opaque_to(topic, 0_usize)
+                        .key(record::key(event))
+                        .payload(&*value)
+                        .timestamp((event.occurred_at.unix_timestamp_nanos() / 1_000_000) as i64)
+                        .headers(format.headers(events, event));
+                    match flight.send(index, record).await? {
+                        Ok(()) => None,
+                        Err(code) => match self.outcome(code, topic, event) {
+                            Some(outcome) => Some(outcome),
+                            None => return Err(Unavailable::new(code.to_string())),
+                        },
+                    }
+                }
+            };
+            match refused {
+                None => sent.push(index),
+                Some(outcome) => {
+                    delivery.report(index, outcome);
+                    all = false;
+                    if delivery.order == Order::Strict {
+                        break;
+                    }
+                    stopped.insert(key.into_owned());
+                }
+            }
+        }
+        let reports = flight.landed().await;
+        self.confirm(producer, delivery, plan, &sent, &reports)?;
+        Ok(all && reports.iter().flatten().all(Result::is_ok))
+    }
+
+    /// Reports what became of records, in order.
+    fn confirm(
+        &self,
+        producer: &Producer,
+        delivery: &Delivery,
+        plan: &[Plan],
+        sent: &[usize],
+        reports: &[Option<Report>],
+    ) -> Result<(), Unavailable> {
+        let mut unavailable = None;
+        let mut failed: HashSet<String> = HashSet::new();
+        for &index in sent {
+            let event = &*delivery.events[index].event;
+            match (reports.get(index).and_then(|report| *report), &plan[index]) {
+                (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
+                (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
+                    // Behind a failure of its key it was not tried, whatever is said of it.
+                    Some(outcome) => {
+                        if failed.insert(event.key().into_owned()) || delivery.order == Order::None {
+                            delivery.report(index, outcome);
+                        }
+                    }
+                    None => {
+                        unavailable.get_or_insert(code);
+                    }
+                },
+                _ => {}
+            }
+        }
+        match unavailable {
+            Some(code) => {
+                let complaint = producer.inner.context().complaint();
+                Err(Unavailable::new(
+                    complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Kafka {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let lane = delivery.lease.as_ref().map_or(0, |lease| lease.lane);
+        let producer = self.producer(lane)?;
+        let plan = self.plan(&producer, &delivery).await?;
+        let all: Vec<usize> = (0..delivery.events.len()).collect();
+        if delivery.order != Order::Strict {
+            self.produce(&producer, &delivery, &plan, &all).await?;
+            return Ok(());
+        }
+        // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
+        // that is confirmed.
+        let place = |index: usize| {
+            let event = &*delivery.events[index].event;
+            let topic = match &plan[index] {
+                Plan::Send(topic) => Some(topic.as_str()),
+                Plan::Say(_) => None,
+            };
+            (topic, record::key(event))
+        };
+        for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
+            if !self.produce(&producer, &delivery, &plan, run).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Which topic an event goes to.
+
+use std::collections::HashMap;
+
+use postrider_core::{Error, ErrorKind, Recorded, Result, Template};
+
+/// Which topic an event goes to: by a template, with exceptions by type.
+#[derive(Debug, Clone)]
+pub(crate) struct Topics {
+    template: Template,
+    exceptions: HashMap<String, String>,
+}
+
+impl Topics {
+    pub(crate) fn new(template: &str, exceptions: HashMap<String, String>) -> Result<Self> {
+        let fixed = |name: &str| {
+            if valid(name) {
+                return Ok(());
+            }
+            let message = format!(
+                "{name:?} can't be the name of a topic: those have 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'"
+            );
+            Err(Error::new(ErrorKind::Invalid, "kafka", message))
+        };
+        exceptions.values().try_for_each(|name| fixed(name))?;
+        if !template.contains('{') {
+            fixed(template)?;
+        }
+        Ok(Self { template: Template::parse(template)?, exceptions })
+    }
+
+    /// The topic of an event; nothing if what comes out can't be the name of one.
+    pub(crate) fn of(&self, event: &Recorded) -> Result<String, String> {
+        if let Some(topic) = self.exceptions.get(&*event.event_type) {
+            return Ok(topic.clone());
+        }
+        let topic = self.template.fill(event);
+        if valid(&topic) { Ok(topic) } else { Err(topic) }
+    }
+}
+
+fn valid(name: &str) -> bool {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
+    (1..=249).contains(&name.len()) && name != "." && name != ".." && name.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_topic_can_have_is_refused() {
+        assert!(Topics::new("orders events", HashMap::new()).is_err());
+        assert!(Topics::new("{nothing}", HashMap::new()).is_err());
+        assert!(Topics::new("{stream}", HashMap::from([("A".to_owned(), String::new())])).is_err());
+        assert!(Topics::new("{stream}", HashMap::from([("A".to_owned(), "a-events".to_owned())])).is_ok());
+    }
+}
