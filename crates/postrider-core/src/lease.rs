@@ -24,8 +24,8 @@ pub struct Lease {
     pub until: OffsetDateTime,
     /// Where the lane stands: what the last settle left.
     pub position: Position,
-    /// How often the lane was claimed since its last settle, this claim included: more than 1 means that a
-    /// holder went away without settling or releasing.
+    /// How often the lane was claimed since it was last given back, this claim included, and at most one claim before its
+    /// last settle: more than 1 means that a holder went away without a word.
     pub claims: u32,
     /// Whether the subscription had open deliveries when last looked at (at claim, extend and settle).
     pub open: bool,

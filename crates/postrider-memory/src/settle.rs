@@ -49,7 +49,7 @@ pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> R
     if let Some(lane) = held(&mut data, lease) {
         lane.place = to;
         lane.reading = reading.unwrap_or_default().number.max(to.number);
-        lane.claims = 0;
+        lane.claims = 1;
     }
     let reader = data.reader(&lease.subscription, OP)?;
     if from != to {

@@ -4,6 +4,7 @@
 -- Parameters: $1 frontier, $2 xids in flight at the position's snapshot, $3 whether they are of another cluster,
 --   $4 only late rows after this id, $5 rows scanned at most (late and fresh each), $6 subscription;
 --   with a filter: $7 streams, $8 types, $9 since, $10 lanes, $11 lane.
+-- It is for leases that know of no change of lanes: one that is under way wants them back.
 -- The first row is about the read itself. The xid is taken in the select list, after the snapshot, and only if
 -- there is something to read; in a WHERE the planner would take it before.
 with late as materialized (
@@ -25,7 +26,7 @@ select (select count(*) from late) as id, null::uuid as event_id, pg_current_sna
        null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
        {scanned}::integer as max_attempts,
        null::boolean as late,
-       (select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text) as held,
+       (select paused or lanes_next is not null from {schema}.subscription where name = $6::text) as held,
        {scanned_to}::bigint as scanned_to
 union all
 select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,

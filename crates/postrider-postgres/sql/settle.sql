@@ -13,7 +13,7 @@ with clock as materialized (
 ), moved as (
     update {schema}.lane l
     set position = $7::text, frontier = $8::bigint, snapshot = $9::text::pg_snapshot, system = $10::bigint, reading = greatest($8::bigint, $11::bigint),
-        claims_since_settle = 0, settled_at = clock.now
+        claims_since_settle = 1, settled_at = clock.now
     from clock
     where ($17::bigint is null or exists (select from {schema}.event w where w.id = $17::bigint and w.event_id = $18::uuid))
       and ($19::text is null or pg_snapshot_xmax(pg_current_snapshot()) > $19::text::xid8)

@@ -32,5 +32,6 @@ mod trace;
 pub use inbox::Inbox;
 pub use migrate::{migration_sql, schema_version};
 pub use outbox::{Outbox, OutboxBuilder};
+pub use source::HandlerTransaction;
 pub use sql::Patch;
 pub use store::{PgStore, StoreOptions};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use postrider_core::{Clock, Limits, Result};
 use sqlx_postgres::PgPool;
+use tokio::sync::Semaphore;
 
 use crate::inbox::Inbox;
 use crate::migrate;
@@ -20,6 +21,8 @@ pub struct Outbox {
     pub(crate) source: Option<String>,
     pub(crate) trace: Option<Trace>,
     pub(crate) clock: Clock,
+    /// How many handlers may have a transaction at once.
+    pub(crate) handlers: Arc<Semaphore>,
 }
 
 impl Outbox {
@@ -161,6 +164,10 @@ impl OutboxBuilder {
             source: self.source,
             trace: self.trace,
             clock: self.clock,
+            // A quarter of the pool stays for the application, whatever handlers do.
+            handlers: Arc::new(Semaphore::new(
+                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
+            )),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The outbox as what a relay is made on: the log, and the transactions that handlers are given.
 
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,19 +13,42 @@ use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::Transaction;
 use sqlx_postgres::{PgConnection, Postgres};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{acquire, during};
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::row::{self, Names};
 
-/// A handler that is doing nothing in its transaction keeps the lane, and what it changed, no longer than this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The transaction of a handler.
+#[derive(Debug)]
+pub struct HandlerTransaction {
+    transaction: Transaction<'static, Postgres>,
+    /// Handlers leave some of the pool's connections to the application.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Deref for HandlerTransaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for HandlerTransaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+}
 
 #[async_trait]
 impl Source for Outbox {
     type Connection = PgConnection;
-    type Transaction = Transaction<'static, Postgres>;
+    type Transaction = HandlerTransaction;
 
     async fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.store().await?))
@@ -36,6 +60,9 @@ impl Source for Outbox {
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         check_consumer(effect.consumer)?;
+        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
+            Error::new(ErrorKind::PoolExhausted, "begin", "no more handlers are given transactions")
+        })?;
         let begin = AssertSqlSafe(begin_within(effect.timeout));
         let mut tx = self.pool.begin_with(begin).await.map_err(during("begin"))?;
         let row = self
@@ -59,15 +86,16 @@ impl Source for Outbox {
         }
         let first: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
         let first: HashSet<Uuid> = first.into_iter().flatten().collect();
-        Ok((tx, effect.events.iter().map(|event| first.contains(event)).collect()))
+        let first = effect.events.iter().map(|event| first.contains(event)).collect();
+        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
     }
 
     async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.commit().await.map_err(during("commit"))
+        transaction.transaction.commit().await.map_err(during("commit"))
     }
 
     async fn rollback(transaction: Self::Transaction) -> Result<()> {
-        transaction.rollback().await.map_err(during("rollback"))
+        transaction.transaction.rollback().await.map_err(during("rollback"))
     }
 
     async fn record_in(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<Uuid> {
@@ -111,6 +139,6 @@ fn begin_within(timeout: Duration) -> String {
     format!(
         "begin; set local statement_timeout = {}; set local idle_in_transaction_session_timeout = {}",
         millis(timeout),
-        millis(timeout.min(LONGEST_PAUSE))
+        millis(timeout + MARGIN)
     )
 }

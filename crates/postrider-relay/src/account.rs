@@ -100,17 +100,30 @@ impl Account {
                             { error_code = %failure.code, error = %failure.message, },
                             "dead until somebody acts"),
                     }
-                    let (failure, attempts) = (failure.clone(), *attempts);
-                    let (subscription, event) = (Arc::clone(name), Arc::clone(event));
-                    reader.on_death.tell(Death { subscription, event, failure, attempts });
                 }
             }
         }
+        self.deaths(work);
         if let (Some(last), true) = (work.items.last(), work.next.is_some()) {
             self.meter.lag.set(seconds(now, last.event.recorded_at));
         }
         if self.since.get_or_insert_with(Instant::now).elapsed() >= EVERY {
             self.say();
+        }
+    }
+
+    /// Tells whoever wants to know of the deaths in it.
+    pub(crate) fn deaths(&self, work: &Work) {
+        for item in &work.items {
+            if let Some(Verdict::Dead { attempts, failure, .. }) = &item.verdict {
+                let (subscription, event) = (Arc::clone(&self.reader.name), Arc::clone(&item.event));
+                self.reader.on_death.tell(Death {
+                    subscription,
+                    event,
+                    failure: failure.clone(),
+                    attempts: *attempts,
+                });
+            }
         }
     }
 

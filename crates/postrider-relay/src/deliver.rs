@@ -77,13 +77,18 @@ impl Lane {
                 Ended::Done => {
                     self.wait_for_it(&mut work, &Unavailable::new("it said nothing of any event")).await?;
                 }
+                // What is tried alone bears a mark, which must not stand while nobody tries it.
+                Ended::Unavailable(reason) if self.alone => {
+                    self.away = Some(reason);
+                    return Ok(work);
+                }
                 Ended::Unavailable(reason) => self.wait_for_it(&mut work, &reason).await?,
             }
         }
     }
 
     /// The destination is unavailable: leaves it alone for a while, keeps the lease, and gives up what is too old.
-    async fn wait_for_it(&mut self, work: &mut Work, reason: &Unavailable) -> Result<(), Halt> {
+    pub(crate) async fn wait_for_it(&mut self, work: &mut Work, reason: &Unavailable) -> Result<(), Halt> {
         // A transactional handler that lost its lease says so in this way.
         self.prolong_if_it_answers(work).await?;
         let end = Instant::now() + self.reader.breaker.unavailable(reason);
@@ -94,7 +99,8 @@ impl Lane {
                 work.items[index].verdict = expired;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.recalled || self.reader.is_stopping() {
+            let nothing_left = work.ready(self.reader.order, self.reader.on_dead).is_empty();
+            if left.is_zero() || nothing_left || self.recalled || self.reader.is_stopping() {
                 return Ok(());
             }
             let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
@@ -133,6 +139,9 @@ impl Lane {
     /// Delivers while the lease is prolonged; drops it at once when the lease is lost.
     async fn accompany(&mut self, delivery: &Arc<Delivery>, work: &Work) -> Result<Ended, Halt> {
         let reader = Arc::clone(&self.reader);
+        if self.is_out_of_time() {
+            return Err(Halt::Lost);
+        }
         // In a task of its own: a handler that blocks must not keep the lease from being prolonged.
         let mut delivering = Delivering::begin(&reader.sink, delivery);
         let mut prolonging: Option<(Instant, Prolonging)> = None;

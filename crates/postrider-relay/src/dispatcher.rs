@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{Delivery, Error, ErrorKind, Event, Order, Result, Sink, Source, Unavailable};
@@ -58,8 +59,9 @@ impl<S: Source> Dispatcher<S> {
 
 /// Makes a [`Dispatcher`].
 pub struct DispatcherBuilder<S: Source> {
-    by_type: HashMap<String, Arc<Route<S>>>,
-    other: Option<Arc<Route<S>>>,
+    by_type: HashMap<String, Route<S>>,
+    other: Option<Route<S>>,
+    timeouts: HashMap<String, Duration>,
     unknown: Unknown,
     upcasters: Upcasters,
     together: usize,
@@ -72,6 +74,7 @@ impl<S: Source> Default for DispatcherBuilder<S> {
         Self {
             by_type: HashMap::new(),
             other: None,
+            timeouts: HashMap::new(),
             unknown: Unknown::Skip,
             upcasters: Upcasters::new(),
             together: 1,
@@ -90,7 +93,8 @@ impl<S: Source> DispatcherBuilder<S> {
         Shape: 'static,
     {
         let version = Some(<H::Payload as Event>::VERSION);
-        self.add(<H::Payload as Event>::NAME, Route::new(handler, version));
+        let name = <H::Payload as Event>::NAME;
+        self.add(name, Route::new(name, handler, version));
     }
 
     /// Handles events of this type, received as anything that can be decoded.
@@ -100,7 +104,7 @@ impl<S: Source> DispatcherBuilder<S> {
         H::Payload: Decode,
         Shape: 'static,
     {
-        self.add(event_type, Route::new(handler, None));
+        self.add(event_type, Route::new(event_type, handler, None));
     }
 
     /// Handles events that no other handler is for.
@@ -110,7 +114,7 @@ impl<S: Source> DispatcherBuilder<S> {
         H::Payload: Decode,
         Shape: 'static,
     {
-        if self.other.replace(Arc::new(Route::new(handler, None))).is_some() {
+        if self.other.replace(Route::new("*", handler, None)).is_some() {
             self.refuse("two handlers are for all other events; one is possible".to_owned());
         }
     }
@@ -138,8 +142,13 @@ impl<S: Source> DispatcherBuilder<S> {
         self.inbox = inbox;
     }
 
+    /// How long the handler of a type may take, where that is not the subscription's timeout.
+    pub fn timeout_of(&mut self, event_type: &str, timeout: Duration) {
+        self.timeouts.insert(event_type.to_owned(), timeout);
+    }
+
     fn add(&mut self, event_type: &str, route: Route<S>) {
-        if self.by_type.insert(event_type.to_owned(), Arc::new(route)).is_some() {
+        if self.by_type.insert(event_type.to_owned(), route).is_some() {
             self.refuse(format!("two handlers are for {event_type}; one is possible in a subscription"));
         }
     }
@@ -154,7 +163,14 @@ impl<S: Source> DispatcherBuilder<S> {
     }
 
     /// The dispatcher, on the database that transactional handlers get their transactions from.
-    pub fn build(self, source: &S) -> Result<Dispatcher<S>> {
+    pub fn build(mut self, source: &S) -> Result<Dispatcher<S>> {
+        for (event_type, timeout) in std::mem::take(&mut self.timeouts) {
+            match self.by_type.get_mut(&event_type) {
+                Some(route) if !timeout.is_zero() => route.timeout = Some(timeout),
+                Some(_) => self.refuse(format!("the timeout of {event_type} is longer than nothing")),
+                None => self.refuse(format!("{event_type} has a timeout of its own and no handler")),
+            }
+        }
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -167,8 +183,8 @@ impl<S: Source> DispatcherBuilder<S> {
             routes: Arc::new(Routes {
                 source: source.clone(),
                 recorder: Arc::new(source.clone()),
-                by_type: self.by_type,
-                other: self.other,
+                by_type: self.by_type.into_iter().map(|(name, route)| (name, Arc::new(route))).collect(),
+                other: self.other.map(Arc::new),
                 unknown: self.unknown,
                 upcasters: self.upcasters,
                 together: self.together,

@@ -21,8 +21,11 @@ pub(crate) enum Remedy {
     Retry(Option<Duration>),
     Reject,
     Wait,
+    Hold(Duration),
 }
 
+/// When an event whose handler could not reach what it needs is asked for again, where others of its batch were handled.
+const SOON: Duration = Duration::from_secs(1);
 /// Longer messages are cut: they are kept with every failed event.
 const LONGEST: usize = 2000;
 
@@ -57,6 +60,11 @@ impl Failure {
         Self::new(Remedy::Wait, "unavailable", message)
     }
 
+    /// It waits for something else, and loses no attempt.
+    pub(crate) fn hold(after: Duration, message: impl fmt::Display) -> Self {
+        Self::new(Remedy::Hold(after), "held", message)
+    }
+
     /// The same failure with a code for programs: a short word.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
@@ -79,7 +87,8 @@ impl Failure {
         match self.remedy {
             Remedy::Retry(after) => Outcome::Retry { after, failure },
             Remedy::Reject => Outcome::Reject { failure },
-            Remedy::Wait => Outcome::Retry { after: None, failure },
+            Remedy::Wait => Outcome::Hold { after: SOON, failure },
+            Remedy::Hold(after) => Outcome::Hold { after, failure },
         }
     }
 }

@@ -92,8 +92,20 @@ pub trait Handle<T>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
+/// A struct that handles one type of event in a transaction.
+pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
+    /// Handles an event. What it does in the transaction is committed when it returns `Ok`.
+    fn handle(
+        &self,
+        event: Received<T>,
+        tx: Tx<S>,
+        context: Context,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
 /// What can be registered for an event type. Implemented for async functions and closures that take a [`Received`] (or a
-/// `Vec` of them) and any of [`Argument`], and for every struct that [`Handle`]s something. `Shape` is inferred.
+/// `Vec` of them) and any of [`Argument`], and for every struct that
+/// [`Handle`]s something, or [`HandleWithin`] a transaction. `Shape` is inferred.
 pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
     /// What the payload is decoded to.
     type Payload: Decode;
@@ -120,6 +132,13 @@ pub struct One<T>(PhantomData<T>);
 pub struct Several<T>(PhantomData<T>);
 #[doc(hidden)]
 pub struct Struct<T>(PhantomData<T>);
+#[doc(hidden)]
+pub struct StructWithin<T>(PhantomData<T>);
+
+/// What a call came to, if it did not panic.
+fn caught(result: std::thread::Result<Answered>) -> Answered {
+    result.unwrap_or_else(|panic| Err(panicked(panic)))
+}
 
 fn without_transaction() -> Failure {
     Failure::retry("the handler wants a transaction that could not be given").code("transaction")
@@ -163,11 +182,8 @@ macro_rules! functions {
                 $(let Some($argument) = $argument::take(&context, &mut transaction) else {
                     return Box::pin(async { Err(without_transaction()) });
                 };)*
-                let future = async move { (*self)(event, $($argument),*).await };
-                Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
-                    Ok(answer) => answer.answer().map(|()| None),
-                    Err(panic) => Err(panicked(panic)),
-                }))
+                let future = async move { (*self)(event, $($argument),*).await.answer().map(|()| None) };
+                Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
             }
         }
 
@@ -194,11 +210,8 @@ macro_rules! functions {
                 $(let Some($argument) = $argument::take(&context, &mut transaction) else {
                     return Box::pin(async { Err(without_transaction()) });
                 };)*
-                let future = async move { (*self)(events, $($argument),*).await };
-                Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
-                    Ok(answers) => answers.answers(),
-                    Err(panic) => Err(panicked(panic)),
-                }))
+                let future = async move { (*self)(events, $($argument),*).await.answers() };
+                Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
             }
         }
     };
@@ -225,10 +238,30 @@ where
         _: Option<Tx<S>>,
     ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
         let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
-        let future = async move { self.handle(event, context).await };
-        Box::pin(AssertUnwindSafe(future).catch_unwind().map(|result| match result {
-            Ok(answer) => answer.map(|()| None),
-            Err(panic) => Err(panicked(panic)),
-        }))
+        let future = async move { self.handle(event, context).await.map(|()| None) };
+        Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
+    }
+}
+
+impl<S, H, T> Handler<S, StructWithin<T>> for H
+where
+    S: Source,
+    H: HandleWithin<S, T>,
+    T: Decode,
+{
+    type Payload = T;
+    const TRANSACTIONAL: bool = true;
+    const SEVERAL: bool = false;
+
+    fn call(
+        self: Arc<Self>,
+        mut events: Vec<Received<T>>,
+        context: Context,
+        transaction: Option<Tx<S>>,
+    ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+        let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
+        let Some(tx) = transaction else { return Box::pin(async { Err(without_transaction()) }) };
+        let future = async move { self.handle(event, tx, context).await.map(|()| None) };
+        Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
     }
 }

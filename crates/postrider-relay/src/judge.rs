@@ -14,6 +14,9 @@ pub enum WhileUnavailable {
     Expire,
 }
 
+/// No pause is longer than ten years: databases can't count for ever.
+const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
+
 /// What is known of an event that is being delivered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case<'a> {
@@ -68,7 +71,7 @@ impl Judge {
         if self.retry.attempts(case.event.max_attempts).is_some_and(|most| attempts >= most) {
             return Verdict::Dead { attempts, failure, age: None };
         }
-        let pause = after.unwrap_or_else(|| self.retry.pause(attempts, chance));
+        let pause = after.unwrap_or_else(|| self.retry.pause(attempts, chance)).min(LONGEST);
         let Some(most) = self.retry.age() else { return Verdict::Retry { attempts, pause, failure } };
         let age = self.age(case);
         if age >= most {
@@ -85,7 +88,7 @@ impl Judge {
             Some(most) if self.age(case) >= most => {
                 Verdict::Dead { attempts, failure, age: Some(self.age(case)) }
             }
-            _ => Verdict::Retry { attempts, pause: after, failure },
+            _ => Verdict::Retry { attempts, pause: after.min(LONGEST), failure },
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Bell, Lease};
+use postrider_core::{Bell, Lease, Order};
 use tokio::task::JoinSet;
 
 use crate::lane::{End, Lane};
@@ -159,15 +159,18 @@ impl Keeper {
         let mut next = reader.settings.poll;
         loop {
             for lease in idle.values() {
-                match reader.store.read(lease, &lease.position, 1).await {
-                    Ok(batch) if batch.is_idle() && !batch.recalled => {}
-                    // There is something; or the lane stands elsewhere by now, and a claim will tell.
-                    _ => return true,
-                }
-                match reader.store.due(lease, 1).await {
+                let holds = match reader.store.due(lease, 1).await {
                     Ok(due) if due.deliveries.is_empty() => {
                         next = next.min(due.next_in.unwrap_or(next));
+                        due.holds
                     }
+                    // There is something; or the database does not answer, and a claim will tell.
+                    _ => return true,
+                };
+                match reader.store.read(lease, &lease.position, 1).await {
+                    Ok(batch) if batch.is_idle() && !batch.recalled => {}
+                    // A strict lane reads nothing while something holds it.
+                    Ok(batch) if holds && reader.order == Order::Strict && !batch.recalled => {}
                     _ => return true,
                 }
             }
@@ -185,7 +188,10 @@ impl Keeper {
     async fn show(&mut self) {
         let Some(every) = self.reader.settings.figures else { return };
         self.show_at = Some(Instant::now() + every);
-        if self.held.contains(&0) || self.idle.contains_key(&0) {
+        if !self.held.contains(&0) && !self.idle.contains_key(&0) {
+            // Another relay shows them now.
+            self.gauges.show(&self.reader.name, &[]);
+        } else {
             match self.reader.store.figures(&self.reader.name).await {
                 Ok(figures) => self.gauges.show(&self.reader.name, &figures),
                 Err(error) => {

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Batch, Bell, Error, ErrorKind, Lease, OffsetDateTime, Order, Result, Standing};
+use postrider_core::{
+    Batch, Bell, Error, ErrorKind, Lease, OffsetDateTime, Order, Result, Standing, Unavailable,
+};
 use tokio::task::JoinHandle;
 
 use crate::account::Account;
@@ -61,6 +63,9 @@ pub(crate) struct Lane {
     pub(crate) due: DueWatch,
     /// The holder before this one went away without a word: an event may have ended its process.
     pub(crate) careful: bool,
+    /// Whether an event is being tried alone, and whether the destination was away when it was.
+    pub(crate) alone: bool,
+    pub(crate) away: Option<Unavailable>,
     pub(crate) account: Account,
     pace: Pace,
     /// How long to wait for more before the next read.
@@ -86,6 +91,8 @@ impl Lane {
             left_open: HashSet::new(),
             due: DueWatch::default(),
             careful,
+            alone: false,
+            away: None,
             pace: Pace::new(Instant::now()),
             moment: Duration::ZERO,
             reader,
@@ -193,7 +200,8 @@ impl Lane {
         self.recalled |= batch.recalled;
         if batch.is_idle() {
             // Somebody may have rung for deliveries, not for events.
-            if std::mem::take(&mut self.rung) && !self.lease.open && self.refreshed.elapsed() > FRESH {
+            if self.rung && !self.lease.open && self.refreshed.elapsed() > FRESH {
+                self.rung = false;
                 self.prolong().await?;
             }
             return Ok(None);
@@ -234,30 +242,47 @@ impl Lane {
             return Ok(());
         }
         let mut pause = FIRST_PAUSE;
-        let mut in_doubt = false;
+        let (mut in_doubt, mut refused, mut stopping_since) = (false, 0_u32, None::<Instant>);
         loop {
-            match self.reader.store.settle(&mut self.lease, &work.settlement).await {
-                Ok(Standing::Lost) => return Err(Halt::Lost),
+            let error = match self.reader.store.settle(&mut self.lease, &work.settlement).await {
+                Ok(Standing::Lost) => return Err(self.lost(&work, in_doubt)),
                 Ok(standing) => {
                     self.recalled |= standing == Standing::Recalled;
                     break;
                 }
-                Err(error) if error.kind() == ErrorKind::LeaseLost => return Err(Halt::Lost),
+                Err(error) if error.kind() == ErrorKind::LeaseLost => return Err(self.lost(&work, in_doubt)),
                 // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
-                Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => break,
-                Err(error) => {
-                    // It may have been written. If the lane was to move and still stands where it stood, it was not.
-                    in_doubt |= error.kind() != ErrorKind::Invalid;
-                    self.reader.outage.begins(&error);
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    if self.is_out_of_time() {
-                        return Err(Halt::Lost);
-                    }
-                    if let Err(Halt::Lost) = self.prolong().await {
-                        return Err(Halt::Lost);
-                    }
+                Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
+                    tracing::debug!(error = %error, "it had been settled");
+                    break;
                 }
+                Err(error) => error,
+            };
+            self.reader.outage.begins(&error);
+            if !error.is_retryable() {
+                refused += 1;
+                if refused == 3 {
+                    // The database objects to something in it for good; what failures said is the only thing that can go.
+                    work.forget_messages();
+                }
+            }
+            in_doubt |= error.kind() != ErrorKind::Invalid;
+            if self.reader.is_stopping() {
+                let since = *stopping_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= self.reader.settings.grace {
+                    return Err(Halt::Failed(error));
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if self.is_out_of_time() {
+                return Err(self.lost(&work, in_doubt));
+            }
+            match self.prolong().await {
+                Err(Halt::Lost) => return Err(self.lost(&work, in_doubt)),
+                // The lane was to move, and still stands where it stood: it was not written.
+                Ok(()) if work.next.is_some() => in_doubt = false,
+                _ => {}
             }
         }
         self.refreshed = Instant::now();
@@ -272,6 +297,14 @@ impl Lane {
             self.reader.rest(moment).await;
         }
         Ok(())
+    }
+
+    /// The lane is lost. Whether the last settle was written may never be known: a death that may have been is told.
+    fn lost(&mut self, work: &Work, in_doubt: bool) -> Halt {
+        if in_doubt {
+            self.account.deaths(work);
+        }
+        Halt::Lost
     }
 
     /// Sleeps until there may be something to do, and not beyond `end`.

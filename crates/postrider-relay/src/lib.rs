@@ -38,7 +38,7 @@ pub use death::Death;
 pub use decode::{Decode, Raw};
 pub use dispatcher::{Dispatcher, DispatcherBuilder, Unknown};
 pub use failure::Failure;
-pub use handler::{Answer, Answered, Answers, Argument, Handle, Handler};
+pub use handler::{Answer, Answered, Answers, Argument, Handle, HandleWithin, Handler};
 pub use judge::WhileUnavailable;
 pub use lines::Lines;
 pub use meter::{Kind, METRICS, Metric};

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use postrider_core::{Error, ErrorKind, Result, Sink, Source, Store, Uuid};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::breaker::Breaker;
 use crate::death::{Death, OnDeath};
@@ -15,6 +16,8 @@ use crate::keeper::Keeper;
 use crate::reader::{Outage, Reader, Settings};
 use crate::subscriber::Subscriber;
 use crate::{Upcasters, wait};
+
+const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Subscriptions on a log, to be started together.
 ///
@@ -26,6 +29,7 @@ pub struct Relay<S: Source> {
     settings: Settings,
     upcasters: Upcasters,
     on_death: OnDeath,
+    hook: Option<BoxFuture<'static, ()>>,
     subscribers: Vec<Subscriber<S>>,
 }
 
@@ -43,6 +47,7 @@ impl<S: Source> Relay<S> {
             },
             upcasters: Upcasters::new(),
             on_death: OnDeath::default(),
+            hook: None,
             subscribers: Vec::new(),
         }
     }
@@ -96,14 +101,16 @@ impl<S: Source> Relay<S> {
         self
     }
 
-    /// Calls this for each event that dies, once its death is settled.
+    /// Calls this for each event that dies, once its death is settled: one after the other, beside the work, and to the end
+    /// (within the grace period) when the relay stops.
     #[must_use]
     pub fn on_death<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Death) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.on_death = OnDeath::new(hook);
+        let (on_death, task) = OnDeath::new(hook);
+        (self.on_death, self.hook) = (on_death, Some(task));
         self
     }
 
@@ -127,6 +134,12 @@ impl<S: Source> Relay<S> {
         }
         if self.settings.poll.is_zero() {
             return invalid("the poll interval is longer than nothing".to_owned());
+        }
+        let times = [self.settings.lease, self.settings.poll, self.settings.grace];
+        if times.iter().chain(&self.settings.figures).any(|time| *time > A_YEAR) {
+            return invalid(
+                "a lease, a poll interval, a grace period of more than a year is none".to_owned(),
+            );
         }
         Ok(())
     }
@@ -181,7 +194,8 @@ impl<S: Source> Relay<S> {
         for reader in readers {
             keepers.spawn(Keeper::new(reader).keep());
         }
-        Ok(Running { store, stop, keepers })
+        let hook = self.hook.map(|task| (tokio::spawn(task), self.settings.grace));
+        Ok(Running { store, stop, keepers, hook })
     }
 
     /// Runs until the process is asked to end (SIGTERM or SIGINT), and stops then.
@@ -218,6 +232,7 @@ pub struct Running {
     store: Arc<dyn Store>,
     stop: watch::Sender<bool>,
     keepers: JoinSet<()>,
+    hook: Option<(JoinHandle<()>, Duration)>,
 }
 
 impl Running {
@@ -230,6 +245,11 @@ impl Running {
                 let message = format!("a subscription's task ended unexpectedly: {error}");
                 return Err(Error::new(ErrorKind::Corrupt, "stop", message));
             }
+        }
+        if let Some((hook, grace)) = self.hook.take()
+            && tokio::time::timeout(grace, hook).await.is_err()
+        {
+            tracing::warn!("the hook for deaths did not end within the grace period");
         }
         Ok(())
     }

@@ -11,6 +11,10 @@ use crate::{Context, Failure, Received, Tx, Upcasters};
 
 /// What is called for an event type.
 pub(crate) struct Route<S: Source> {
+    /// The event type; `*` for all others.
+    pub(crate) name: String,
+    /// How long it may take, where that is not the subscription's.
+    pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) transactional: bool,
     pub(crate) several: bool,
     /// The version that the handler wants, where it says so.
@@ -20,12 +24,14 @@ pub(crate) struct Route<S: Source> {
 }
 
 impl<S: Source> Route<S> {
-    pub(crate) fn new<H, Shape>(handler: H, version: Option<u32>) -> Self
+    pub(crate) fn new<H, Shape>(name: &str, handler: H, version: Option<u32>) -> Self
     where
         H: Handler<S, Shape>,
         Shape: 'static,
     {
         Self {
+            name: name.to_owned(),
+            timeout: None,
             transactional: H::TRANSACTIONAL,
             several: H::SEVERAL,
             version,

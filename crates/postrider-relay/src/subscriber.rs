@@ -213,6 +213,13 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
+    /// How long the handler of one type may take, where that is not the subscription's timeout.
+    #[must_use]
+    pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
+        self.handlers.timeout_of(event_type, timeout);
+        self
+    }
+
     /// After how many deaths of a process the event that it was handling is dead; 3 unless set.
     #[must_use]
     pub fn max_deaths(mut self, deaths: u32) -> Self {

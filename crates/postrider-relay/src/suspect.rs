@@ -4,38 +4,55 @@
 //! a stack overflow, too much memory. Nobody knows which. So its heir puts them aside as deliveries of their own, and then
 //! tries each alone, having written down that it is about to. The one that ends the process again is found with that mark
 //! by the next holder, counted, and dead after a set number of deaths; the others go on.
+//!
+//! Alone in the process, whatever its lane or subscription: two that bear the mark when a process dies would both be counted,
+//! and one of them had nothing to do with it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use postrider_core::{DeliveryChange, DeliveryFailure, OnDead, Order, Settlement};
+use postrider_core::{DeliveryChange, DeliveryFailure, OnDead, Order, Settlement, Unavailable};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
 use crate::work::{Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
-const SUSPECT: &str = "suspect";
-/// The code of an event that is being tried alone, with how often a process died of it so far: `crashed:1`.
-const CRASHED: &str = "crashed:";
+const SUSPECT: &str = "#suspect";
+/// The code of an event that is being tried alone: how often a process will have died of it, should this one, and who tries
+/// it: `#crashed:1@relay-7`.
+const CRASHED: &str = "#crashed:";
+/// Held by the lane that is trying an event alone.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// How many processes have died of it, if it is under suspicion.
-fn deaths(item: &Item) -> Option<u32> {
+/// How many processes have died of it, if it is under suspicion. A mark of our own is no death: we are alive.
+fn deaths(item: &Item, owner: &str) -> Option<u32> {
     let code = item.code.as_deref()?;
     if code == SUSPECT {
         return Some(0);
     }
-    code.strip_prefix(CRASHED)?.parse().ok()
+    let (count, marked_by) = code.strip_prefix(CRASHED)?.split_once('@')?;
+    let count: u32 = count.parse().ok()?;
+    Some(if marked_by == owner { count.saturating_sub(1) } else { count })
 }
 
-fn suspicion(deaths: u32) -> DeliveryFailure {
+fn suspicion(deaths: u32, owner: &str) -> DeliveryFailure {
     if deaths == 0 {
         return DeliveryFailure::new(SUSPECT, "the process that may have been handling it died");
     }
     let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
-    DeliveryFailure::new(
-        format!("{CRASHED}{deaths}"),
-        format!("the process died {times} while it was being handled"),
-    )
+    let message = format!("the process died {times} while it was being handled");
+    DeliveryFailure::new(format!("{CRASHED}{deaths}@{owner}"), message)
+}
+
+/// What became of an event that was tried alone.
+enum Alone {
+    /// The next of its key may follow.
+    Done,
+    /// Its key is held up.
+    Held,
+    /// The destination was away, and it was not tried.
+    Away(Unavailable),
 }
 
 impl Lane {
@@ -54,8 +71,7 @@ impl Lane {
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
-            let mut row = DeliveryChange::retrying(item.event.id, 0, std::time::Duration::ZERO, suspicion(0));
-            row.attempts = item.tried;
+            let row = DeliveryChange::retrying(item.event.id, item.tried, Duration::ZERO, suspicion(0, ""));
             work.settlement.deliveries.push(row);
         }
         self.settle(work).await
@@ -63,7 +79,8 @@ impl Lane {
 
     /// Tries those under suspicion alone and returns the others.
     pub(crate) async fn suspects_alone(&mut self, work: Work) -> Result<Work, Halt> {
-        if self.reader.sink.runs_handlers() && work.items.iter().any(|item| deaths(item).is_some()) {
+        let owner = &self.reader.owner;
+        if self.reader.sink.runs_handlers() && work.items.iter().any(|item| deaths(item, owner).is_some()) {
             return self.one_by_one(work).await;
         }
         Ok(work)
@@ -86,8 +103,14 @@ impl Lane {
             if self.reader.is_stopping() || self.recalled {
                 break;
             }
-            if !self.try_alone(item, on_dead).await? {
-                blocked.push(key);
+            match self.try_alone(item, on_dead).await? {
+                Alone::Done => {}
+                Alone::Held => blocked.push(key),
+                Alone::Away(reason) => {
+                    let mut nothing = Work::of_due(Vec::new(), &self.lease.position);
+                    self.wait_for_it(&mut nothing, &reason).await?;
+                    break;
+                }
             }
             if Instant::now() >= self.prolong_at() {
                 self.prolong().await?;
@@ -96,40 +119,59 @@ impl Lane {
         Ok(work)
     }
 
-    /// Tries one event alone. Whether the next of its key may follow.
-    async fn try_alone(&mut self, mut item: Item, on_dead: OnDead) -> Result<bool, Halt> {
-        let before = deaths(&item).unwrap_or(0);
+    /// Waits until nothing else is tried alone in this process, and keeps the lease meanwhile. Nothing if the relay stops.
+    async fn wait_for_turn(&mut self) -> Result<Option<MutexGuard<'static, ()>>, Halt> {
+        loop {
+            tokio::select! {
+                turn = ALONE.lock() => return Ok(Some(turn)),
+                () = self.reader.stopped() => return Ok(None),
+                () = tokio::time::sleep_until(self.prolong_at().into()) => self.prolong().await?,
+            }
+        }
+    }
+
+    /// Tries one event alone.
+    async fn try_alone(&mut self, mut item: Item, on_dead: OnDead) -> Result<Alone, Halt> {
+        let owner = self.reader.owner.clone();
+        let before = deaths(&item, &owner).unwrap_or(0);
         let (id, tried) = (item.event.id, item.tried);
-        let alone = |item: Item, lane: &Self| Work {
+        let after_death = if on_dead == OnDead::Skip { Alone::Done } else { Alone::Held };
+        let of_one = |item: Item, lane: &Self| Work {
             items: vec![item],
             settlement: Settlement::at(lane.lease.position.clone()),
             next: None,
             full: false,
         };
         if before >= self.reader.deaths {
-            let failure = DeliveryFailure::new("crashed", suspicion(before).message);
+            let failure = DeliveryFailure::new("crashed", suspicion(before, &owner).message);
             item.verdict = Some(Verdict::Dead { attempts: tried, failure, age: None });
-            let work = alone(item, self);
+            let work = of_one(item, self);
             self.settle(work).await?;
-            return Ok(on_dead == OnDead::Skip);
+            return Ok(after_death);
         }
+        let Some(turn) = self.wait_for_turn().await? else { return Ok(Alone::Held) };
         let mut mark = Settlement::at(self.lease.position.clone());
-        let failure = suspicion(before + 1);
-        mark.deliveries.push(DeliveryChange::retrying(id, tried + 1, std::time::Duration::ZERO, failure));
+        let failure = suspicion(before + 1, &owner);
+        mark.deliveries.push(DeliveryChange::retrying(id, tried + 1, Duration::ZERO, failure));
         self.settle(Work { items: Vec::new(), settlement: mark, next: None, full: false }).await?;
-        let work = alone(item, self);
-        let mut work = self.deliver(work).await?;
+        let work = of_one(item, self);
+        self.alone = true;
+        let delivered = self.deliver(work).await;
+        self.alone = false;
+        let mut work = delivered?;
         let verdict = work.items.first().and_then(|item| item.verdict.clone());
         if verdict.is_none() {
             // It was not tried after all: the mark must not count.
-            let row = DeliveryChange::retrying(id, tried, std::time::Duration::ZERO, suspicion(before));
+            let row = DeliveryChange::retrying(id, tried, Duration::ZERO, suspicion(before, ""));
             work.settlement.deliveries.push(row);
         }
         self.settle(work).await?;
-        Ok(match verdict {
-            Some(Verdict::Delivered { .. }) => true,
-            Some(Verdict::Dead { .. }) => on_dead == OnDead::Skip,
-            Some(Verdict::Retry { .. }) | None => false,
+        drop(turn);
+        Ok(match (verdict, self.away.take()) {
+            (None, Some(reason)) => Alone::Away(reason),
+            (Some(Verdict::Delivered { .. }), _) => Alone::Done,
+            (Some(Verdict::Dead { .. }), _) => after_death,
+            (Some(Verdict::Retry { .. }) | None, _) => Alone::Held,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The events of one key (or of a few), handled one after another.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,10 +36,10 @@ impl From<Failure> for Trouble {
 
 /// What the database says when a handler's transaction can't be had: no event is to blame for that.
 fn not_begun(error: Error) -> Trouble {
-    if error.is_retryable() {
-        return Trouble::Unavailable(Unavailable::new(error.to_string()));
+    if error.kind() == ErrorKind::Invalid {
+        return Trouble::Failed(Failure::from(error).code("database"));
     }
-    Trouble::Failed(Failure::from(error).code("database"))
+    Trouble::Unavailable(Unavailable::new(error.to_string()))
 }
 
 /// What the database says when a handler's transaction can't be kept: the handler may be what it objects to.
@@ -190,13 +191,17 @@ async fn call<S: Source>(
         event_type = %event.event_type, aggregate_type = %event.aggregate_type, aggregate_id = %event.aggregate_id,
         attempt = first.attempt);
     let began = Instant::now();
-    let handled = route.call(events, &routes.upcasters, context, transaction)?;
-    let answered = tokio::time::timeout(delivery.timeout, handled.instrument(span)).await;
-    let seconds =
-        route.seconds.get_or_init(|| meter::handler_seconds(&delivery.subscription, &event.event_type));
+    // An upcaster, or a type that is decoded, is the application's code, too. What its panic says may quote the payload.
+    let called = AssertUnwindSafe(|| route.call(events, &routes.upcasters, context, transaction));
+    let handled = std::panic::catch_unwind(called).unwrap_or_else(|_| {
+        Err(Failure::retry("an upcaster, or what the payload is decoded to, panicked").code("panic"))
+    })?;
+    let timeout = route.timeout.unwrap_or(delivery.timeout);
+    let answered = tokio::time::timeout(timeout, handled.instrument(span)).await;
+    let seconds = route.seconds.get_or_init(|| meter::handler_seconds(&delivery.subscription, &route.name));
     seconds.record(began.elapsed().as_secs_f64());
     let answers = answered.unwrap_or_else(|_| {
-        let message = format!("the handler took longer than {:?}", delivery.timeout);
+        let message = format!("the handler took longer than {timeout:?}");
         Err(Failure::retry(message).code("timeout"))
     })?;
     let Some(answers) = answers else { return Ok(vec![Outcome::Delivered; events.len()]) };
@@ -281,8 +286,16 @@ async fn with_inbox<S: Source>(
         .collect();
     if !done.is_empty() {
         let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
-        let (transaction, _) = routes.source.begin(effect).await.map_err(not_begun)?;
-        S::commit(transaction).await.map_err(not_kept)?;
+        let marked = async {
+            let (transaction, _) = routes.source.begin(effect).await?;
+            S::commit(transaction).await
+        };
+        // The handler has succeeded; without its mark it may be called again if the event comes again, which is what an
+        // inbox of this kind can't rule out.
+        if let Err(error) = marked.await {
+            tracing::warn!(subscription = %consumer, events = done.len(), error = %error,
+                "handled, but not marked in the inbox");
+        }
     }
     let mut answers = answers.into_iter();
     let outcome = |handled: &bool| {

@@ -10,14 +10,17 @@ use serde_json::Value;
 
 use crate::Failure;
 
+/// How long an event waits for a newer program before it is looked at again.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
 type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
 /// The steps from each old version of an event's payload to the next.
 ///
 /// - An event of an older version goes through all steps up to the newest; where one is **missing**, the event is rejected:
 ///   it is dead until the step is there and an operator requeues it.
-/// - An event of a version **from the future** (this program is older than the one that recorded it) is tried again later:
-///   a rolling deployment ends it by itself.
+/// - An event of a version **from the future** (this program is older than the one that recorded it) waits, loses no attempt
+///   and is asked for again every half minute: a rolling deployment ends it by itself.
 /// - An **unknown field** is ignored, as `serde` does, unless the type denies it.
 #[derive(Clone, Default)]
 pub struct Upcasters {
@@ -84,7 +87,7 @@ impl Upcasters {
             let message = format!(
                 "{name} has version {version}, and this program knows up to {newest}: it waits for a newer program"
             );
-            return Err(Failure::retry(message).code("version_from_the_future"));
+            return Err(Failure::hold(PATIENCE, message).code("version_from_the_future"));
         }
         let Some(json) = event.payload.as_json() else {
             let message =

@@ -50,7 +50,7 @@ impl DueWatch {
         let now = Instant::now();
         self.holds = found.holds;
         self.at = if found.deliveries.is_empty() {
-            Some(now + at_most(found.next_in.unwrap_or(LONGEST)))
+            Some(now + at_most(found.next_in.unwrap_or(LONGEST).min(LONGEST)))
         } else {
             None
         };
@@ -67,10 +67,16 @@ impl DueWatch {
         let now = Instant::now();
         for row in rows {
             let at = match row.state {
-                DeliveryState::Retrying => now + row.retry_in,
+                DeliveryState::Retrying => now + row.retry_in.min(LONGEST),
                 DeliveryState::Waiting => now,
+                // Whether it holds what comes after it, only a look can tell.
+                DeliveryState::Dead => {
+                    self.soon();
+                    continue;
+                }
                 _ => continue,
             };
+            self.holds = true;
             if let Some(known) = self.at {
                 self.at = Some(known.min(at));
             }

@@ -128,6 +128,14 @@ impl Work {
         }
     }
 
+    /// Drops what failures said; that they failed stays.
+    pub(crate) fn forget_messages(&mut self) {
+        for failure in self.settlement.deliveries.iter_mut().filter_map(|row| row.failure.as_mut()) {
+            failure.message = "the database could not keep what was said of it".to_owned();
+            failure.code = "failed".to_owned();
+        }
+    }
+
     /// The keys that it leaves open.
     pub(crate) fn open_keys(&self, on_dead: OnDead) -> HashSet<u64> {
         let open = |item: &&Item| item.verdict.is_none() || item.blocks(on_dead);

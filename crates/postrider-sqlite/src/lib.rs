@@ -50,4 +50,5 @@ pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;
 pub use outbox::{Outbox, OutboxBuilder};
+pub use source::HandlerTransaction;
 pub use store::SqliteStore;

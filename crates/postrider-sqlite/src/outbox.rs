@@ -5,6 +5,7 @@ use std::sync::Arc;
 use postrider_core::{Clock, Limits, Result};
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
+use tokio::sync::Semaphore;
 
 use crate::bell::Watch;
 use crate::error::failed;
@@ -22,6 +23,8 @@ pub struct Outbox {
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Clock,
     pub(crate) watch: Arc<Watch>,
+    /// One handler has a transaction at a time: there is one write lock, and who waits for it here waits in line.
+    pub(crate) handlers: Arc<Semaphore>,
     pools: Pools,
 }
 
@@ -122,6 +125,7 @@ impl OutboxBuilder {
             trace: self.trace,
             limits: Arc::new(self.limits),
             clock: self.clock,
+            handlers: Arc::new(Semaphore::new(1)),
             watch: Arc::new(Watch::new(&pools)),
             pools,
         })

@@ -1,6 +1,7 @@
 //! The outbox as what a relay is made on: the log, and the transactions that handlers are given.
 
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use sqlx_core::query::query;
 use sqlx_core::row::Row;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqliteConnection, SqliteRow};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::clock::given;
@@ -22,12 +24,33 @@ use crate::row::{self, Names};
 const BEGIN: &str = "begin";
 const INBOX: &str = "inbox";
 
+/// The transaction of a handler.
+#[derive(Debug)]
+pub struct HandlerTransaction {
+    transaction: Transaction<'static, Sqlite>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Deref for HandlerTransaction {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for HandlerTransaction {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+}
+
 /// A handler's transaction has the database's one write lock: nobody can claim its lane meanwhile, and nothing in it waits for
 /// anybody, so the timeout of a statement has no meaning here.
 #[async_trait]
 impl Source for Outbox {
     type Connection = SqliteConnection;
-    type Transaction = Transaction<'static, Sqlite>;
+    type Transaction = HandlerTransaction;
 
     async fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.store()))
@@ -39,6 +62,9 @@ impl Source for Outbox {
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         check_consumer(effect.consumer)?;
+        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
+            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
+        })?;
         let mut tx = self.begin().await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
@@ -51,15 +77,16 @@ impl Source for Outbox {
             query(include_str!("../sql/effect.sql")).bind(effect.consumer).bind(to_json(effect.events));
         let marked = mark.bind(given(&self.clock)).fetch_all(&mut *tx).await.map_err(failed(BEGIN))?;
         let first = ids(&marked, BEGIN)?;
-        Ok((tx, effect.events.iter().map(|event| first.contains(event)).collect()))
+        let first = effect.events.iter().map(|event| first.contains(event)).collect();
+        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
     }
 
     async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.commit().await.map_err(failed("commit"))
+        transaction.transaction.commit().await.map_err(failed("commit"))
     }
 
     async fn rollback(transaction: Self::Transaction) -> Result<()> {
-        transaction.rollback().await.map_err(failed("rollback"))
+        transaction.transaction.rollback().await.map_err(failed("rollback"))
     }
 
     async fn record_in(&self, connection: &mut SqliteConnection, event: &NewEvent) -> Result<Uuid> {

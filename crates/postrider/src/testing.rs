@@ -62,6 +62,11 @@ pub async fn recorded_of<T: Event + Decode>(outbox: &impl Source) -> Result<Vec<
     Ok(of_type.filter_map(|event| T::decode(event, None).ok()).collect())
 }
 
+#[doc(hidden)]
+pub fn any<T>(events: &[T], fits: impl Fn(&T) -> bool) -> bool {
+    events.iter().any(fits)
+}
+
 /// Asserts that an event of a type was recorded, and that one of them fits: `assert_recorded!(outbox, OrderPaid)`,
 /// `assert_recorded!(outbox, OrderPaid, |event| event.order == 7)`. It awaits, so it needs an async test.
 #[macro_export]
@@ -72,9 +77,8 @@ macro_rules! assert_recorded {
     ($outbox:expr, $event:ty, $fits:expr) => {{
         let events = $crate::testing::recorded_of::<$event>(&$outbox).await;
         let events: Vec<$event> = events.unwrap_or_else(|error| panic!("the log can't be read: {error}"));
-        let fits: fn(&$event) -> bool = $fits;
         assert!(
-            events.iter().any(fits),
+            $crate::testing::any::<$event>(&events, $fits),
             "no {} that fits {} was recorded; there are {} of that type",
             <$event as $crate::Event>::NAME,
             stringify!($fits),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postrider::testing::{recorded, recorded_of, until_quiet};
 use postrider::{
-    Clock, Context, Effect, ErrorKind, Failure, Headers, NewEvent, Received, Retry, Source, State,
-    Subscription, Tx,
+    Clock, Context, Effect, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Source,
+    State, Subscription, Tx,
 };
 
 use super::{Ground, InvoiceSent, OrderChanged, Seen, record, relay, state};
@@ -46,6 +46,37 @@ pub async fn an_effect_and_its_follow_up_happen_once<G: Ground>(ground: &G) {
     let mut wanted: Vec<String> = (1..=20).map(|version| format!("o{version}")).collect();
     wanted.sort();
     assert_eq!(invoices, wanted, "each once");
+}
+
+struct Invoices;
+
+impl<S: Source> HandleWithin<S, OrderChanged> for Invoices {
+    async fn handle(&self, event: Received<OrderChanged>, mut tx: Tx<S>, _: Context) -> Result<(), Failure> {
+        Ok(tx.record(&InvoiceSent { order: event.order.clone() }).await?)
+    }
+}
+
+/// With `anyhow` or without.
+pub async fn a_struct_and_any_error_will_do<G: Ground>(ground: &G) {
+    async fn by_anyhow(event: Received<OrderChanged>) -> anyhow::Result<()> {
+        anyhow::ensure!(event.attempt() > 1, "not the first time");
+        Ok(())
+    }
+    let outbox = ground.outbox(Clock::Database).await;
+    let event = record(&outbox, "a", 1).await;
+    let running = relay(&outbox)
+        .subscribe("structs", |s| s.on(Invoices))
+        .subscribe("anyhow", |s| s.on(by_anyhow).retry(Retry::fixed(SOON)))
+        .start()
+        .await
+        .expect("started");
+    for subscription in ["structs", "anyhow"] {
+        running.delivered(subscription, event, super::PATIENCE).await.expect("delivered");
+    }
+    let retried = state(&**running.store(), "anyhow", event).await;
+    running.stop().await.expect("stopped");
+    assert_eq!((retried.attempts, retried.error_message.as_deref()), (2, Some("not the first time")));
+    assert_eq!(recorded_of::<InvoiceSent>(&outbox).await.expect("read").len(), 1);
 }
 
 /// Neither the mark nor the follow-up.

@@ -173,14 +173,78 @@ pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Ground) {
     assert_eq!(state(&*store, "s", fine).await.state, State::Done);
 }
 
+/// An upcaster is the application's code, too.
+pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let mut old = Headers::new();
+    old.set_schema_version(0);
+    let panics = record_plain(&outbox, "OrderChanged", "\"secret\"", old).await;
+    let fine = record(&outbox, "b", 2).await;
+    let steps = Upcasters::new().of::<OrderChanged>(0, |value| panic!("{value}"));
+    let once = Retry::fixed(Duration::from_millis(1)).max_attempts(1);
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(ignore).upcasters(steps).retry(once))
+        .start()
+        .await
+        .expect("started");
+    until_quiet(&running, "s").await.expect("quiet");
+    let store = Arc::clone(running.store());
+    running.stop().await.expect("stopped");
+    let dead = state(&*store, "s", panics).await;
+    assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("panic")));
+    assert!(!dead.error_message.unwrap_or_default().contains("secret"));
+    assert_eq!(state(&*store, "s", fine).await.state, State::Done);
+}
+
+/// The lease is prolonged while it runs, and nobody else gets the lane.
+pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    record(&outbox, "a", 1).await;
+    record(&outbox, "a", 2).await;
+    let seen = Seen::default();
+    let start = async |name: &str| {
+        let notes = seen.clone();
+        let handler = move |event: Received<OrderChanged>| {
+            let notes = notes.clone();
+            async move {
+                notes.note(&event);
+                tokio::time::sleep(Duration::from_millis(900)).await;
+            }
+        };
+        let relay = Relay::new(&outbox).owner(name).lease(Duration::from_millis(300));
+        relay.subscribe("s", |s| s.on(handler)).start().await.expect("started")
+    };
+    let (one, two) = (start("one").await, start("two").await);
+    until_quiet(&one, "s").await.expect("quiet");
+    one.stop().await.expect("stopped");
+    two.stop().await.expect("stopped");
+    assert_eq!(seen.versions("a"), [1, 2], "each once");
+}
+
+/// A database can't count for ever, and the lane goes on.
+pub async fn a_pause_without_end_stops_nobody(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let never = record(&outbox, "a", 1).await;
+    let handler = |event: Received<OrderChanged>| async move {
+        if event.version == 1 { Err(Failure::retry_after(Duration::MAX, "never again")) } else { Ok(()) }
+    };
+    let running = relay(&outbox).subscribe("s", |s| s.on(handler)).start().await.expect("started");
+    let fine = record(&outbox, "b", 2).await;
+    running.delivered("s", fine, super::PATIENCE).await.expect("delivered");
+    let store = Arc::clone(running.store());
+    until("it waits", async || state(&*store, "s", never).await.state == State::Retrying).await;
+    running.stop().await.expect("stopped");
+}
+
 /// Its time is a setting.
 pub async fn a_handler_that_takes_too_long_fails(ground: &impl Ground) {
     let outbox = ground.outbox(Clock::Database).await;
     let slow = record(&outbox, "a", 1).await;
     let handler = |_: Received<OrderChanged>| std::future::pending::<()>();
     let once = Retry::fixed(Duration::from_millis(1)).max_attempts(1);
+    // The handler's own, where that is not the subscription's.
     let running = relay(&outbox)
-        .subscribe("s", |s| s.on(handler).retry(once).timeout(Duration::from_millis(50)))
+        .subscribe("s", |s| s.on(handler).retry(once).timeout_of("OrderChanged", Duration::from_millis(50)))
         .start()
         .await
         .expect("started");

@@ -36,6 +36,8 @@ macro_rules! engine {
             handling: every_event_reaches_its_handler_once_and_in_order, functions_closures_and_structs_all_handle,
                 a_handler_may_want_several_at_once, each_of_several_has_its_own_outcome,
                 several_that_fail_together_are_handled_one_by_one, a_panic_is_a_failure_of_that_event,
+                a_panic_in_an_upcaster_is_a_failure_of_that_event, a_handler_may_take_longer_than_the_lease,
+                a_pause_without_end_stops_nobody,
                 a_handler_that_takes_too_long_fails, keys_run_at_once_and_a_key_one_at_a_time,
                 an_unknown_type_is_skipped_or_rejected, what_cannot_be_decoded_is_rejected_without_its_payload,
                 what_is_wrong_is_said_before_anything_starts, a_relay_that_sleeps_is_woken, raw_payloads_are_handed_on;
@@ -50,7 +52,7 @@ macro_rules! engine {
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
                 a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
-            effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing,
+            effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
                 a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,

@@ -186,6 +186,6 @@ pub async fn a_requeued_event_comes_before_those_behind_it(ground: &impl Ground)
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
     assert_eq!(keys(&shop.delivered()), ["a1", "a2"]);
-    let last = shop.tried().into_iter().filter(|(attempt, _)| attempt.event.event_id == dead).next_back();
+    let last = shop.tried().into_iter().rfind(|(attempt, _)| attempt.event.event_id == dead);
     assert_eq!(last.map(|(attempt, _)| attempt.attempt), Some(1), "its attempts began anew");
 }
