@@ -199,7 +199,7 @@ async fn statements_of_a_handler_take_no_longer_than_its_timeout() {
         let query = sqlx::query("select current_setting($1)").bind(name.to_owned());
         query.fetch_one(connection).await.expect("a setting").get(0)
     };
-    for (timeout, statement, pause) in [(30, "30s", "10s"), (4, "4s", "4s")] {
+    for (timeout, statement, pause) in [(30, "30s", "35s"), (4, "4s", "9s")] {
         let timed = Effect { timeout: Duration::from_secs(timeout), ..effect(None, &[]) };
         let (mut tx, _) = log.outbox.begin(timed).await.expect("begin");
         assert_eq!(setting(&mut tx, "statement_timeout").await, statement);
