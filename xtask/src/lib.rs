@@ -1,21 +1,27 @@
 //! Developers' commands as a library: throw-away servers for tests, the test run, the checks of CI.
 //!
 //! The binary `xtask` only reads arguments and calls what is here. The integration tests of the other crates
-//! use [`postgres::Cluster`] when they need a server of their own that they may stop, kill or restore.
+//! use [`postgres::Cluster`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
+//! or restore.
 //!
 //! Nothing here knows what Postrider does: it starts servers and runs `cargo`.
 
 pub mod account;
 pub mod checks;
 pub mod container;
+pub mod detached;
 pub mod failure;
 pub mod folder;
 pub mod foreground;
+pub mod kafka;
 pub mod keeper;
+pub mod kind;
+pub mod package;
 pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod server;
+pub mod service;
 pub mod services;
 pub mod session;
 pub mod workspace;

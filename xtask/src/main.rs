@@ -1,30 +1,38 @@
 //! `cargo xtask`: reads the arguments and calls the library.
 
 use std::env;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use xtask::checks;
 use xtask::foreground::{Foreground, INTERRUPTED};
+use xtask::kind::Kind;
+use xtask::postgres::Cluster;
 use xtask::process::shell_quoted;
-use xtask::services::{Services, Status};
-use xtask::session::{self, Session};
+use xtask::service::Status;
+use xtask::services::Services;
+use xtask::session::Session;
 use xtask::{Failure, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
-  test [--no-services] [-- ARGS]   run all tests (cargo test --workspace ARGS) with the servers they need
-  soak [--no-services] [-- ARGS]   the same with the long forms of the tests (POSTRIDER_SOAK=1)
-  ci [--no-services]               format, clippy, documentation, features, then the tests
+  test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
+  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
+  ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
-  services up                      start the servers and leave them running; prints variables to export
+  bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
+                                   measure the engine in the same way
+  services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
-  services run -- COMMAND [ARGS]   run a command with the servers it needs
+  services run [--no-kafka] -- COMMAND [ARGS]
+                                   run a command with the servers it needs
   help                             print this
 
-The servers are throw-away ones on free ports. POSTRIDER_TEST_POSTGRES=postgres://... uses that server instead;
+The servers, a PostgreSQL and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
+POSTRIDER_TEST_POSTGRES=postgres://... and POSTRIDER_TEST_KAFKA=host:port use those servers instead;
 POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use.
 ";
 
@@ -39,20 +47,19 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             Ok(0)
         }
-        ["services", "up"] => services_up(),
+        ["services", "up", options @ ..] if [&[][..], &["--no-kafka"]].contains(&options) => {
+            services_up(options)
+        }
         ["services", "down"] => services_down(),
         ["services", "status"] => services_status(),
-        ["services", "run", "--", program, arguments @ ..] => services_run(program, arguments),
-        ["bench", "log", options @ ..]
-            if options
-                .iter()
-                .all(|option| ["--json", "--quick", "read", "publish", "idle"].contains(option)) =>
-        {
-            bench_log(options)
+        ["services", "run", "--", program, arguments @ ..] => services_run(&[], program, arguments),
+        ["services", "run", "--no-kafka", "--", program, arguments @ ..] => {
+            services_run(&["--no-kafka"], program, arguments)
         }
+        ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
-        ["ci", options @ ..] if options.is_empty() || options == ["--no-services"] => ci(options),
+        ["ci", options @ ..] if kinds(options).is_some() => ci(options),
         _ => Ok(misused()),
     };
     match result {
@@ -69,71 +76,103 @@ fn misused() -> u8 {
     MISUSED
 }
 
-fn services_up() -> Result<u8, Failure> {
-    let url = match session::given() {
-        Some(url) => {
-            say(&format!("{} is set: nothing to start", session::VARIABLE));
-            url
-        }
-        None => {
-            let service = Services::of_workspace().up()?;
-            say(&format!("{service}: running"));
-            service.url()
-        }
+/// The servers that are left by the options; nothing if one of these is unknown.
+fn kinds(options: &[&str]) -> Option<Vec<Kind>> {
+    let is_left = |kind: &Kind| match kind {
+        _ if options.contains(&"--no-services") => false,
+        Kind::Kafka => !options.contains(&"--no-kafka"),
+        Kind::Postgres => true,
     };
-    for (name, value) in session::environment(&url) {
+    let known = options.iter().all(|option| ["--no-services", "--no-kafka"].contains(option));
+    known.then(|| Kind::ALL.into_iter().filter(is_left).collect())
+}
+
+fn services_up(options: &[&str]) -> Result<u8, Failure> {
+    let session = Session::leave(&Services::of_workspace(), &kinds(options).unwrap_or_default())?;
+    say(&format!("ready: {}", session.describe()));
+    for (name, value) in session.environment() {
         println!("export {name}={}", shell_quoted(&value));
     }
     Ok(0)
 }
 
 fn services_down() -> Result<u8, Failure> {
-    match Services::of_workspace().down()? {
-        Status::Absent => say("nothing to stop"),
-        Status::Running(service) => say(&format!("{service}: stopped")),
-        Status::Dead(service) => say(&format!("{service}: was dead, its folder is removed")),
+    for (kind, status) in Services::of_workspace().down()? {
+        match status {
+            Status::Absent => say(&format!("{kind}: nothing to stop")),
+            Status::Running(service) => say(&format!("{service}: stopped")),
+            Status::Dead(service) => say(&format!("{service}: was dead, its folder is removed")),
+        }
     }
     Ok(0)
 }
 
 fn services_status() -> Result<u8, Failure> {
-    println!("{}", Services::of_workspace().status()?);
+    for kind in Kind::ALL {
+        match Services::of_workspace().status(kind)? {
+            Status::Absent => println!("{kind}: not started"),
+            Status::Running(service) => println!("{service}: running"),
+            Status::Dead(service) => println!("{service}: dead"),
+        }
+    }
     Ok(0)
 }
 
-fn services_run(program: &str, arguments: &[&str]) -> Result<u8, Failure> {
+fn services_run(options: &[&str], program: &str, arguments: &[&str]) -> Result<u8, Failure> {
     interruptible(|foreground| {
-        let session = Session::open(&Services::of_workspace())?;
+        let session = Session::open(&Services::of_workspace(), &kinds(options).unwrap_or_default())?;
         foreground.run(Command::new(program).args(arguments).envs(session.environment()))
     })
 }
 
-fn bench_log(options: &[&str]) -> Result<u8, Failure> {
+/// Whether there is a benchmark of that subject, and it knows these options.
+fn is_bench(subject: &str, options: &[&str]) -> bool {
+    let parts: &[&str] = match subject {
+        "log" => &["read", "publish", "idle"],
+        "engine" => &["drain", "latency", "effects", "idle", "memory"],
+        _ => return false,
+    };
+    options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
+}
+
+fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
     interruptible(|foreground| {
-        let session = Session::open_with(&[("fsync", "on")])?;
+        let mut settings = vec![("fsync", "on")];
+        if subject == "engine" && counts_statements() {
+            // Off until the benchmark turns it on for the one database where it counts.
+            let counted = "pg_stat_statements";
+            settings.extend([("shared_preload_libraries", counted), ("pg_stat_statements.track", "none")]);
+        }
+        let session = Session::open_with(&settings)?;
         say(&format!("measuring on {}", session.describe()));
         let mut cargo = workspace::cargo();
-        cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", "bench-log", "--"]).args(options);
+        let program = format!("bench-{subject}");
+        cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);
         foreground.run(cargo.envs(session.environment()))
     })
 }
 
+/// Whether the PostgreSQL of this machine can count statements; a server that is told to and can't does not start.
+fn counts_statements() -> bool {
+    let library = |folder: &str, programs: &Path| {
+        programs.parent().is_some_and(|root| root.join(folder).join("pg_stat_statements.so").is_file())
+    };
+    Cluster::binaries()
+        .is_ok_and(|programs| ["lib", "lib/postgresql"].into_iter().any(|folder| library(folder, &programs)))
+}
+
 fn ci(options: &[&str]) -> Result<u8, Failure> {
     interruptible(|foreground| match checks::run(foreground)? {
-        0 => run_tests(foreground, options.is_empty(), &[], &[]),
+        0 => run_tests(foreground, &kinds(options).unwrap_or_default(), &[], &[]),
         code => Ok(code),
     })
 }
 
 fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, Failure> {
-    let (with_services, extra) = match options {
-        [] => (true, &[][..]),
-        ["--no-services"] => (false, &[][..]),
-        ["--", extra @ ..] => (true, extra),
-        ["--no-services", "--", extra @ ..] => (false, extra),
-        _ => return Ok(misused()),
-    };
-    interruptible(|foreground| run_tests(foreground, with_services, extra, variables))
+    let mut parts = options.splitn(2, |option| *option == "--");
+    let Some(kinds) = kinds(parts.next().unwrap_or_default()) else { return Ok(misused()) };
+    let extra = parts.next().unwrap_or_default();
+    interruptible(|foreground| run_tests(foreground, &kinds, extra, variables))
 }
 
 /// Does something that Ctrl-C ends; what it started is stopped when it returns, interrupted or not.
@@ -149,12 +188,11 @@ fn interruptible(action: impl FnOnce(&Foreground) -> Result<u8, Failure>) -> Res
 
 fn run_tests(
     foreground: &Foreground,
-    with_services: bool,
+    kinds: &[Kind],
     extra: &[&str],
     variables: &[(&str, &str)],
 ) -> Result<u8, Failure> {
-    let session =
-        if with_services { Session::open(&Services::of_workspace())? } else { Session::without_servers() };
+    let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
     say(&format!("testing with {servers}"));
     let mut cargo = workspace::cargo();

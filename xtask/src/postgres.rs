@@ -1,7 +1,7 @@
 //! A PostgreSQL server of one's own, that may be stopped, killed, copied and restored.
 //!
-//! This module owns the life of such a server. Where its programs come from is in [`binaries`] and [`package`],
-//! what is in its data folder in [`data`].
+//! This module owns the life of such a server. Where its programs come from is in [`binaries`], what is in its
+//! data folder in [`data`].
 
 use std::env;
 use std::fs;
@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::account::Account;
+use crate::detached::Detached;
 use crate::failure::Failure;
 use crate::folder;
 use crate::keeper::Keeper;
@@ -19,7 +20,9 @@ use crate::process::{self, shell_quoted};
 
 pub mod binaries;
 pub mod data;
-pub mod package;
+
+/// Debian's and Ubuntu's packages of it.
+pub const PACKAGES: &[&str] = &["postgresql"];
 
 /// How often another port is tried when somebody took the one that was free.
 const PORT_ATTEMPTS: usize = 5;
@@ -213,8 +216,7 @@ impl Cluster {
     /// Lets the server outlive this process. Whoever takes it over ends it with [`Detached::stop`].
     pub fn detach(mut self) -> Result<Detached, Failure> {
         let pid = self.pid().ok_or_else(|| Failure::new("a stopped PostgreSQL cannot be left running"))?;
-        let detached =
-            Detached { pid, port: self.port, folder: self.folder.clone(), binaries: self.binaries.clone() };
+        let detached = Detached { pid, port: self.port, folder: self.folder.clone() };
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
         }
@@ -248,36 +250,5 @@ impl Drop for Cluster {
         if self.stop_by("immediate").and_then(|()| folder::remove(&self.folder)).is_ok() {
             keeper.dismiss();
         }
-    }
-}
-
-/// A server that outlives the process that started it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detached {
-    /// Its process id.
-    pub pid: u32,
-    /// The port it listens on.
-    pub port: u16,
-    /// The folder that holds all of it.
-    pub folder: PathBuf,
-    /// The folder of its programs.
-    pub binaries: PathBuf,
-}
-
-impl Detached {
-    /// Whether it still runs, and is still the one that was started.
-    pub fn is_running(&self) -> bool {
-        process::is_running(self.pid, &self.folder)
-    }
-
-    /// Stops it, if it still runs, and removes its folder.
-    pub fn stop(&self) -> Result<(), Failure> {
-        if self.is_running() {
-            process::signal("QUIT", &[self.pid.into()]);
-            if !process::wait_until(GONE_WITHIN, || !self.is_running()) {
-                return Err(Failure::new(format!("PostgreSQL (process {}) does not stop", self.pid)));
-            }
-        }
-        folder::remove(&self.folder)
     }
 }

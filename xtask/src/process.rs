@@ -61,6 +61,21 @@ pub fn is_running(pid: u32, path: &Path) -> bool {
     find(pid).is_some_and(|process| process.command.contains(path.to_string_lossy().as_ref()))
 }
 
+/// Whether process `pid` runs and all of it has been stopped by a signal.
+pub fn is_paused(pid: u32) -> bool {
+    if !has_proc() {
+        let mut ps = Command::new("ps");
+        ps.args(["-o", "stat=", "-p", &pid.to_string()]);
+        return output(&mut ps, "look at a process").is_ok_and(|state| state.trim().starts_with('T'));
+    }
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let mut states = threads.flatten().filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    states.all(|state| state == 'T')
+}
+
 /// Sends a signal (`"TERM"`, `"KILL"`, …) to processes; those that have ended meanwhile are passed over.
 ///
 /// A negative number means a process group.

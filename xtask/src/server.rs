@@ -1,42 +1,74 @@
-//! A throw-away PostgreSQL by whatever means this machine has.
+//! A throw-away server by whatever means this machine has.
+
+use std::panic;
+use std::thread;
 
 use crate::container::Container;
 use crate::failure::Failure;
-use crate::postgres::{Cluster, binaries, package};
+use crate::kafka::kit::Kit;
+use crate::kafka::{self, Broker, java};
+use crate::kind::Kind;
+use crate::package;
+use crate::postgres::{self, Cluster, binaries};
 
-/// A PostgreSQL that this process started and that ends with it.
+/// A server that this process started and that ends with it.
 #[derive(Debug)]
 pub enum Server {
-    /// Of the programs on this machine.
+    /// A PostgreSQL of the programs on this machine.
     Cluster(Cluster),
-    /// Of an image.
+    /// A Kafka of the programs on this machine.
+    Broker(Box<Broker>),
+    /// Either, of an image.
     Container(Container),
 }
 
 impl Server {
-    /// Starts a server with `settings` beside the usual ones: from the programs of this machine, which are
-    /// installed first where they are missing and that is possible, else in a container.
-    pub fn start(settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        if binaries::find()?.is_none() {
+    /// Starts a server of that kind: from the programs of this machine, which are installed first where they are
+    /// missing and that is possible, else in a container. A PostgreSQL gets `settings` beside the usual ones.
+    pub fn start(kind: Kind, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        let (there, packages) = match kind {
+            Kind::Postgres => (binaries::find()?.is_some(), postgres::PACKAGES),
+            Kind::Kafka => (Kit::has_programs(), java::PACKAGES),
+        };
+        if !there {
             if package::can_install()? {
-                package::install()?;
+                package::install(kind, packages)?;
             } else if Container::is_available() {
-                return Container::start(settings).map(Self::Container);
+                return match kind {
+                    Kind::Postgres => Container::postgres(settings).map(Self::Container),
+                    Kind::Kafka => Container::kafka().map(Self::Container),
+                };
             }
         }
-        Cluster::create(settings).map(Self::Cluster)
+        match kind {
+            Kind::Postgres => Cluster::create(settings).map(Self::Cluster),
+            Kind::Kafka => Broker::create(&kafka::Options::new()).map(Box::new).map(Self::Broker),
+        }
     }
 
-    /// The address of its database `postgres`.
-    pub fn url(&self) -> String {
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
         match self {
-            Self::Cluster(cluster) => url(cluster.port()),
-            Self::Container(container) => url(container.port()),
+            Self::Cluster(cluster) => cluster.port(),
+            Self::Broker(broker) => broker.port(),
+            Self::Container(container) => container.port(),
         }
     }
 }
 
-/// The address of the database `postgres` of a server on the loopback address.
-pub fn url(port: u16) -> String {
-    format!("postgres://postgres@127.0.0.1:{port}/postgres")
+/// Does something for several kinds of servers at the same time; gives the results in order, or the first failure.
+pub fn at_once<T: Send>(
+    kinds: &[Kind],
+    action: impl Fn(Kind) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    let action = &action;
+    thread::scope(|scope| {
+        let threads: Vec<_> = kinds.iter().map(|kind| scope.spawn(move || action(*kind))).collect();
+        // All are waited for: what one has started is dropped, and with that stopped, when another failed.
+        let results: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+            .collect();
+        results.into_iter().collect()
+    })
 }

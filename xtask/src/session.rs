@@ -1,24 +1,19 @@
 //! The servers for the length of one command, and the variables that tell it about them.
 
-use std::env;
-use std::path::PathBuf;
-
 use crate::failure::Failure;
-use crate::postgres::{Cluster, binaries};
-use crate::server::Server;
-use crate::services::{Service, Services, Status};
+use crate::kind::Kind;
+use crate::server::{self, Server};
+use crate::service::{Service, Status};
+use crate::services::Services;
 
-/// The variable that holds the address of the PostgreSQL to test against.
-pub const VARIABLE: &str = "POSTRIDER_TEST_POSTGRES";
-
-/// A PostgreSQL to run a command against; what was started for it ends with it.
+/// Servers to run a command against; what was started for it ends with it.
 #[derive(Debug)]
 pub struct Session {
-    postgres: Option<Postgres>,
+    servers: Vec<(Kind, Source)>,
 }
 
 #[derive(Debug)]
-enum Postgres {
+enum Source {
     /// In the environment: somebody else's.
     Given(String),
     /// Left running by `services up`.
@@ -28,70 +23,67 @@ enum Postgres {
 }
 
 impl Session {
-    /// A session without servers, for commands that shall see only what their environment says.
-    pub fn without_servers() -> Self {
-        Self { postgres: None }
+    /// For tests: of each kind the server in the environment, else the one of `services up`, else one of its own.
+    /// Those that have to be started are started at the same time.
+    pub fn open(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
+        Self::of(kinds, |kind| match services.status(kind)? {
+            Status::Running(service) => Ok(Source::Service(service)),
+            Status::Absent | Status::Dead(_) => Server::start(kind, &[]).map(Source::Own),
+        })
     }
 
-    /// For tests: the server in the environment, else the one of `services up`, else one of its own.
-    pub fn open(services: &Services) -> Result<Self, Failure> {
-        if let Some(url) = given() {
-            return Ok(Self { postgres: Some(Postgres::Given(url)) });
-        }
-        if let Status::Running(service) = services.status()? {
-            return Ok(Self { postgres: Some(Postgres::Service(service)) });
-        }
-        Self::start(&[])
-    }
-
-    /// For benchmarks: the server in the environment, else one of its own with `settings`.
+    /// For benchmarks: the PostgreSQL in the environment, else one of its own with `settings`.
     pub fn open_with(settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        match given() {
-            Some(url) => Ok(Self { postgres: Some(Postgres::Given(url)) }),
-            None => Self::start(settings),
-        }
+        Self::of(&[Kind::Postgres], |kind| Server::start(kind, settings).map(Source::Own))
+    }
+
+    /// To stay: of each kind the server in the environment, else the one of `services up`, which is started now if
+    /// need be and outlives the session.
+    pub fn leave(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
+        let missing: Vec<Kind> = kinds.iter().copied().filter(|kind| kind.given().is_none()).collect();
+        let mut started = services.up(&missing)?.into_iter();
+        let servers = kinds.iter().filter_map(|kind| match kind.given() {
+            Some(address) => Some((*kind, Source::Given(address))),
+            None => started.next().map(|service| (*kind, Source::Service(service))),
+        });
+        Ok(Self { servers: servers.collect() })
     }
 
     /// The variables that tell a command about the servers.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
-        self.postgres.as_ref().map(|postgres| environment(&postgres.url())).unwrap_or_default()
+        self.servers.iter().flat_map(|(kind, source)| kind.environment(&source.address(*kind))).collect()
     }
 
-    /// Where the server comes from, for people.
+    /// Where the servers come from, for people.
     pub fn describe(&self) -> String {
-        match &self.postgres {
-            None => "no servers".to_owned(),
-            Some(Postgres::Given(_)) => format!("the PostgreSQL of {VARIABLE}"),
-            Some(Postgres::Service(service)) => {
-                format!("the PostgreSQL of `services up` ({})", service.url())
-            }
-            Some(Postgres::Own(server)) => format!("a PostgreSQL of its own ({})", server.url()),
-        }
+        let described: Vec<String> =
+            self.servers.iter().map(|(kind, source)| source.describe(*kind)).collect();
+        if described.is_empty() { "no servers".to_owned() } else { described.join(" and ") }
     }
 
-    fn start(settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        Server::start(settings).map(|server| Self { postgres: Some(Postgres::Own(server)) })
+    fn of(kinds: &[Kind], start: impl Fn(Kind) -> Result<Source, Failure> + Sync) -> Result<Self, Failure> {
+        let servers = server::at_once(kinds, |kind| match kind.given() {
+            Some(address) => Ok((kind, Source::Given(address))),
+            None => start(kind).map(|source| (kind, source)),
+        })?;
+        Ok(Self { servers })
     }
 }
 
-impl Postgres {
-    fn url(&self) -> String {
+impl Source {
+    fn address(&self, kind: Kind) -> String {
         match self {
-            Self::Given(url) => url.clone(),
-            Self::Service(service) => service.url(),
-            Self::Own(server) => server.url(),
+            Self::Given(address) => address.clone(),
+            Self::Service(service) => kind.address(service.port()),
+            Self::Own(server) => kind.address(server.port()),
         }
     }
-}
 
-/// The address in the environment.
-pub fn given() -> Option<String> {
-    env::var(VARIABLE).ok().filter(|url| !url.is_empty())
-}
-
-/// The variables for the PostgreSQL at `url`: its address, and the programs of this machine if there are any.
-pub fn environment(url: &str) -> Vec<(&'static str, String)> {
-    let programs =
-        Cluster::binaries().map(PathBuf::into_os_string).ok().and_then(|path| path.into_string().ok());
-    [(VARIABLE, url.to_owned())].into_iter().chain(programs.map(|path| (binaries::VARIABLE, path))).collect()
+    fn describe(&self, kind: Kind) -> String {
+        match self {
+            Self::Given(_) => format!("the {kind} of {}", kind.variable()),
+            Self::Service(_) => format!("the {kind} of `services up` ({})", self.address(kind)),
+            Self::Own(_) => format!("a {kind} of its own ({})", self.address(kind)),
+        }
+    }
 }

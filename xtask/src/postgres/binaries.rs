@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::Failure;
+use crate::kind::Kind;
 use crate::process;
 
 /// The variable that names the folder of the programs to use.
@@ -39,7 +40,7 @@ pub fn missing() -> Failure {
         "PostgreSQL is missing: install it (Debian and Ubuntu: `apt-get install postgresql`; Fedora: `dnf install \
          postgresql-server`; Homebrew: `brew install postgresql@17`), name the folder of its programs in {VARIABLE}, \
          or a server in {}",
-        crate::session::VARIABLE
+        Kind::Postgres.variable()
     ))
 }
 

@@ -1,17 +1,17 @@
-//! Installing PostgreSQL on a machine that has none: Debian's and Ubuntu's package, by root.
+//! Installing a server's programs on a machine that has none: Debian's and Ubuntu's packages, by root.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::binaries;
 use crate::account;
 use crate::failure::Failure;
+use crate::kind::Kind;
 use crate::say;
 use crate::workspace;
 
-/// Installs the package without starting the server that it would set up: we start our own.
+/// Installs the packages without starting the servers that they would set up: we start our own.
 ///
 /// What may start is asked of `/usr/sbin/policy-rc.d`. One that is there already is the machine's own and stays as
 /// it is; otherwise ours says no to everything for as long as the installation takes.
@@ -26,22 +26,29 @@ if [ ! -e "$policy" ] && [ ! -L "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
-apt-get install -y --no-install-recommends postgresql
+apt-get install -y --no-install-recommends "$@"
 "#;
 
-/// Whether the package can be installed here: it takes root and `apt-get`.
+/// Whether packages can be installed here: it takes root and `apt-get`.
 pub fn can_install() -> Result<bool, Failure> {
     Ok(account::is_root()? && Path::new("/usr/bin/apt-get").exists())
 }
 
-/// Installs the package and gives the folder of its programs.
-pub fn install() -> Result<PathBuf, Failure> {
-    let path = workspace::target().join("services").join("apt.log");
-    say(&format!("PostgreSQL is missing: installing it with apt-get (log: {})", path.display()));
+/// Installs `packages`, which a server of that kind needs.
+pub fn install(kind: Kind, packages: &[&str]) -> Result<(), Failure> {
+    let folder = workspace::target().join("services");
+    let path = folder.join("apt.log");
+    let names = packages.join(" ");
+    say(&format!("{kind} is missing: installing {names} with apt-get (log: {})", path.display()));
+    // Two runs at the same time would refuse each other.
+    let alone = folder.join("apt.lock");
+    let _alone = create(&alone)
+        .and_then(|file| file.lock().map(|()| file).map_err(|error| unwritable(&alone, &error)))?;
     let log = create(&path)?;
     let errors = log.try_clone().map_err(|error| unwritable(&path, &error))?;
     let status = Command::new("sh")
-        .args(["-c", INSTALL])
+        .args(["-c", INSTALL, "sh"])
+        .args(packages)
         .current_dir("/")
         // Ctrl-C would leave a half-configured package.
         .process_group(0)
@@ -50,12 +57,10 @@ pub fn install() -> Result<PathBuf, Failure> {
         .stderr(errors)
         .status()
         .map_err(|error| Failure::new(format!("could not run apt-get: {error}")))?;
-    if !status.success() {
-        return Err(
-            Failure::new("apt-get could not install PostgreSQL; the end of its log:").with_log_file(&path)
-        );
+    if status.success() {
+        return Ok(());
     }
-    binaries::find()?.ok_or_else(binaries::missing)
+    Err(Failure::new(format!("apt-get could not install {names}; the end of its log:")).with_log_file(&path))
 }
 
 fn create(path: &Path) -> Result<File, Failure> {
