@@ -1,11 +1,46 @@
 //! The log that is measured: events with 180-byte payloads and five headers.
 
+use postrider_core::Event;
 use postrider_postgres::{Outbox, PgStore};
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 use std::str::FromStr;
 
 use crate::Failure;
+
+/// What an application records: 180 bytes of JSON.
+#[derive(Serialize, Deserialize)]
+pub struct OrderPaid {
+    /// The order.
+    pub order: u64,
+    /// Something to carry.
+    pub note: String,
+}
+
+impl OrderPaid {
+    /// The one of an order.
+    pub fn of(order: u64) -> Self {
+        Self { order, note: "x".repeat(150) }
+    }
+}
+
+impl Event for OrderPaid {
+    const NAME: &'static str = "OrderPaid";
+    const STREAM: &'static str = "orders";
+    const AGGREGATE: &'static str = "Order";
+
+    fn aggregate_id(&self) -> String {
+        self.order.to_string()
+    }
+}
+
+/// The server that `POSTRIDER_TEST_POSTGRES` names.
+pub fn server() -> Result<PgConnectOptions, Failure> {
+    let url = std::env::var("POSTRIDER_TEST_POSTGRES")
+        .map_err(|_| "POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask bench`")?;
+    Ok(PgConnectOptions::from_str(&url)?)
+}
 
 /// A log in a schema of its own.
 pub struct Bench {
@@ -22,9 +57,11 @@ pub struct Bench {
 impl Bench {
     /// A new log on the server that `POSTRIDER_TEST_POSTGRES` names.
     pub async fn new(connections: u32) -> Result<Self, Failure> {
-        let url = std::env::var("POSTRIDER_TEST_POSTGRES")
-            .map_err(|_| "POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask bench log`")?;
-        let options = PgConnectOptions::from_str(&url)?;
+        Self::on(server()?, connections).await
+    }
+
+    /// A new log in that database.
+    pub async fn on(options: PgConnectOptions, connections: u32) -> Result<Self, Failure> {
         let pool = PgPoolOptions::new().max_connections(connections).connect_with(options).await?;
         let schema = format!("bench_{}", uuid::Uuid::now_v7().simple());
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await?;

@@ -4,6 +4,7 @@
 //! down meanwhile slows both.
 
 pub mod data;
+pub mod engine;
 pub mod idle;
 pub mod publish;
 pub mod reading;
@@ -21,4 +22,26 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
 /// What each turn reached of its neighbour: a machine that slows down slows both.
 pub fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
     figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
+}
+
+/// Runs two sides in turns, after one of each that does not count, and returns the median of each, and of what the second reached of its neighbour.
+pub async fn in_turns(
+    turns: usize,
+    mut one: impl AsyncFnMut() -> Result<f64, Failure>,
+    mut two: impl AsyncFnMut() -> Result<f64, Failure>,
+) -> Result<(f64, f64, f64), Failure> {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    one().await?;
+    two().await?;
+    for turn in 0..turns {
+        if turn % 2 == 0 {
+            first.push(one().await?);
+            second.push(two().await?);
+        } else {
+            second.push(two().await?);
+            first.push(one().await?);
+        }
+    }
+    let ratio = median(ratios(&second, &first));
+    Ok((median(first), median(second), ratio))
 }

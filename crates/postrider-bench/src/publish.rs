@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Event, Recordable, Settlement, Store, Subscription};
+use postrider_core::{Recordable, Settlement, Store, Subscription};
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 
-use crate::data::Bench;
+use crate::data::{Bench, OrderPaid};
 use crate::report::Report;
 use crate::{Failure, median, ratios};
 
@@ -16,27 +16,6 @@ use crate::{Failure, median, ratios};
 enum Kind {
     Record,
     HandWritten,
-}
-
-/// What an application records: 180 bytes of JSON.
-#[derive(serde::Serialize)]
-struct OrderPaid {
-    order: u64,
-    note: String,
-}
-
-impl Event for OrderPaid {
-    const NAME: &'static str = "OrderPaid";
-    const STREAM: &'static str = "orders";
-    const AGGREGATE: &'static str = "Order";
-
-    fn aggregate_id(&self) -> String {
-        self.order.to_string()
-    }
-}
-
-fn event(n: u64) -> OrderPaid {
-    OrderPaid { order: n, note: "x".repeat(150) }
 }
 
 async fn tables(bench: &Bench) -> Result<(), Failure> {
@@ -72,7 +51,7 @@ async fn rate(bench: &Arc<Bench>, clients: u64, kind: Kind, time: Duration) -> R
             let mut n = client;
             while !stop.load(Ordering::Relaxed) {
                 n = (n + clients * 7) % 10_000;
-                let event = event(n);
+                let event = OrderPaid::of(n);
                 let mut tx = sqlx::Connection::begin(&mut *connection).await?;
                 let query = sqlx::query(AssertSqlSafe(update.as_str())).bind(n.cast_signed());
                 query.execute(&mut *tx).await?;
@@ -217,7 +196,7 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     for _ in 0..turns {
         let began = Instant::now();
         for _ in 0..5 {
-            let events: Vec<_> = (0..thousand).map(event).collect();
+            let events: Vec<_> = (0..thousand).map(OrderPaid::of).collect();
             let mut tx = bench.pool.begin().await?;
             bench.outbox.record_all(&mut tx, &events).await?;
             tx.commit().await?;
@@ -226,14 +205,14 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
         let began = Instant::now();
         for n in 0..thousand {
             let mut tx = bench.pool.begin().await?;
-            bench.outbox.record(&mut tx, &event(n)).await?;
+            bench.outbox.record(&mut tx, &OrderPaid::of(n)).await?;
             tx.commit().await?;
         }
         single.push(thousand as f64 / began.elapsed().as_secs_f64());
         let began = Instant::now();
         let mut tx = bench.pool.begin().await?;
         for n in 0..thousand {
-            bench.outbox.record(&mut tx, &event(n)).await?;
+            bench.outbox.record(&mut tx, &OrderPaid::of(n)).await?;
         }
         tx.commit().await?;
         in_one.push(thousand as f64 / began.elapsed().as_secs_f64());

@@ -1,0 +1,76 @@
+//! How much memory a relay takes that drains a long log, in a process that does nothing else.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use postrider_postgres::Outbox;
+use sqlx::postgres::PgPoolOptions;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::Failure;
+use crate::data::{Bench, server};
+use crate::engine::{Tally, counting_relay, new_name};
+use crate::report::Report;
+
+/// The argument that makes the benchmark the process that drains; a schema and a number of events follow.
+pub const CHILD: &str = "--drain";
+
+/// What the process says once it has drained all.
+const DRAINED: &str = "drained";
+
+/// The process that drains: it says so when it has, and then waits until it has been looked at.
+pub async fn child(schema: &str, events: &str) -> Result<(), Failure> {
+    let events = events.parse()?;
+    let pool = PgPoolOptions::new().max_connections(4).connect_with(server()?).await?;
+    let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
+    let tally = Tally::new(events);
+    let relay = counting_relay(&outbox, &new_name(), &tally, 1).start().await?;
+    tally.wait().await?;
+    relay.stop().await?;
+    tally.check()?;
+    println!("{DRAINED}");
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}
+
+/// The most memory that a process ever had resident, in megabytes.
+fn most_resident(process: u32) -> Result<f64, Failure> {
+    let path = format!("/proc/{process}/status");
+    let status = std::fs::read_to_string(&path)
+        .map_err(|error| format!("memory is measured on Linux only: {path}: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("there is no VmHWM")?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes * 1024.0 / 1e6)
+}
+
+/// The bar of memory.
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+    let events: u64 = if quick { 300_000 } else { 2_000_000 };
+    report.say(&format!("filling a log with {events} events"));
+    let bench = Bench::new(8).await?;
+    bench.fill(events).await?;
+    report.say("draining it in a process of its own");
+    let began = Instant::now();
+    let mut process = Command::new(std::env::current_exe()?)
+        .args([CHILD, &bench.schema, &events.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let stdout = process.stdout.take().ok_or("the process has no output")?;
+    let said = BufReader::new(stdout).lines().next_line().await?;
+    if said.as_deref() != Some(DRAINED) {
+        return Err(format!("the process that drains ended early: {}", process.wait().await?).into());
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let most = most_resident(process.id().ok_or("the process that drains has ended")?)?;
+    drop(process.stdin.take());
+    let status = process.wait().await?;
+    if !status.success() {
+        return Err(format!("the process that drains failed: {status}").into());
+    }
+    let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
+    report.at_most("resident memory while draining", most, 64.0, "MB", &detail);
+    bench.close().await
+}
