@@ -66,7 +66,33 @@ impl Headers {
 
     /// The value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
+        if self.parsed.get().is_none()
+            && let Some(found) = self.peek(name)
+        {
+            return found;
+        }
         self.map().get(name).map(String::as_str)
+    }
+
+    /// The value of a header without parsing the others, where the text is plain enough to tell: nothing nested, nothing
+    /// escaped. Most are, and a relay looks at two headers of every event.
+    fn peek(&self, name: &str) -> Option<Option<&str>> {
+        let inner = self.raw.strip_prefix('{')?.strip_suffix('}')?;
+        if name.is_empty() || inner.bytes().any(|byte| matches!(byte, b'\\' | b'{' | b'[')) {
+            return None;
+        }
+        let mut from = 0;
+        while let Some(at) = inner[from..].find(name) {
+            let (start, end) = (from + at, from + at + name.len());
+            let quoted = inner[..start].ends_with('"') && inner[end..].starts_with('"');
+            if quoted {
+                // A name, or a value that looks like one.
+                let rest = inner[end + 1..].strip_prefix(':')?.strip_prefix('"')?;
+                return Some(Some(rest.split('"').next().unwrap_or_default()));
+            }
+            from = end;
+        }
+        Some(None)
     }
 
     /// Sets a header, the application's own or a reserved one.
@@ -196,5 +222,35 @@ mod tests {
         let mut headers = Headers::from_json(r#"{"a":"1"}"#.into());
         headers.set_tenant("acme");
         assert_eq!(headers.to_json(), r#"{"a":"1","tenant":"acme"}"#);
+    }
+
+    #[test]
+    fn a_header_is_found_without_parsing_as_with_it() {
+        for raw in [
+            r#"{}"#,
+            r#"{"a":"1"}"#,
+            r#"{"a":"1","traceparent":"00-x-y-01"}"#,
+            r#"{"a": "1", "traceparent": "t"}"#,
+            r#"{"note":"traceparent","traceparent":"t"}"#,
+            r#"{"note":"my traceparent","a":"1"}"#,
+            r#"{"x":{"traceparent":"inner"}}"#,
+            r#"{"x":["traceparent"],"traceparent":"t"}"#,
+            r#"{"quoted":"\"traceparent\":\"no\"","traceparent":"t"}"#,
+            r#"{"traceparent":7}"#,
+            r#"{"traceparent":""}"#,
+            r#"{"xtraceparent":"no"}"#,
+            r#"not json"#,
+        ] {
+            let (lazy, eager) = (Headers::from_json(raw.to_owned()), Headers::from_json(raw.to_owned()));
+            eager.map();
+            for name in ["traceparent", "a", "missing", ""] {
+                assert_eq!(
+                    lazy.peek(name).unwrap_or_else(|| eager.get(name)),
+                    eager.get(name),
+                    "{name} in {raw}"
+                );
+            }
+            assert_eq!(lazy.get("traceparent"), eager.get("traceparent"), "{raw}");
+        }
     }
 }

@@ -93,13 +93,14 @@ impl PgStore {
     }
 
     /// Whether the lane stands where the lease says, asked only if a connection was made since the store last saw it
-    /// there: behind a new connection there may be a database that was set back.
+    /// there: behind a new connection there may be a database that was set back. A lane that was given back, and that nobody
+    /// has claimed since, stands there, too.
     pub(crate) async fn verify(&self, lease: &Lease) -> Result<()> {
         if Cookie::parse(&lease.cookie).connects == self.connects.load(Ordering::Acquire) {
             return Ok(());
         }
         const STANDS: &str = "select from {schema}.lane where subscription = $1 and lane = $2 \
-             and lease_epoch = $3 and lease_owner = $4 and position = $5";
+             and lease_epoch = $3 and coalesce(lease_owner, $4) = $4 and position = $5";
         let query = self.sql.text("verify", STANDS).query();
         let query = query.bind(lease.subscription.clone()).bind(lease.lane.cast_signed()).bind(lease.epoch);
         let query = query.bind(lease.owner.clone()).bind(lease.position.as_str().to_owned());

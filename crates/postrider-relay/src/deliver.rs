@@ -66,7 +66,9 @@ impl Lane {
             for (index, outcome) in ready.into_iter().zip(delivery.take_outcomes()) {
                 if let Some(outcome) = outcome {
                     tried = true;
-                    let verdict = reader.judge.judge(work.items[index].case(now), outcome, chance());
+                    // Chance costs a call of the system.
+                    let chance = if outcome.is_delivered() { 0.5 } else { chance() };
+                    let verdict = reader.judge.judge(work.items[index].case(now), outcome, chance);
                     work.items[index].verdict = Some(verdict);
                 }
             }
