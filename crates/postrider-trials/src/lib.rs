@@ -1,0 +1,51 @@
+//! Trials of the engine: real processes that are killed, frozen, stopped and cut off, on real databases.
+//!
+//! A *rider* (the binary of this crate) is an application with a relay. It has two subscriptions: `plain`, whose handler
+//! leaves a row for each call, as an effect on the outside world would; and `effects`, whose handler does its change and
+//! records a follow-up in its transaction. The tests start riders, let eight writers change accounts meanwhile, do to the
+//! riders what the world does to processes, and judge by what the riders left in the database.
+//!
+//! Nothing here knows how the engine does it: only what it promised.
+
+pub mod dice;
+pub mod gate;
+pub mod ground;
+pub mod ground_postgres;
+pub mod ground_sqlite;
+pub mod log;
+pub mod ride;
+pub mod rider;
+pub mod riding;
+pub mod trial;
+pub mod verdict;
+pub mod writers;
+
+use postrider::Event;
+use serde::{Deserialize, Serialize};
+
+/// The subscription whose handler acts on the outside world.
+pub const PLAIN: &str = "plain";
+/// The subscription whose handler acts in its transaction.
+pub const EFFECTS: &str = "effects";
+
+/// An account changed.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(aggregate = "Account", id = account, stream = "moves")]
+pub struct Moved {
+    /// Which account.
+    pub account: String,
+    /// The account's version afterwards: 1, 2, 3, …
+    pub version: i64,
+    /// Whether it ends the process that handles it.
+    pub poison: bool,
+}
+
+/// What follows from a change.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(aggregate = "Account", id = account, stream = "notes")]
+pub struct Noted {
+    /// Which account.
+    pub account: String,
+    /// Which version of it.
+    pub version: i64,
+}

@@ -1,0 +1,227 @@
+//! How a rider is to ride: written by a test, read by the rider's process.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Where a rider can be made to stand still, to be killed or frozen exactly there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// A lane was claimed; the engine does not know yet.
+    Claimed,
+    /// A handler's transaction is about to begin.
+    Beginning,
+    /// In a handler that has done its work; a transactional one has not committed it.
+    Handling,
+    /// A batch was delivered; it is about to be settled.
+    Delivered,
+    /// The statement that settles a batch is under way.
+    Settling,
+    /// A batch is settled; the engine does not know yet.
+    Settled,
+    /// A batch was settled, and the answer is lost: the engine is told that the connection broke. Nothing stands still.
+    BatchUnanswered,
+    /// The same for what became of single deliveries.
+    DeliveryUnanswered,
+}
+
+const POINTS: [(Point, &str); 8] = [
+    (Point::Claimed, "claimed"),
+    (Point::Beginning, "beginning"),
+    (Point::Handling, "handling"),
+    (Point::Delivered, "delivered"),
+    (Point::Settling, "settling"),
+    (Point::Settled, "settled"),
+    (Point::BatchUnanswered, "batch-unanswered"),
+    (Point::DeliveryUnanswered, "delivery-unanswered"),
+];
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = POINTS.iter().find(|(point, _)| point == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = POINTS.iter().find(|(_, name)| *name == text).map(|(point, _)| *point);
+        found.ok_or_else(|| format!("{text} is no point"))
+    }
+}
+
+/// Stand still at the `nth` time a subscription comes to a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stand {
+    /// The point.
+    pub point: Point,
+    /// The subscription.
+    pub subscription: String,
+    /// Which time, counted from 1.
+    pub nth: u32,
+}
+
+/// How a poisonous event ends the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Poison {
+    /// It calls for the end at once.
+    Abort,
+    /// It calls itself until the stack is full.
+    Overflow,
+}
+
+/// How a rider is to ride.
+#[derive(Debug, Clone)]
+pub struct Ride {
+    /// Its name, and its relay's.
+    pub name: String,
+    /// The database: the address of a PostgreSQL server, or the path of an SQLite file.
+    pub store: String,
+    /// The schema, on PostgreSQL.
+    pub schema: String,
+    /// How long its leases last.
+    pub lease: Duration,
+    /// How many events it reads at once.
+    pub batch: u32,
+    /// How many lanes each subscription has.
+    pub lanes: u32,
+    /// How long its plain handler takes.
+    pub slow: Duration,
+    /// How long a handler may take.
+    pub timeout: Duration,
+    /// How long what is in flight may take to end when it stops.
+    pub grace: Duration,
+    /// After how many deaths of a process an event is dead.
+    pub deaths: u32,
+    /// How many events may share a transaction.
+    pub together: u32,
+    /// Whether its plain handler keeps an inbox.
+    pub inbox: bool,
+    /// Where it is to stand still.
+    pub stand: Option<Stand>,
+    /// Which subscription's handler a poisonous event ends, and how.
+    pub poison: Option<(String, Poison)>,
+}
+
+impl Ride {
+    /// A ride as most trials want it.
+    pub fn new(name: &str, store: &str, schema: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            store: store.to_owned(),
+            schema: schema.to_owned(),
+            lease: Duration::from_secs(5),
+            batch: 16,
+            lanes: 1,
+            slow: Duration::ZERO,
+            timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(10),
+            deaths: 3,
+            together: 1,
+            inbox: false,
+            stand: None,
+            poison: None,
+        }
+    }
+
+    /// The arguments that say all of it.
+    pub fn to_arguments(&self) -> Vec<String> {
+        let millis = |time: Duration| time.as_millis().to_string();
+        let stand = self
+            .stand
+            .as_ref()
+            .map(|at| format!("{}:{}:{}", at.point, at.subscription, at.nth))
+            .unwrap_or_default();
+        let poison = match &self.poison {
+            None => String::new(),
+            Some((subscription, Poison::Abort)) => format!("{subscription}:abort"),
+            Some((subscription, Poison::Overflow)) => format!("{subscription}:overflow"),
+        };
+        vec![
+            self.name.clone(),
+            self.store.clone(),
+            self.schema.clone(),
+            millis(self.lease),
+            self.batch.to_string(),
+            self.lanes.to_string(),
+            millis(self.slow),
+            millis(self.timeout),
+            millis(self.grace),
+            self.deaths.to_string(),
+            self.together.to_string(),
+            self.inbox.to_string(),
+            stand,
+            poison,
+        ]
+    }
+
+    /// What [`to_arguments`](Self::to_arguments) said.
+    pub fn from_arguments(arguments: &[String]) -> Result<Self, String> {
+        let [
+            name,
+            store,
+            schema,
+            lease,
+            batch,
+            lanes,
+            slow,
+            timeout,
+            grace,
+            deaths,
+            together,
+            inbox,
+            stand,
+            poison,
+        ] = arguments
+        else {
+            return Err(format!("a rider takes 14 arguments, not {}", arguments.len()));
+        };
+        let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text} is no number"));
+        let millis = |text: &str| number(text).map(|millis| Duration::from_millis(millis.into()));
+        let stand = match stand.split(':').collect::<Vec<_>>()[..] {
+            [point, subscription, nth] => Some(Stand {
+                point: point.parse()?,
+                subscription: subscription.to_owned(),
+                nth: number(nth)?,
+            }),
+            _ => None,
+        };
+        let poison = match poison.split_once(':') {
+            Some((subscription, "abort")) => Some((subscription.to_owned(), Poison::Abort)),
+            Some((subscription, _)) => Some((subscription.to_owned(), Poison::Overflow)),
+            None => None,
+        };
+        Ok(Self {
+            name: name.clone(),
+            store: store.clone(),
+            schema: schema.clone(),
+            lease: millis(lease)?,
+            batch: number(batch)?,
+            lanes: number(lanes)?,
+            slow: millis(slow)?,
+            timeout: millis(timeout)?,
+            grace: millis(grace)?,
+            deaths: number(deaths)?,
+            together: number(together)?,
+            inbox: inbox == "true",
+            stand,
+            poison,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ride_survives_its_way_to_the_process() {
+        let mut ride = Ride::new("r1", "postgres://here", "s");
+        ride.stand = Some(Stand { point: Point::Settling, subscription: "plain".into(), nth: 3 });
+        ride.poison = Some(("effects".into(), Poison::Overflow));
+        let read = Ride::from_arguments(&ride.to_arguments()).expect("a ride");
+        assert_eq!(format!("{read:?}"), format!("{ride:?}"));
+    }
+}

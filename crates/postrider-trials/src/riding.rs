@@ -1,0 +1,112 @@
+//! What a rider does: its relay, its handlers.
+
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::{Context, Failure, Received, Relay, Result, Retry, Subscriber, Tx, asked_to_end};
+
+use crate::gate::{Gate, Gated, say};
+use crate::ground::{Ground, Sight};
+use crate::ride::{Point, Poison, Ride};
+use crate::{EFFECTS, Moved, Noted, PLAIN};
+
+/// What both handlers need.
+struct Saddle<G> {
+    ground: G,
+    ride: Ride,
+    gate: Arc<Gate>,
+}
+
+/// Rides until the process is asked to end, and stops then.
+pub async fn ride<G: Ground>(ground: G, ride: Ride) -> Result<()> {
+    let gate = Gate::new(ride.stand.clone());
+    let outbox = Gated::new(ground.outbox(), &gate);
+    let saddle = Arc::new(Saddle { ground, ride: ride.clone(), gate });
+    let (plain, effects) = (Arc::clone(&saddle), saddle);
+    let see = move |event: Received<Moved>, context: Context| {
+        let saddle = Arc::clone(&plain);
+        async move { saddle.see(&event, &context).await }
+    };
+    let apply = move |event: Received<Moved>, tx: Tx<Gated<G::Outbox>>| {
+        let saddle = Arc::clone(&effects);
+        async move { saddle.apply(&event, tx).await }
+    };
+    // Asked once already, so that a signal finds somebody who listens from now on.
+    let mut end = pin!(asked_to_end());
+    tokio::select! { biased; () = &mut end => return Ok(()), () = std::future::ready(()) => {} }
+    let relay = Relay::new(&outbox)
+        .owner(&ride.name)
+        .lease(ride.lease)
+        .shutdown_grace(ride.grace)
+        .figures_every(None)
+        .subscribe(PLAIN, |s| {
+            if ride.inbox { as_wanted(s, &ride).inbox() } else { as_wanted(s, &ride) }.on(see)
+        })
+        .subscribe(EFFECTS, |s| as_wanted(s, &ride).together(ride.together as usize).on(apply))
+        .start()
+        .await?;
+    say("ready");
+    end.await;
+    relay.stop().await
+}
+
+fn as_wanted<S: postrider::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Subscriber<S> {
+    // A broken connection in a handler is that event's failure: it must neither wait for long nor be given up.
+    let retry = Retry::fixed(Duration::from_millis(50)).max_attempts(1000);
+    let subscriber = subscriber.streams(["moves"]).lanes(ride.lanes).batch(ride.batch).concurrency(4);
+    subscriber
+        .timeout(ride.timeout)
+        .max_deaths(ride.deaths)
+        .retry(retry)
+        .longest_pause(Duration::from_millis(500))
+}
+
+impl<G: Ground> Saddle<G> {
+    async fn see(&self, event: &Received<Moved>, context: &Context) -> Result<(), Failure> {
+        self.swallow(event, PLAIN);
+        if !self.ride.slow.is_zero() {
+            tokio::time::sleep(self.ride.slow).await;
+        }
+        let sight = Sight {
+            at: 0,
+            event: event.event().event_id,
+            number: event.event().id,
+            account: event.account.clone(),
+            version: event.version,
+            attempt: context.attempt().into(),
+            rider: self.ride.name.clone(),
+        };
+        self.ground.see(&sight).await?;
+        self.gate.pass(Point::Handling, PLAIN).await;
+        Ok(())
+    }
+
+    async fn apply(&self, event: &Received<Moved>, mut tx: Tx<Gated<G::Outbox>>) -> Result<(), Failure> {
+        self.swallow(event, EFFECTS);
+        self.ground.apply(&mut tx, event.event().event_id, event).await?;
+        tx.record(&Noted { account: event.account.clone(), version: event.version }).await?;
+        self.gate.pass(Point::Handling, EFFECTS).await;
+        Ok(())
+    }
+
+    /// Ends the process if the event is poison here.
+    fn swallow(&self, event: &Moved, subscription: &str) {
+        match &self.ride.poison {
+            Some((wanted, poison)) if wanted == subscription && event.poison => match poison {
+                Poison::Abort => std::process::abort(),
+                Poison::Overflow => {
+                    black_box(descend(black_box(1)));
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Calls itself until the stack is full.
+fn descend(depth: u64) -> u64 {
+    let ballast = black_box([depth; 64]);
+    if black_box(depth) == 0 { 0 } else { descend(depth + 1) + ballast[1] }
+}

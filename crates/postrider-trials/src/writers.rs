@@ -1,0 +1,61 @@
+//! Eight writers that change accounts, each in transactions of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postrider::Uuid;
+use tokio::task::JoinSet;
+
+use crate::dice::Dice;
+use crate::ground::{Change, Ground};
+
+const WRITERS: u64 = 8;
+const ACCOUNTS: u64 = 12;
+
+/// Writers at work.
+pub struct Writers {
+    stop: Arc<AtomicBool>,
+    tasks: JoinSet<Vec<Uuid>>,
+}
+
+impl Writers {
+    /// Eight writers that go on until they are told to stop. One in ten transactions is rolled back; one in five stays open
+    /// for a while after it has recorded.
+    pub fn start<G: Ground>(ground: &G) -> Self {
+        Self::with_pause(ground, 80)
+    }
+
+    /// The same, each resting for up to so many milliseconds between its transactions.
+    pub fn with_pause<G: Ground>(ground: &G, pause: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut tasks = JoinSet::new();
+        for number in 0..WRITERS {
+            let (ground, stop) = (ground.clone(), Arc::clone(&stop));
+            tasks.spawn(async move {
+                let mut dice = Dice::new(1 + number);
+                let mut committed = Vec::new();
+                while !stop.load(Ordering::Acquire) {
+                    committed.extend(transaction(&ground, &mut dice).await);
+                    tokio::time::sleep(dice.millis(pause)).await;
+                }
+                committed
+            });
+        }
+        Self { stop, tasks }
+    }
+
+    /// Lets them finish, and gives what they know to be committed.
+    pub async fn stop(self) -> Vec<Uuid> {
+        self.stop.store(true, Ordering::Release);
+        self.tasks.join_all().await.into_iter().flatten().collect()
+    }
+}
+
+async fn transaction<G: Ground>(ground: &G, dice: &mut Dice) -> Option<Uuid> {
+    let hold = if dice.one_in(5) { dice.millis(ground.longest_hold()) } else { Duration::ZERO };
+    let account = format!("account {}", dice.below(ACCOUNTS));
+    let change = Change { account, hold, give_up: dice.one_in(10), poison: false };
+    // A transaction that fails, or whose commit is in doubt, is none that a writer knows of.
+    ground.change(&change).await.ok().flatten()
+}

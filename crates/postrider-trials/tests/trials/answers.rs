@@ -1,0 +1,55 @@
+//! A settle is done, but its answer is lost.
+
+use std::time::Duration;
+
+use postrider_trials::PLAIN;
+use postrider_trials::ground::Ground;
+use postrider_trials::ride::{Point, Stand};
+use postrider_trials::trial::Trial;
+use postrider_trials::writers::Writers;
+
+use crate::{RIDER, on_both};
+
+on_both!(
+    a_batch_whose_settling_was_not_answered_is_not_repeated,
+    a_delivery_whose_settling_was_not_answered_is_neither_repeated_nor_stuck,
+);
+
+async fn a_batch_whose_settling_was_not_answered_is_not_repeated<G: Ground>() {
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let stand = Stand { point: Point::BatchUnanswered, subscription: PLAIN.to_owned(), nth: 3 };
+    let mut rider = trial.start(|ride| ride.stand = Some(stand));
+    rider.stands_at(Point::BatchUnanswered).await;
+    trial.until_it_left_more(&rider, 60).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(rider).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_nothing();
+}
+
+/// After two riders were killed with a lane in their hands, the third tries what it finds one by one: each with a mark
+/// before it and a word on it afterwards. The answer to that word is lost.
+async fn a_delivery_whose_settling_was_not_answered_is_neither_repeated_nor_stuck<G: Ground>() {
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let mut deaths = Vec::new();
+    for _ in 0..2 {
+        let stand = Stand { point: Point::Claimed, subscription: PLAIN.to_owned(), nth: 1 };
+        let mut rider = trial.start(|ride| ride.stand = Some(stand));
+        rider.stands_at(Point::Claimed).await;
+        deaths.push(trial.kill(rider).await);
+    }
+    let stand = Stand { point: Point::DeliveryUnanswered, subscription: PLAIN.to_owned(), nth: 4 };
+    let mut rider = trial.start(|ride| {
+        // Longer than any pause between two tries: it does not lose its lane by waiting.
+        ride.lease = Duration::from_secs(30);
+        ride.stand = Some(stand);
+    });
+    rider.stands_at(Point::DeliveryUnanswered).await;
+    trial.until_it_left_more(&rider, 60).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(rider).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_nothing();
+}

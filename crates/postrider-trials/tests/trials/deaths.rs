@@ -1,0 +1,121 @@
+//! An event that ends the process that handles it is found out.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use postrider::{State, Uuid};
+use postrider_trials::ground::{Change, Ground};
+use postrider_trials::ride::{Poison, Ride};
+use postrider_trials::rider::Rider;
+use postrider_trials::trial::{Trial, until};
+use postrider_trials::verdict::Verdict;
+use postrider_trials::{EFFECTS, PLAIN};
+
+use crate::{RIDER, on_both};
+
+on_both!(
+    an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths,
+    an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths,
+    an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths,
+    an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it,
+);
+
+const MOST_DEATHS: u32 = 2;
+
+async fn change<G: Ground>(trial: &Trial<G>, account: &str, poison: bool) -> Uuid {
+    let change = Change { account: account.to_owned(), hold: Duration::ZERO, give_up: false, poison };
+    trial.ground.change(&change).await.expect("a change").expect("its event")
+}
+
+/// Three accounts, ten changes each; the fifth of the second is poison if asked for.
+async fn changes<G: Ground>(trial: &Trial<G>, poisoned: bool) -> Option<Uuid> {
+    let mut poison = None;
+    for version in 1..=10 {
+        for account in ["a", "b", "c"] {
+            let is_poison = poisoned && account == "b" && version == 5;
+            let event = change(trial, account, is_poison).await;
+            poison = if is_poison { Some(event) } else { poison };
+        }
+    }
+    poison
+}
+
+/// Starts riders, one after the other, until one lives to see the end. How many died.
+async fn ride_until_quiet<G: Ground>(
+    trial: &Trial<G>,
+    start: impl Fn() -> Rider,
+    mut rider: Rider,
+) -> (u32, Rider) {
+    let mut deaths = 0;
+    loop {
+        until("the rider dies or everything is delivered", async || {
+            rider.ended().is_some() || trial.is_quiet().await
+        })
+        .await;
+        if rider.ended().is_none() {
+            return (deaths, rider);
+        }
+        trial.bury(&rider).await;
+        deaths += 1;
+        assert!(deaths < 20, "riders die for ever");
+        rider = start();
+    }
+}
+
+async fn poison<G: Ground>(subscription: &str, poison: Poison, busy: bool, slow: Duration) {
+    let trial = Trial::<G>::new(RIDER).await;
+    let wanted = |ride: &mut Ride| {
+        ride.slow = slow;
+        ride.deaths = MOST_DEATHS;
+        ride.poison = Some((subscription.to_owned(), poison));
+    };
+    let start = || trial.start(wanted);
+    let (rider, event) = if busy {
+        // It has settled something, and holds its lane, when the poison comes.
+        let rider = trial.ride(wanted).await;
+        changes(&trial, false).await;
+        trial.until_it_left(&rider, 60).await;
+        trial.until_quiet(&rider).await;
+        (rider, changes(&trial, true).await)
+    } else {
+        let event = changes(&trial, true).await;
+        (start(), event)
+    };
+    let event = event.expect("the poison's id");
+    let (deaths, last) = ride_until_quiet(&trial, start, rider).await;
+    assert_eq!(last.stop().await, Some(0));
+
+    let state = trial.state(subscription, event).await;
+    assert_eq!((state.state, state.error_code.as_deref()), (State::Dead, Some("crashed")), "{state:?}");
+    let other = if subscription == PLAIN { EFFECTS } else { PLAIN };
+    assert_eq!(trial.state(other, event).await.state, State::Done, "it is poison to one subscription only");
+    let dead = [trial.dead(PLAIN).await, trial.dead(EFFECTS).await].concat();
+    assert_eq!(dead.len(), 1, "only the poison is dead: {dead:?}");
+    assert!(deaths > MOST_DEATHS, "{deaths} riders died: it must be sure that it was the event");
+    assert!(
+        deaths <= MOST_DEATHS + 1,
+        "{deaths} riders died; {MOST_DEATHS}, and the one that nobody could know of"
+    );
+    let (verdict, poison) = (Verdict::on(&trial.ground).await, HashSet::from([event]));
+    let none = HashSet::new();
+    verdict.loses_nothing(if subscription == PLAIN { &poison } else { &none });
+    verdict.applies_once(if subscription == EFFECTS { &poison } else { &none });
+    verdict.keeps_order_but(&poison);
+}
+
+async fn an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+    poison::<G>(PLAIN, Poison::Abort, false, Duration::ZERO).await;
+}
+
+async fn an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+    poison::<G>(EFFECTS, Poison::Overflow, false, Duration::ZERO).await;
+}
+
+async fn an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+    poison::<G>(PLAIN, Poison::Abort, true, Duration::ZERO).await;
+}
+
+/// The other subscription's handler is at work, too, whenever the process dies: that is not its events' fault.
+async fn an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it<G: Ground>() {
+    poison::<G>(EFFECTS, Poison::Abort, false, Duration::from_millis(100)).await;
+}

@@ -1,0 +1,129 @@
+//! A rider is frozen for longer than its lease, another takes over, and the frozen one wakes.
+
+use std::time::Duration;
+
+use postrider_trials::dice::Dice;
+use postrider_trials::ground::Ground;
+use postrider_trials::ground_postgres::PgGround;
+use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::trial::{Trial, is_soak};
+use postrider_trials::verdict::Verdict;
+use postrider_trials::writers::Writers;
+use postrider_trials::{EFFECTS, PLAIN};
+
+use crate::{RIDER, on_both};
+
+on_both!(
+    a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes,
+    a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes,
+    a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes,
+    a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes,
+    a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes,
+    two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order,
+);
+
+const BATCH: u32 = 16;
+
+/// A handler that is frozen in its transaction keeps its lane until the database ends that: for as long as a handler may take.
+fn quick(ride: &mut Ride) {
+    ride.batch = BATCH;
+    ride.timeout = Duration::from_secs(1);
+    ride.lease = Duration::from_secs(2);
+}
+
+async fn freeze_at<G: Ground>(point: Point, subscription: &str, nth: u32) {
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let stand = Stand { point, subscription: subscription.to_owned(), nth };
+    let mut frozen = trial.start(|ride| {
+        quick(ride);
+        ride.lease = Duration::from_secs(1);
+        ride.stand = Some(stand);
+    });
+    frozen.stands_at(point).await;
+    trial.freeze(&frozen).await;
+    let heir = trial.ride(quick).await;
+    trial.until_it_left(&heir, 60).await;
+    let mut committed = writers.stop().await;
+    trial.until_idle(&heir).await;
+
+    let left = trial.ground.traces().await.expect("the traces");
+    let seen = trial.ground.sights().await.expect("what was seen").len();
+    frozen.signal("CONT");
+    frozen.go_on();
+    // It has understood, and given back what it does not have.
+    frozen.hear(&format!("released {subscription}")).await;
+    assert_eq!(trial.ground.traces().await.expect("the traces"), left, "the one that woke changed something");
+    Verdict::on(&trial.ground).await.keeps_its_promises(&committed);
+
+    // From now on it is a rider like any other, and an heir in its turn.
+    let writers = Writers::start(&trial.ground);
+    assert_eq!(heir.stop().await, Some(0));
+    trial.until_it_left_more(&frozen, 60).await;
+    committed.extend(writers.stop().await);
+    let verdict = trial.finish(frozen).await;
+    verdict.keeps_its_promises(&committed);
+    // Its batch came again to the heir; and what it was in the middle of when it woke, at most one for each worker.
+    let most = BATCH as usize + 4;
+    assert!(verdict.repetitions() <= most, "{} came again, of {seen}", verdict.repetitions());
+}
+
+async fn a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes<G: Ground>() {
+    freeze_at::<G>(Point::Claimed, PLAIN, 1).await;
+}
+
+async fn a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes<G: Ground>() {
+    freeze_at::<G>(Point::Handling, PLAIN, 20).await;
+}
+
+async fn a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes<G: Ground>() {
+    freeze_at::<G>(Point::Delivered, PLAIN, 3).await;
+}
+
+async fn a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes<G: Ground>() {
+    freeze_at::<G>(Point::Beginning, EFFECTS, 20).await;
+}
+
+async fn a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes<G: Ground>() {
+    freeze_at::<G>(Point::Delivered, EFFECTS, 3).await;
+}
+
+/// On SQLite a frozen transaction has the only write lock there is: nobody writes until it wakes or dies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rider_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
+    freeze_at::<PgGround>(Point::Handling, EFFECTS, 20).await;
+}
+
+/// Each wakes while the other is at work on what it had.
+async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: Ground>() {
+    let rounds = if is_soak() { 60 } else { 4 };
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let mut dice = Dice::thrown();
+    let wanted = |ride: &mut Ride| {
+        quick(ride);
+        ride.lease = Duration::from_secs(1);
+        ride.lanes = 2;
+        ride.deaths = 1000;
+        ride.slow = Duration::from_millis(5);
+    };
+    let riders = [trial.ride(wanted).await, trial.ride(wanted).await];
+    for round in 0..rounds {
+        let frozen = &riders[round % 2];
+        trial.until_it_left(frozen, 1).await;
+        trial.freeze(frozen).await;
+        // The freeze itself: longer than the lease.
+        tokio::time::sleep(Duration::from_millis(1200) + dice.millis(500)).await;
+        frozen.signal("CONT");
+        trial.until_it_left_more(&riders[(round + 1) % 2], 10).await;
+    }
+    let committed = writers.stop().await;
+    let [one, other] = riders;
+    trial.until_quiet(&other).await;
+    assert_eq!(one.stop().await, Some(0));
+    let verdict = trial.finish(other).await;
+    verdict.keeps_its_promises(&committed);
+    let most = rounds * (BATCH as usize + 4) * 2;
+    assert!(verdict.repetitions() <= most, "{} came again; at most {most} could", verdict.repetitions());
+    eprintln!("{} moves, {rounds} freezes, {} came again", verdict.moves(), verdict.repetitions());
+}

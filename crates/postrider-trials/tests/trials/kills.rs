@@ -1,0 +1,89 @@
+//! A rider is killed at each step of a batch, and its heir goes on.
+
+use postrider_trials::ground::Ground;
+use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::trial::Trial;
+use postrider_trials::writers::Writers;
+use postrider_trials::{EFFECTS, PLAIN};
+
+use crate::{RIDER, on_both};
+
+on_both!(
+    a_rider_killed_after_its_claim_leaves_everything_to_its_heir,
+    a_rider_killed_in_a_handler_leaves_everything_to_its_heir,
+    a_rider_killed_before_it_settles_leaves_everything_to_its_heir,
+    a_rider_killed_while_it_settles_leaves_everything_to_its_heir,
+    a_rider_killed_after_it_settled_leaves_everything_to_its_heir,
+    a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing,
+);
+
+/// As many as the ride's batch.
+const BATCH: u32 = 16;
+
+fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut Ride) {
+    let stand = Stand { point, subscription: subscription.to_owned(), nth };
+    move |ride| {
+        ride.batch = BATCH;
+        ride.stand = Some(stand);
+    }
+}
+
+/// Kills one rider where the plain subscription comes to a point, its heir where the effects come to it, and lets a third
+/// finish. What of the plain subscription may come again after the first kill is said by `most`.
+async fn kill_at<G: Ground>(point: Point, nth: u32, most: usize) {
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let mut first = trial.start(standing_at(point, PLAIN, nth));
+    first.stands_at(point).await;
+    let first = trial.kill(first).await;
+    let mut second = trial.start(standing_at(point, EFFECTS, nth));
+    second.stands_at(point).await;
+    let second = trial.kill(second).await;
+    let heir = trial.ride(|ride| ride.batch = BATCH).await;
+    trial.until_it_left(&heir, 100).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(heir).await;
+    verdict.keeps_its_promises(&committed);
+    let name = first.rider.clone();
+    verdict.repeats_only_what_was_open(&[first, second], BATCH as usize);
+    let again = verdict.seen_again_after(&name);
+    assert!(again <= most, "{again} came again after the first kill; at most {most} could");
+}
+
+async fn a_rider_killed_after_its_claim_leaves_everything_to_its_heir<G: Ground>() {
+    kill_at::<G>(Point::Claimed, 1, 0).await;
+}
+
+async fn a_rider_killed_in_a_handler_leaves_everything_to_its_heir<G: Ground>() {
+    kill_at::<G>(Point::Handling, 40, BATCH as usize).await;
+}
+
+async fn a_rider_killed_before_it_settles_leaves_everything_to_its_heir<G: Ground>() {
+    kill_at::<G>(Point::Delivered, 3, BATCH as usize).await;
+}
+
+async fn a_rider_killed_while_it_settles_leaves_everything_to_its_heir<G: Ground>() {
+    kill_at::<G>(Point::Settling, 3, BATCH as usize).await;
+}
+
+async fn a_rider_killed_after_it_settled_leaves_everything_to_its_heir<G: Ground>() {
+    kill_at::<G>(Point::Settled, 3, 0).await;
+}
+
+/// Every handler was done, and marked in the inbox; only the batch was not settled.
+async fn a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing<G: Ground>() {
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let mut first = trial.start(|ride| {
+        standing_at(Point::Delivered, PLAIN, 3)(ride);
+        ride.inbox = true;
+    });
+    first.stands_at(Point::Delivered).await;
+    trial.kill(first).await;
+    let heir = trial.ride(|ride| ride.inbox = true).await;
+    trial.until_it_left(&heir, 100).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(heir).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_nothing();
+}

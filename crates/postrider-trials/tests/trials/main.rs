@@ -1,0 +1,34 @@
+//! The engine's promises, with real processes and real signals, on PostgreSQL and SQLite.
+
+mod answers;
+mod deaths;
+mod freezes;
+mod kills;
+mod outages;
+mod pairs;
+mod rounds;
+mod stops;
+
+/// The program that the riders run.
+const RIDER: &str = env!("CARGO_BIN_EXE_rider");
+
+/// Makes tests of functions that are generic over the ground: one each on PostgreSQL and on SQLite.
+macro_rules! on_both {
+    ($($name:ident),* $(,)?) => {
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name::<postrider_trials::ground_postgres::PgGround>().await;
+            })*
+        }
+
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name::<postrider_trials::ground_sqlite::LiteGround>().await;
+            })*
+        }
+    };
+}
+
+pub(crate) use on_both;

@@ -1,0 +1,86 @@
+//! The database goes away under a rider, and comes back.
+
+use std::time::Duration;
+
+use postrider_trials::dice::Dice;
+use postrider_trials::ground_postgres::PgGround;
+use postrider_trials::trial::{Trial, is_soak};
+use postrider_trials::writers::Writers;
+use sqlx::Row;
+use xtask::postgres::Cluster;
+
+use crate::RIDER;
+
+const BATCH: u32 = 16;
+
+fn cluster() -> Cluster {
+    Cluster::create(&[])
+        .expect("this trial starts a PostgreSQL server of its own: its programs must be installed")
+}
+
+async fn trial_on(cluster: &Cluster) -> Trial<PgGround> {
+    let (ground, keep) = PgGround::make_on(&cluster.url("postgres")).await;
+    Trial::on(RIDER, ground, keep).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rider_goes_on_by_itself_when_its_database_is_restarted() {
+    let restarts = if is_soak() { 20 } else { 2 };
+    let mut cluster = cluster();
+    let trial = trial_on(&cluster).await;
+    let writers = Writers::start(&trial.ground);
+    let rider = trial
+        .ride(|ride| {
+            ride.batch = BATCH;
+            ride.lease = Duration::from_secs(1);
+        })
+        .await;
+    for round in 1..=restarts {
+        trial.until_it_left_more(&rider, 60).await;
+        tokio::task::block_in_place(|| {
+            // In order, and in every other round as a crash would.
+            if round % 2 == 1 { cluster.stop() } else { cluster.kill() }.expect("it stops");
+            cluster.start().expect("it starts");
+        });
+    }
+    trial.until_it_left_more(&rider, 60).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(rider).await;
+    verdict.keeps_its_promises(&committed);
+    // The lease runs out while the database is away: what was in flight may come again.
+    let most = restarts * BATCH as usize;
+    assert!(verdict.repetitions() <= most, "{} came again; at most {most} could", verdict.repetitions());
+    eprintln!("{} moves, {restarts} restarts, {} came again", verdict.moves(), verdict.repetitions());
+}
+
+/// Those of the relay and of its transactional handlers. The connections of the plain handler stand for the outside world,
+/// whose answers are not lost here: so nothing at all may come twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rider_whose_connections_are_ended_again_and_again_repeats_nothing() {
+    let cuts = if is_soak() { 300 } else { 25 };
+    let cluster = cluster();
+    let trial = trial_on(&cluster).await;
+    let writers = Writers::start(&trial.ground);
+    let mut dice = Dice::thrown();
+    let rider = trial
+        .ride(|ride| {
+            ride.batch = BATCH;
+            ride.lease = Duration::from_secs(10);
+        })
+        .await;
+    let mut ended = 0;
+    for _ in 0..cuts {
+        trial.until_it_left_more(&rider, 5).await;
+        tokio::time::sleep(dice.millis(60)).await;
+        let cut = "select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity \
+                   where application_name in ('rider', 'postrider')";
+        let row = sqlx::query(cut).fetch_one(&trial.ground.pool).await.expect("the connections are ended");
+        ended += row.get::<i64, _>(0);
+    }
+    assert!(ended >= cuts, "connections were ended each time");
+    let committed = writers.stop().await;
+    let verdict = trial.finish(rider).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_nothing();
+    eprintln!("{} moves, {ended} connections ended", verdict.moves());
+}

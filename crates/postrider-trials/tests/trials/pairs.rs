@@ -1,0 +1,51 @@
+//! Two riders share the lanes, and one of them dies now and then.
+
+use std::time::Duration;
+
+use postrider_trials::PLAIN;
+use postrider_trials::dice::Dice;
+use postrider_trials::ground::Ground;
+use postrider_trials::ride::Ride;
+use postrider_trials::trial::{Trial, is_soak};
+use postrider_trials::writers::Writers;
+
+use crate::{RIDER, on_both};
+
+on_both!(two_riders_of_whom_one_is_killed_now_and_then_share_everything);
+
+const BATCH: u32 = 16;
+const LANES: u32 = 4;
+
+fn sharing(ride: &mut Ride) {
+    ride.batch = BATCH;
+    ride.lanes = LANES;
+    ride.deaths = 1000;
+    ride.lease = Duration::from_secs(2);
+}
+
+async fn two_riders_of_whom_one_is_killed_now_and_then_share_everything<G: Ground>() {
+    let kills = if is_soak() { 30 } else { 3 };
+    let trial = Trial::<G>::new(RIDER).await;
+    let writers = Writers::start(&trial.ground);
+    let mut dice = Dice::thrown();
+    let (mut one, mut other) = (trial.ride(sharing).await, trial.ride(sharing).await);
+    let mut deaths = Vec::new();
+    for _ in 0..kills {
+        // Both have lanes: whoever is killed now has something in its hands.
+        for rider in [&one, &other] {
+            trial.until_it_holds(rider, PLAIN).await;
+            trial.until_it_left(rider, 1).await;
+        }
+        tokio::time::sleep(dice.millis(300)).await;
+        let dying = std::mem::replace(&mut one, other);
+        deaths.push(trial.kill_beside(dying));
+        other = trial.ride(sharing).await;
+    }
+    let committed = writers.stop().await;
+    trial.until_quiet(&other).await;
+    assert_eq!(one.stop().await, Some(0));
+    let verdict = trial.finish(other).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_only_what_was_open(&deaths, (BATCH * LANES) as usize);
+    eprintln!("{} moves, {} kills, {} came again", verdict.moves(), deaths.len(), verdict.repetitions());
+}

@@ -1,0 +1,56 @@
+//! One rider after the other, each killed at a moment that nobody chose.
+
+use postrider_trials::dice::Dice;
+use postrider_trials::ground::Ground;
+use postrider_trials::ride::Ride;
+use postrider_trials::trial::{Trial, is_soak};
+use postrider_trials::writers::Writers;
+
+use crate::{RIDER, on_both};
+
+on_both!(
+    riders_killed_at_random_moments_lose_nothing_and_apply_everything_once,
+    riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once,
+);
+
+const BATCH: u32 = 16;
+
+async fn kill_at_random<G: Ground>(lanes: u64) {
+    let rounds = if is_soak() { 200 } else { 12 };
+    let trial = Trial::<G>::new(RIDER).await;
+    // Riders die young: not more than they can catch up with.
+    let writers = Writers::with_pause(&trial.ground, 100);
+    let mut dice = Dice::thrown();
+    let mut deaths = Vec::new();
+    let wanted = |ride: &mut Ride, dice: &mut Dice| {
+        ride.batch = BATCH;
+        // Processes die of us here, not of events: no number of deaths says anything of an event.
+        ride.deaths = 1000;
+        ride.together = 5;
+        ride.lanes = 1 + dice.below(lanes) as u32;
+    };
+    for _ in 0..rounds {
+        let rider = trial.ride(|ride| wanted(ride, &mut dice)).await;
+        // Most are killed at work; some before they have taken over.
+        if !dice.one_in(4) {
+            trial.until_it_left(&rider, 1 + dice.below(40).cast_signed()).await;
+        }
+        tokio::time::sleep(dice.millis(250)).await;
+        deaths.push(trial.kill(rider).await);
+    }
+    let heir = trial.ride(|ride| wanted(ride, &mut dice)).await;
+    let committed = writers.stop().await;
+    let verdict = trial.finish(heir).await;
+    verdict.keeps_its_promises(&committed);
+    verdict.repeats_only_what_was_open(&deaths, BATCH as usize * lanes as usize);
+    eprintln!("{} moves, {} kills, {} came again", verdict.moves(), deaths.len(), verdict.repetitions());
+}
+
+async fn riders_killed_at_random_moments_lose_nothing_and_apply_everything_once<G: Ground>() {
+    kill_at_random::<G>(1).await;
+}
+
+/// Each of them wants another number of lanes than the one before it.
+async fn riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once<G: Ground>() {
+    kill_at_random::<G>(4).await;
+}
