@@ -152,7 +152,7 @@ impl Store for GatedStore {
 
     async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
         let standing = self.store.extend(lease, by, reading).await;
-        note("extended", lease, &standing);
+        note("extended", lease, &standing.as_ref().copied());
         standing
     }
 
@@ -165,7 +165,11 @@ impl Store for GatedStore {
     }
 
     async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        self.store.read(lease, from, limit).await
+        let batch = self.store.read(lease, from, limit).await;
+        if let Err(error) = &batch {
+            note("read", lease, &Err(error));
+        }
+        batch
     }
 
     async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
@@ -222,7 +226,7 @@ impl Store for GatedStore {
 }
 
 /// Whoever reads what a rider said wants to know when it lost a lane.
-fn note(what: &str, lease: &Lease, standing: &Result<Standing>) {
+fn note(what: &str, lease: &Lease, standing: &Result<Standing, &Error>) {
     let Lease { subscription, lane, epoch, .. } = lease;
     match standing {
         Ok(Standing::Held) => {}
@@ -234,7 +238,7 @@ fn note(what: &str, lease: &Lease, standing: &Result<Standing>) {
 impl GatedStore {
     async fn settle_aloud(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
         let standing = self.store.settle(lease, settlement).await;
-        note("settled", lease, &standing);
+        note("settled", lease, &standing.as_ref().copied());
         standing
     }
 

@@ -118,6 +118,9 @@ pub trait Ground: Land {
     /// Who holds which lane.
     async fn holders(&self) -> sqlx::Result<Vec<Holder>>;
 
+    /// Whether all lanes have read to the end of the log.
+    async fn is_read(&self) -> sqlx::Result<bool>;
+
     /// Lets the leases of a rider run out at once.
     async fn expire(&self, rider: &str) -> sqlx::Result<()>;
 
@@ -207,6 +210,11 @@ macro_rules! ground {
                     Ok(Holder { subscription, lane, owner: Row::try_get(row, 2)? })
                 };
                 rows.iter().map(holder).collect()
+            }
+
+            async fn is_read(&self) -> sqlx::Result<bool> {
+                let sql = "select (select min({frontier}) from {log}lane) >= (select max(id) from {log}event)";
+                sqlx::query(self.sql(sql)).fetch_one(&self.pool).await?.try_get(0)
             }
 
             async fn expire(&self, rider: &str) -> sqlx::Result<()> {

@@ -49,7 +49,7 @@ impl PgGround {
     fn sql(&self, text: &str) -> AssertSqlSafe<String> {
         let schema = format!("{}.", self.schema);
         let text = text.replace("{app}", &schema).replace("{log}", &schema);
-        AssertSqlSafe(text.replace("{long_ago}", "'epoch'"))
+        AssertSqlSafe(text.replace("{long_ago}", "'epoch'").replace("{frontier}", "frontier"))
     }
 
     async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {

@@ -35,7 +35,7 @@ pub struct LiteGround {
 impl LiteGround {
     fn sql(&self, text: &str) -> AssertSqlSafe<String> {
         let text = text.replace("{app}", "").replace("{log}", "postrider_");
-        AssertSqlSafe(text.replace("{long_ago}", "0"))
+        AssertSqlSafe(text.replace("{long_ago}", "0").replace("{frontier}", "position"))
     }
 
     async fn begin(&self) -> postrider::Result<Transaction<'static, Sqlite>> {

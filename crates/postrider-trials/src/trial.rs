@@ -187,12 +187,14 @@ impl<G: Ground> Trial<G> {
         }
     }
 
-    /// Waits until everything is delivered and its lanes were given back: nothing more is written then.
+    /// Waits until everything is delivered, the log is read to its end, and the lanes were given back: nothing more is written
+    /// then.
     pub async fn until_idle(&self, rider: &Rider) {
         self.until_quiet(rider).await;
-        until("all lanes are given back", async || {
+        until("the log is read to its end and all lanes are given back", async || {
+            let is_read = self.ground.is_read().await.expect("how far it is read");
             let holders = self.ground.holders().await.expect("the holders");
-            holders.iter().all(|holder| holder.owner.is_none())
+            is_read && holders.iter().all(|holder| holder.owner.is_none())
         })
         .await;
     }

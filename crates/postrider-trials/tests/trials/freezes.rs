@@ -96,7 +96,7 @@ async fn a_rider_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
 
 /// Each wakes while the other is at work on what it had.
 async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: Ground>() {
-    let rounds = if is_soak() { 60 } else { 4 };
+    let rounds = if is_soak() { 60 } else { 3 };
     let trial = Trial::<G>::new(RIDER).await;
     let writers = Writers::start(&trial.ground);
     let mut dice = Dice::thrown();

@@ -15,8 +15,8 @@ on_both!(
 
 const BATCH: u32 = 16;
 
-async fn kill_at_random<G: Ground>(lanes: u64) {
-    let rounds = if is_soak() { 200 } else { 12 };
+async fn kill_at_random<G: Ground>(rounds: usize, lanes: u64) {
+    let rounds = if is_soak() { 200 } else { rounds };
     let trial = Trial::<G>::new(RIDER).await;
     // Riders die young: not more than they can catch up with.
     let writers = Writers::with_pause(&trial.ground, 100);
@@ -47,10 +47,10 @@ async fn kill_at_random<G: Ground>(lanes: u64) {
 }
 
 async fn riders_killed_at_random_moments_lose_nothing_and_apply_everything_once<G: Ground>() {
-    kill_at_random::<G>(1).await;
+    kill_at_random::<G>(12, 1).await;
 }
 
 /// Each of them wants another number of lanes than the one before it.
 async fn riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once<G: Ground>() {
-    kill_at_random::<G>(4).await;
+    kill_at_random::<G>(6, 4).await;
 }
