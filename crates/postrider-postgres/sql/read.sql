@@ -5,6 +5,8 @@
 --   $4 only late rows after this id, $5 rows scanned at most (late and fresh each), $6 subscription;
 --   with a filter: $7 streams, $8 types, $9 since, $10 lanes, $11 lane.
 -- It is for leases that know of no change of lanes: one that is under way wants them back.
+-- With a filter the fresh rows are those of a range of ids, from the first on, that ends at the last visible one at most: an
+-- id below a visible one has been handed out, so that the frontier may be in a gap. It spares counting rows that nobody gets.
 -- The first row is about the read itself. The xid is taken in the select list, after the snapshot, and only if
 -- there is something to read; in a WHERE the planner would take it before.
 with late as materialized (
@@ -16,7 +18,7 @@ with late as materialized (
         where (e.tx_id, e.id) > (ended.x, $4::bigint) and (e.tx_id, e.id) <= (ended.x, $1::bigint)
         order by e.tx_id, e.id limit $5::bigint) as e
     order by e.id limit $5::bigint
-)
+){scan}
 select (select count(*) from late) as id, null::uuid as event_id, pg_current_snapshot()::text as stream,
        case when exists (select from late)
                  or (select e.id from {schema}.event e where e.id > $1::bigint order by e.id limit 1) is not null
@@ -33,6 +35,6 @@ select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_i
        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
 from late e {filter}
 union all
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
-       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
-from (select * from {schema}.event where id > $1::bigint order by id limit $5::bigint) as e {filter}
+(select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
+ from {fresh})

@@ -4,7 +4,7 @@ use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::connection::Connection;
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::pool::PoolConnection;
-use sqlx_postgres::{PgConnection, PgPool, Postgres};
+use sqlx_postgres::{PgConnection, PgDatabaseError, PgPool, Postgres};
 
 /// Turns an error of the driver into ours. Details of a database error (which may quote values) stay out.
 pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
@@ -17,7 +17,8 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
     let (kind, message) = match &error {
         SqlxError::Database(database) => {
             let code = database.code().unwrap_or_default();
-            explain(&code, database.message(), database.constraint())
+            let hint = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::hint);
+            explain(&code, database.message(), hint, database.constraint())
         }
         SqlxError::PoolTimedOut => (
             ErrorKind::PoolExhausted,
@@ -42,8 +43,12 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
     }
 }
 
-fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, String) {
-    let ours = message.strip_prefix("postrider: ").map(ToOwned::to_owned);
+fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&str>) -> (ErrorKind, String) {
+    // What our own functions say, with what to do about it.
+    let ours = message.strip_prefix("postrider: ").map(|what| match hint {
+        Some(hint) => format!("{what}; to mend it: {}", hint.trim_end_matches('.')),
+        None => what.to_owned(),
+    });
     let said = |what: &str| format!("{what}: {message}");
     match code {
         "23505" if constraint == Some("event_id_is_unique") => {

@@ -54,8 +54,12 @@ const HELD: &str = "(exists (select from {schema}.delivery d where d.subscriptio
              and d.lane_hash % (select lanes from {schema}.subscription where name = $6::text) \
                  = {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
                      % (select lanes from {schema}.subscription where name = $6::text))))";
-const SCANNED: &str = "(select count(*) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
-const SCANNED_TO: &str = "(select max(id) from (select id from {schema}.event where id > $1::bigint order by id limit $5::bigint) as s)";
+const SCAN: &str = ", scan as materialized (\
+     select first.id as first, least(first.id - 1 + $5::bigint, (select max(id) from {schema}.event)) as last \
+     from (select id from {schema}.event where id > $1::bigint order by id limit 1) as first)";
+const FRESH: &str = "(select * from {schema}.event where id > $1::bigint order by id limit $5::bigint) as e";
+const FRESH_OF: &str =
+    "{schema}.event e {filter} and e.id > $1::bigint and e.id <= (select last from scan) order by e.id";
 
 impl Sql {
     pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
@@ -73,9 +77,11 @@ impl Sql {
                     name,
                     text,
                     &[
+                        ("{fresh}", if filtered { FRESH_OF } else { FRESH }),
                         ("{filter}", if filtered || always { FILTER } else { "" }),
-                        ("{scanned}", if filtered { SCANNED } else { "null" }),
-                        ("{scanned_to}", if filtered { SCANNED_TO } else { "null" }),
+                        ("{scan}", if filtered { SCAN } else { "" }),
+                        ("{scanned}", if filtered { "(select last - first + 1 from scan)" } else { "null" }),
+                        ("{scanned_to}", if filtered { "(select last from scan)" } else { "null" }),
                         ("{held}", if open { HELD } else { "false" }),
                     ],
                 )

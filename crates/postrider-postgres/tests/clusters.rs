@@ -343,6 +343,26 @@ async fn a_sequence_behind_the_log_or_with_a_cache_is_refused_at_start() {
     log.outbox.store().await.expect("all is well again");
 }
 
+/// A server of another platform may hash keys otherwise: several lanes would each miss events of the keys they get. With one
+/// lane nothing depends on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_from_a_server_that_hashes_otherwise_is_refused_unless_it_has_one_lane() {
+    let cluster = cluster();
+    let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let id = commit_one(&log, "a").await;
+    log.run("update {schema}.cluster set system = 1, hash = hash # 1").await;
+    log.run("update {schema}.subscription set lanes = 2").await;
+    let outbox = Outbox::builder().schema(&log.schema).connect(&log.pool).await.expect("outbox");
+    let message = outbox.store().await.err().expect("refused").to_string();
+    assert!(message.contains("hashes keys otherwise") && message.contains("one lane"), "{message}");
+
+    log.run("update {schema}.subscription set lanes = 1").await;
+    let store = outbox.store().await.expect("one lane needs no hash");
+    assert_eq!(ids(&drain(&store, "s").await), [id]);
+    outbox.store().await.expect("and it is known from now on");
+}
+
 /// A wrong password, an unknown user, a missing database, a replica: one sentence each, and no password in it.
 #[tokio::test]
 async fn a_login_that_fails_is_said_so_without_the_password() {

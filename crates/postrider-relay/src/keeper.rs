@@ -17,6 +17,8 @@ use crate::reader::Reader;
 
 /// After a recall the lane is left to others for a moment.
 const COURTESY: Duration = Duration::from_millis(200);
+/// The shortest time between two questions for a lane.
+const SOON: Duration = Duration::from_millis(10);
 
 pub(crate) struct Keeper {
     reader: Arc<Reader>,
@@ -29,6 +31,8 @@ pub(crate) struct Keeper {
     bell: Box<dyn Bell>,
     /// When to ask again for lanes that others hold.
     ask_at: Instant,
+    /// How often it was asked for in vain: soon again at first, because who holds too many gives one up when it is told to.
+    in_vain: u32,
     /// There is something to do: ask now.
     ask_now: bool,
     gauges: Gauges,
@@ -44,6 +48,7 @@ impl Keeper {
             idle: HashMap::new(),
             total: None,
             ask_at: Instant::now(),
+            in_vain: 0,
             ask_now: true,
             gauges: Gauges::default(),
             show_at: reader.settings.figures.map(|every| Instant::now() + every),
@@ -104,6 +109,7 @@ impl Keeper {
                         self.idle.clear();
                     }
                     let lane = lease.lane;
+                    self.in_vain = 0;
                     self.idle.remove(&lane);
                     self.held.insert(lane);
                     let work = Lane::new(Arc::clone(&reader), lease, asked).work();
@@ -116,6 +122,7 @@ impl Keeper {
                     reader.outage.is_over();
                     // What others hold is theirs to sleep for.
                     self.idle.clear();
+                    self.in_vain = self.in_vain.saturating_add(1);
                     break;
                 }
                 Err(error) => {
@@ -123,6 +130,7 @@ impl Keeper {
                     // Nothing is known of any lane until the database answers.
                     self.idle.clear();
                     self.total = None;
+                    self.in_vain = self.in_vain.saturating_add(1);
                     break;
                 }
             }
@@ -135,7 +143,8 @@ impl Keeper {
 
     /// How long until a lane that others hold is asked for again.
     fn patience(&self) -> Duration {
-        (self.reader.settings.lease / 10).clamp(Duration::from_millis(10), Duration::from_secs(3))
+        let longest = (self.reader.settings.lease / 10).clamp(SOON, Duration::from_secs(3));
+        (SOON * 2_u32.saturating_pow(self.in_vain.min(16))).min(longest)
     }
 
     fn ended(&mut self, lane: u32, end: End) {
@@ -147,6 +156,7 @@ impl Keeper {
             End::Recalled => {
                 self.idle.clear();
                 self.total = None;
+                self.in_vain = 0;
                 self.ask_at = Instant::now() + COURTESY;
             }
             End::Lost => self.ask_now = true,

@@ -44,6 +44,8 @@ impl From<Error> for Halt {
 /// The pauses while the database does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A read scans so many batches at most, however many lanes there are.
+const MOST_SHARES: u32 = 4;
 /// What the lease says of open deliveries is not asked anew more often than this.
 const FRESH: Duration = Duration::from_millis(200);
 
@@ -195,7 +197,7 @@ impl Lane {
                 Ok(batch) => batch?,
                 Err(_) => return Ok(None),
             },
-            None => self.reader.store.read(&self.lease, &self.lease.position, self.reader.batch).await?,
+            None => self.reader.store.read(&self.lease, &self.lease.position, self.limit()).await?,
         };
         self.recalled |= batch.recalled;
         if batch.is_idle() {
@@ -212,7 +214,7 @@ impl Lane {
         self.bell.worked();
         self.account.batch(batch.events.len());
         let scanned = batch.scanned;
-        let work = Work::of_batch(batch, &self.left_open, self.reader.batch);
+        let work = Work::of_batch(batch, &self.left_open, self.limit());
         if !work.full {
             let pause = self.pace.found(scanned, Instant::now());
             self.moment = pause;
@@ -226,9 +228,14 @@ impl Lane {
             (work.full && !self.recalled && self.reader.order != Order::Strict, &work.next)
         {
             let (reader, lease, next) = (Arc::clone(&self.reader), self.lease.clone(), next.clone());
-            self.ahead =
-                Some(tokio::spawn(async move { reader.store.read(&lease, &next, reader.batch).await }));
+            let limit = self.limit();
+            self.ahead = Some(tokio::spawn(async move { reader.store.read(&lease, &next, limit).await }));
         }
+    }
+
+    /// How many rows a read scans: of several lanes each finds its share of them.
+    fn limit(&self) -> u32 {
+        self.reader.batch.saturating_mul(self.lease.lanes.clamp(1, MOST_SHARES))
     }
 
     /// Writes what became of events; asks again while the answer is in doubt.

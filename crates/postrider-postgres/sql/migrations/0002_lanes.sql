@@ -1,10 +1,12 @@
 -- Subscriptions, their lanes, what was settled, what did not simply succeed, and what consumers handled.
 
 -- The clusters this log has lived in. Transaction ids of one mean nothing in another: below `floor` a row was
--- written before the log came here, and its tx_id is not compared with this cluster's snapshots.
+-- written before the log came here, and its tx_id is not compared with this cluster's snapshots. `hash` is what the lane
+-- hash makes of a known word there.
 create table {schema}.cluster (
     system bigint primary key,
     floor  bigint not null,
+    hash   integer not null default {schema}.hash_of('postrider'),
     since  timestamptz not null default clock_timestamp()
 );
 

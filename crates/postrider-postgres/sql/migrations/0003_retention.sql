@@ -137,6 +137,16 @@ begin
     if ground is not null then
         return ground;
     end if;
+    -- Keys would change lanes, and events between two lanes' positions would be lost or repeated.
+    if exists (select from {schema}.cluster where hash <> {schema}.hash_of('postrider')) then
+        if exists (select from {schema}.subscription where lanes > 1 or lanes_next is not null) then
+            raise exception 'postrider: this server hashes keys otherwise than the one the log comes from: its lanes can''t be told apart'
+                using errcode = 'data_corrupted',
+                      hint = 'Where the log comes from, set every subscription to one lane and dump it again.';
+        end if;
+        update {schema}.delivery set lane_hash = {schema}.hash_of(key);
+        update {schema}.cluster set hash = {schema}.hash_of('postrider');
+    end if;
     lock table {schema}.event in share row exclusive mode;
     insert into {schema}.cluster (system, floor)
     select {schema}.this_system(),
