@@ -24,6 +24,8 @@ Usage: cargo xtask COMMAND
                                    measure the log on a PostgreSQL that waits for its disk
   bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
                                    measure the engine in the same way
+  bench kafka [--json] [--quick] [drain|latency|effects|memory]
+                                   measure the way to Kafka and back, with a real broker
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -130,6 +132,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
     let parts: &[&str] = match subject {
         "log" => &["read", "publish", "idle"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
+        "kafka" => &["drain", "latency", "effects", "memory"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
@@ -143,7 +146,9 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
             let counted = "pg_stat_statements";
             settings.extend([("shared_preload_libraries", counted), ("pg_stat_statements.track", "none")]);
         }
-        let session = Session::open_with(&settings)?;
+        let kinds: &[Kind] =
+            if subject == "kafka" { &[Kind::Postgres, Kind::Kafka] } else { &[Kind::Postgres] };
+        let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
         let mut cargo = workspace::cargo();
         let program = format!("bench-{subject}");

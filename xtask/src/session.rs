@@ -32,9 +32,12 @@ impl Session {
         })
     }
 
-    /// For benchmarks: the PostgreSQL in the environment, else one of its own with `settings`.
-    pub fn open_with(settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        Self::of(&[Kind::Postgres], |kind| Server::start(kind, settings).map(Source::Own))
+    /// For benchmarks: of each kind the server in the environment, else one of its own; PostgreSQL with `settings`.
+    pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        Self::of(kinds, |kind| {
+            let settings = if kind == Kind::Postgres { settings } else { &[] };
+            Server::start(kind, settings).map(Source::Own)
+        })
     }
 
     /// To stay: of each kind the server in the environment, else the one of `services up`, which is started now if

@@ -35,7 +35,13 @@ impl Tally {
 
     /// One more.
     pub(crate) fn add(&self) {
-        if self.handled.fetch_add(1, Ordering::Relaxed) + 1 == self.all {
+        self.add_many(1);
+    }
+
+    /// So many more.
+    pub(crate) fn add_many(&self, events: u64) {
+        let before = self.handled.fetch_add(events, Ordering::Relaxed);
+        if before < self.all && before + events >= self.all {
             self.done.notify_one();
         }
     }

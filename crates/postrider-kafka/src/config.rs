@@ -112,7 +112,9 @@ impl KafkaBuilder {
         Ok(kafka)
     }
 
-    pub(crate) fn client(&self) -> ClientConfig {
+    /// What the client is made with, for benchmarks that compare.
+    #[doc(hidden)]
+    pub fn client(&self) -> ClientConfig {
         let millis = self.timeout.as_millis().max(1).to_string();
         let mut config = ClientConfig::new();
         for (name, value) in [

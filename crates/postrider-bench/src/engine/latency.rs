@@ -22,20 +22,20 @@ const PUBLISHERS: u64 = 8;
 const RATE: u64 = 1000;
 
 /// When each event was committed and handled, in nanoseconds since the beginning; 0 for not yet.
-struct Times {
+pub(crate) struct Times {
     began: Instant,
-    committed: Vec<AtomicU64>,
-    handled: Vec<AtomicU64>,
+    pub(crate) committed: Vec<AtomicU64>,
+    pub(crate) handled: Vec<AtomicU64>,
 }
 
 impl Times {
-    fn of(events: u64) -> Arc<Self> {
+    pub(crate) fn of(events: u64) -> Arc<Self> {
         let empty = || (0..events).map(|_| AtomicU64::new(0)).collect();
         Arc::new(Self { began: Instant::now(), committed: empty(), handled: empty() })
     }
 
     /// Notes the time, the first time.
-    fn note(&self, of: &[AtomicU64], event: u64) {
+    pub(crate) fn note(&self, of: &[AtomicU64], event: u64) {
         let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let place = usize::try_from(event).ok().and_then(|event| of.get(event));
         if let Some(place) = place {
@@ -43,7 +43,7 @@ impl Times {
         }
     }
 
-    async fn wait_for(&self, event: u64) -> Result<(), Failure> {
+    pub(crate) async fn wait_for(&self, event: u64) -> Result<(), Failure> {
         let end = Instant::now() + LOST;
         let place = &self.handled[usize::try_from(event)?];
         while place.load(Ordering::Acquire) == 0 {
@@ -56,7 +56,7 @@ impl Times {
     }
 
     /// From commit to handler, in milliseconds, sorted, without the first few.
-    fn latencies(&self, without: u64) -> Vec<f64> {
+    pub(crate) fn latencies(&self, without: u64) -> Vec<f64> {
         let both = self.committed.iter().zip(&self.handled).skip(usize::try_from(without).unwrap_or(0));
         let mut times: Vec<f64> = both
             .map(|(committed, handled)| {
@@ -87,7 +87,7 @@ async fn start(bench: &Bench, times: &Arc<Times>, lease: Option<Duration>) -> Re
 }
 
 /// Commits an event in a transaction of its own.
-async fn publish(bench: &Bench, times: &Times, event: u64) -> Result<(), Failure> {
+pub(crate) async fn publish(bench: &Bench, times: &Times, event: u64) -> Result<(), Failure> {
     let mut tx = bench.pool.begin().await?;
     bench.outbox.record(&mut tx, &OrderPaid::of(event)).await?;
     tx.commit().await?;
@@ -158,7 +158,7 @@ async fn under_load(bench: &Arc<Bench>, seconds: u64) -> Result<(Vec<f64>, f64),
     Ok((times.latencies(warm), rate))
 }
 
-fn percentile(times: &[f64], percent: usize) -> f64 {
+pub(crate) fn percentile(times: &[f64], percent: usize) -> f64 {
     times.get(times.len() * percent / 100).copied().unwrap_or(f64::NAN)
 }
 

@@ -29,6 +29,11 @@ pub async fn child(schema: &str, events: &str) -> Result<(), Failure> {
     tally.wait().await?;
     relay.stop().await?;
     tally.check()?;
+    drained()
+}
+
+/// Says that all is drained, and waits until the process has been looked at.
+pub(crate) fn drained() -> Result<(), Failure> {
     println!("{DRAINED}");
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
@@ -44,16 +49,11 @@ fn most_resident(process: u32) -> Result<f64, Failure> {
     Ok(kilobytes * 1024.0 / 1e6)
 }
 
-/// The bar of memory.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
-    let events: u64 = if quick { 300_000 } else { 2_000_000 };
-    report.say(&format!("filling a log with {events} events"));
-    let bench = Bench::new(8).await?;
-    bench.fill(events).await?;
-    report.say("draining it in a process of its own");
+/// Runs this program again, as a process that drains: its most memory, and how long it took.
+pub(crate) async fn most_of(arguments: &[&str]) -> Result<(f64, f64), Failure> {
     let began = Instant::now();
     let mut process = Command::new(std::env::current_exe()?)
-        .args([CHILD, &bench.schema, &events.to_string()])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -70,6 +70,17 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     if !status.success() {
         return Err(format!("the process that drains failed: {status}").into());
     }
+    Ok((most, seconds))
+}
+
+/// The bar of memory.
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+    let events: u64 = if quick { 300_000 } else { 2_000_000 };
+    report.say(&format!("filling a log with {events} events"));
+    let bench = Bench::new(8).await?;
+    bench.fill(events).await?;
+    report.say("draining it in a process of its own");
+    let (most, seconds) = most_of(&[CHILD, &bench.schema, &events.to_string()]).await?;
     let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
     report.at_most("resident memory while draining", most, 64.0, "MB", &detail);
     bench.close().await

@@ -1,0 +1,73 @@
+//! From PostgreSQL to a real Kafka broker on the same machine, and back into PostgreSQL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{Delivery, Sink, Unavailable};
+use postrider_kafka::Kafka;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+
+use crate::Failure;
+use crate::engine::Tally;
+
+pub mod drain;
+pub mod latency;
+pub mod memory;
+
+const PARTITIONS: i32 = 4;
+
+/// The brokers that `POSTRIDER_TEST_KAFKA` names.
+pub(crate) fn brokers() -> Result<String, Failure> {
+    Ok(std::env::var("POSTRIDER_TEST_KAFKA")
+        .map_err(|_| "POSTRIDER_TEST_KAFKA is not set: run `cargo xtask bench kafka`")?)
+}
+
+/// A topic for a measurement.
+pub(crate) struct Topic {
+    pub(crate) name: String,
+    admin: AdminClient<DefaultClientContext>,
+}
+
+impl Topic {
+    /// A new one, with four partitions.
+    pub(crate) async fn new() -> Result<Self, Failure> {
+        let name = format!("bench-{}", uuid::Uuid::now_v7());
+        let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", brokers()?).create()?;
+        let topic = NewTopic::new(&name, PARTITIONS, TopicReplication::Fixed(1));
+        let patience = AdminOptions::new().operation_timeout(Some(Duration::from_secs(10)));
+        for result in admin.create_topics([&topic], &patience).await? {
+            result.map_err(|(topic, code)| format!("the topic {topic} can't be created: {code}"))?;
+        }
+        Ok(Self { name, admin })
+    }
+
+    /// Deletes it.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        self.admin.delete_topics(&[self.name.as_str()], &AdminOptions::new()).await?;
+        Ok(())
+    }
+}
+
+/// The sink, as a relay has it.
+pub(crate) async fn sink(topic: &str) -> Result<Kafka, Failure> {
+    Ok(Kafka::builder(&brokers()?).topic(topic).connect().await?)
+}
+
+/// A sink that counts what its destination has confirmed.
+pub(crate) struct Counted {
+    pub(crate) sink: Kafka,
+    pub(crate) tally: Arc<Tally>,
+}
+
+#[async_trait]
+impl Sink for Counted {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let events = delivery.events.len() as u64;
+        self.sink.deliver(delivery).await?;
+        self.tally.add_many(events);
+        Ok(())
+    }
+}
