@@ -61,6 +61,7 @@ pub(crate) struct Lane {
     bell: Box<dyn Bell>,
     rung: bool,
     ahead: Option<JoinHandle<Result<Batch>>>,
+    /// The keys that the last batch left open: what was read ahead of its settle does not know them.
     left_open: HashSet<u64>,
     pub(crate) due: DueWatch,
     /// The holder before this one went away without a word: an event may have ended its process.
@@ -197,7 +198,11 @@ impl Lane {
                 Ok(batch) => batch?,
                 Err(_) => return Ok(None),
             },
-            None => self.reader.store.read(&self.lease, &self.lease.position, self.limit()).await?,
+            None => {
+                // It comes after the last settle, and so the store knows itself which keys are open.
+                self.left_open.clear();
+                self.reader.store.read(&self.lease, &self.lease.position, self.limit()).await?
+            }
         };
         self.recalled |= batch.recalled;
         if batch.is_idle() {

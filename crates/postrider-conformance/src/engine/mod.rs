@@ -41,8 +41,9 @@ macro_rules! engine {
                 a_handler_that_takes_too_long_fails, keys_run_at_once_and_a_key_one_at_a_time,
                 an_unknown_type_is_skipped_or_rejected, what_cannot_be_decoded_is_rejected_without_its_payload,
                 what_is_wrong_is_said_before_anything_starts, a_relay_that_sleeps_is_woken, raw_payloads_are_handed_on;
-            order: under_key_order_a_failure_holds_its_key_only, under_strict_order_a_failure_holds_the_lane,
-                without_order_a_failure_holds_nothing, a_dead_event_is_skipped_by_its_key,
+            order: under_key_order_a_failure_holds_its_key_only, a_key_is_free_again_after_its_retry,
+                under_strict_order_a_failure_holds_the_lane, without_order_a_failure_holds_nothing,
+                a_dead_event_is_skipped_by_its_key,
                 a_dead_event_under_hold_keeps_its_key_until_somebody_acts, a_requeued_event_comes_before_those_behind_it;
             dying: a_reject_is_dead_at_once_and_stays_dead_until_requeued, a_schedule_is_kept_and_ends_in_death,
                 an_event_has_the_last_word_on_its_attempts, a_stated_time_is_waited_for, age_ends_it_where_that_is_set,

@@ -1,12 +1,15 @@
 //! What a failing event holds up.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Amend, Attempt, Clock, DeliveryFailure, OnDead, Order, Outcome, Recorded, Retry, State};
+use postrider::{
+    Amend, Attempt, Clock, DeliveryFailure, Failure, OnDead, Order, Outcome, Received, Recorded, Retry,
+    Source, State,
+};
 
-use super::{Ground, record, relay, state, until};
+use super::{Ground, OrderChanged, PATIENCE, record, relay, state, until};
 
 const SOON: Duration = Duration::from_millis(20);
 
@@ -64,6 +67,39 @@ pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Ground) 
         shop.tried().iter().filter(|(attempt, _)| attempt.attempt > 1).count(),
         3,
         "only a1 was tried again"
+    );
+}
+
+/// One failure that passed costs its key nothing afterwards: what comes later has no row while it is handled.
+pub async fn a_key_is_free_again_after_its_retry(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let store = outbox.open().await.expect("a store");
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&found);
+    let handler = move |event: Received<OrderChanged>| {
+        let (store, notes) = (Arc::clone(&store), Arc::clone(&notes));
+        async move {
+            let now = state(&*store, "s", event.event().event_id).await;
+            let note = (event.version, event.attempt(), now.state == State::Retrying);
+            notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+            if note.0 == 1 && note.1 == 1 { Err(Failure::retry("not now")) } else { Ok(()) }
+        }
+    };
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(handler).retry(Retry::fixed(SOON)))
+        .start()
+        .await
+        .expect("started");
+    for version in 1..=4 {
+        let event = record(&outbox, "a", version).await;
+        running.delivered("s", event, PATIENCE).await.expect("delivered");
+    }
+    running.stop().await.expect("stopped");
+    let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(
+        found,
+        [(1, 1, false), (1, 2, true), (2, 1, false), (3, 1, false), (4, 1, false)],
+        "version, attempt, whether it had a row"
     );
 }
 
