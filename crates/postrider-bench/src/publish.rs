@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use postrider_core::{Recordable, Settlement, Store, Subscription};
+use postrider_relay::Pace;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 
 use crate::data::{Bench, OrderPaid};
 use crate::report::Report;
 use crate::{Failure, median, ratios};
+
+/// How many events the follower reads at once.
+const BATCH: u32 = 1000;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -101,18 +105,21 @@ async fn follow(
     bench.store.subscribe(&start).await?;
     let mut lease = bench.store.claim(&name, "bench", Duration::from_secs(600)).await?.ok_or("no lane")?;
     let mut bell = bench.store.bell();
+    let mut pace = Pace::new(Instant::now());
     while !stop.load(Ordering::Relaxed) {
-        let batch = bench.store.read(&lease, &lease.position, 1000).await?;
+        let batch = bench.store.read(&lease, &lease.position, BATCH).await?;
         if batch.is_idle() {
             bell.wait(Duration::from_secs(1)).await?;
         } else {
             bell.worked();
             bench.store.settle(&mut lease, &Settlement::of(&batch)).await?;
             seen.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
-            // As a relay does that keeps up with many publishers: a moment for more to come, so that a batch is worth
-            // its settle. With few events it looks again at once.
-            if (10..500).contains(&batch.scanned) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+            // As a relay does that has caught up: with many publishers a moment for more to come.
+            if batch.scanned < BATCH {
+                let moment = pace.found(batch.scanned, Instant::now());
+                if !moment.is_zero() {
+                    tokio::time::sleep(moment).await;
+                }
             }
         }
     }
