@@ -34,6 +34,11 @@ pub const CHECKS: &[Check] = &[
         "check -p postrider --no-default-features --features postgres",
     ),
     alone("postrider builds for SQLite alone", "check -p postrider --no-default-features --features sqlite"),
+    alone("postrider builds with HTTP alone", "check -p postrider --no-default-features --features http"),
+    alone(
+        "postrider builds with the helpers for tests alone",
+        "check -p postrider --no-default-features --features testing",
+    ),
 ];
 
 /// A crate with one of its features.
