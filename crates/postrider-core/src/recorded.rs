@@ -47,4 +47,51 @@ impl Recorded {
             None => Cow::Owned(format!("{}:{}", self.aggregate_type, self.aggregate_id)),
         }
     }
+
+    /// The hash of its key, for whoever keeps order within a process; equal keys have equal ones, in this version.
+    pub fn key_hash(&self) -> u64 {
+        match &self.ordering_key {
+            Some(key) => fold(START, key),
+            None => fold(fold(fold(START, &self.aggregate_type), ":"), &self.aggregate_id),
+        }
+    }
+}
+
+const START: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fold(hash: u64, text: &str) -> u64 {
+    text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An event of an order.
+    pub(crate) fn event(order: &str) -> Recorded {
+        let now = OffsetDateTime::now_utc();
+        Recorded {
+            id: 1,
+            event_id: Uuid::now_v7(),
+            stream: "orders".into(),
+            event_type: "OrderPaid".into(),
+            aggregate_type: "Order".into(),
+            aggregate_id: order.to_owned(),
+            ordering_key: None,
+            sequence: None,
+            payload: Payload::Json("1".into()),
+            headers: Headers::new(),
+            occurred_at: now,
+            recorded_at: now,
+            max_attempts: None,
+        }
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_key() {
+        let by_aggregate = event("7");
+        let by_key = Recorded { ordering_key: Some(by_aggregate.key().into_owned()), ..event("8") };
+        assert_eq!(by_aggregate.key_hash(), by_key.key_hash());
+        assert_ne!(by_aggregate.key_hash(), event("8").key_hash());
+    }
 }

@@ -1,5 +1,6 @@
 //! The contract between the engine and a destination.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,6 +73,31 @@ impl Delivery {
         }
     }
 
+    /// The places of the events, in chains: a chain runs in order, and beside the others. One for each key, one for all under
+    /// [`Order::Strict`], one for each event under [`Order::None`].
+    pub fn chains(&self) -> Vec<Vec<usize>> {
+        let all = 0..self.events.len();
+        if all.is_empty() {
+            return Vec::new();
+        }
+        match self.order {
+            Order::Strict => vec![all.collect()],
+            Order::None => all.map(|index| vec![index]).collect(),
+            Order::Key => {
+                let mut places: HashMap<u64, usize> = HashMap::with_capacity(self.events.len());
+                let mut chains: Vec<Vec<usize>> = Vec::new();
+                for (index, attempt) in self.events.iter().enumerate() {
+                    let place = *places.entry(attempt.event.key_hash()).or_insert_with(|| {
+                        chains.push(Vec::new());
+                        chains.len() - 1
+                    });
+                    chains[place].push(index);
+                }
+                chains
+            }
+        }
+    }
+
     /// Says what became of an event. The first word counts.
     pub fn report(&self, index: usize, outcome: Outcome) {
         let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,5 +121,24 @@ impl Delivery {
     /// Whether nothing more is to be begun.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::tests::event;
+
+    #[test]
+    fn a_key_is_a_chain_in_order() {
+        let attempts =
+            ["a", "b", "a", "c", "b"].map(|key| Attempt { event: Arc::new(event(key)), attempt: 1 });
+        let mut delivery = Delivery::new("s", attempts.to_vec());
+        assert_eq!(delivery.chains(), [vec![0, 2], vec![1, 4], vec![3]]);
+        delivery.order = Order::Strict;
+        assert_eq!(delivery.chains(), [vec![0, 1, 2, 3, 4]]);
+        delivery.order = Order::None;
+        assert_eq!(delivery.chains(), [[0], [1], [2], [3], [4]]);
+        assert!(Delivery::new("s", Vec::new()).chains().is_empty());
     }
 }

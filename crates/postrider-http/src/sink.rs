@@ -1,6 +1,5 @@
 //! The sink: events to an endpoint, keys at once, a key in order.
 
-use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
-    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, OffsetDateTime, Order, Outcome, Recorded,
-    Result, Sink, Unavailable,
+    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, OffsetDateTime, Outcome, Recorded, Result,
+    Sink, Stopped, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -193,41 +192,30 @@ impl Http {
 
     /// A request failed: so did the first event of each key in it (of all of them, under strict order).
     fn fail(&self, delivery: &Delivery, events: &[usize], outcome: &Outcome) {
-        let mut keys: Vec<String> = Vec::new();
+        let mut stopped = Stopped::new(delivery.order);
         for &index in events {
-            let key = delivery.events[index].event.key().into_owned();
-            let held = match delivery.order {
-                Order::Key => keys.contains(&key),
-                Order::Strict => !keys.is_empty(),
-                Order::None => false,
-            };
-            if !held {
+            let event = &delivery.events[index].event;
+            if !stopped.holds(event) {
                 delivery.report(index, outcome.clone());
-                keys.push(key);
+                stopped.failed(event);
             }
         }
     }
 
     /// Sends events in requests of their own, in order, each key until one of it fails.
     async fn one_by_one(&self, delivery: &Delivery, events: &[usize]) -> Result<(), Unavailable> {
-        let mut stopped: Vec<String> = Vec::new();
+        let mut stopped = Stopped::new(delivery.order);
         for &index in events {
             let event = &delivery.events[index].event;
-            let key = event.key().into_owned();
-            let held = match delivery.order {
-                Order::Key => stopped.contains(&key),
-                Order::Strict => !stopped.is_empty(),
-                Order::None => false,
-            };
             if delivery.is_stopping() {
                 return Ok(());
             }
-            if held {
+            if stopped.holds(event) {
                 continue;
             }
             let outcome = self.post(&[event], delivery.timeout).await?;
             if !outcome.is_delivered() {
-                stopped.push(key);
+                stopped.failed(event);
             }
             delivery.report(index, outcome);
         }
@@ -247,28 +235,11 @@ fn reason(error: &dyn StdError) -> String {
 #[async_trait]
 impl Sink for Http {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        let all: Vec<usize> = (0..delivery.events.len()).collect();
         if let Format::Batched(most) = self.settings.format {
+            let all: Vec<usize> = (0..delivery.events.len()).collect();
             return self.chain(&delivery, &all, most).await;
         }
-        let chains: Vec<Vec<usize>> = match delivery.order {
-            Order::Strict => vec![all],
-            Order::None => all.into_iter().map(|index| vec![index]).collect(),
-            Order::Key => {
-                let mut places: HashMap<String, usize> = HashMap::new();
-                let mut chains: Vec<Vec<usize>> = Vec::new();
-                for index in all {
-                    let key = delivery.events[index].event.key().into_owned();
-                    let place = *places.entry(key).or_insert_with(|| {
-                        chains.push(Vec::new());
-                        chains.len() - 1
-                    });
-                    chains[place].push(index);
-                }
-                chains
-            }
-        };
-        let mut results = stream::iter(chains)
+        let mut results = stream::iter(delivery.chains())
             .map(|chain| {
                 let delivery = Arc::clone(&delivery);
                 async move { self.chain(&delivery, &chain, 1).await }

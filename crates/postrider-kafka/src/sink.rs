@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{
-    Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Unavailable,
+    Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Stopped, Unavailable,
 };
 use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
@@ -187,7 +187,7 @@ impl Kafka {
         plan: &[Plan],
         indexes: &[usize],
     ) -> Result<bool, Unavailable> {
-        let mut stopped: HashSet<String> = HashSet::new();
+        let mut stopped = Stopped::new(delivery.order);
         let mut all = true;
         let flight = producer.begin(delivery.events.len());
         let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
@@ -197,8 +197,7 @@ impl Kafka {
                 break;
             }
             let event = &*delivery.events[index].event;
-            let key = event.key();
-            if delivery.order == Order::Key && !stopped.is_empty() && stopped.contains(&*key) {
+            if stopped.holds(event) {
                 continue;
             }
             let refused = match &plan[index] {
@@ -225,10 +224,7 @@ impl Kafka {
                 Some(outcome) => {
                     delivery.report(index, outcome);
                     all = false;
-                    if delivery.order == Order::Strict {
-                        break;
-                    }
-                    stopped.insert(key.into_owned());
+                    stopped.failed(event);
                 }
             }
         }
@@ -247,7 +243,9 @@ impl Kafka {
         reports: &[Option<Report>],
     ) -> Result<(), Unavailable> {
         let mut unavailable = None;
-        let mut failed: HashSet<String> = HashSet::new();
+        // What strict order holds back was not sent; of what was, each key speaks for itself.
+        let order = if delivery.order == Order::Strict { Order::Key } else { delivery.order };
+        let mut stopped = Stopped::new(order);
         for &index in sent {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
@@ -255,7 +253,8 @@ impl Kafka {
                 (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
                     // Behind a failure of its key it was not tried, whatever is said of it.
                     Some(outcome) => {
-                        if failed.insert(event.key().into_owned()) || delivery.order == Order::None {
+                        if !stopped.holds(event) {
+                            stopped.failed(event);
                             delivery.report(index, outcome);
                         }
                     }

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_core::{Delivery, Error, ErrorKind, Event, Order, Result, Sink, Source, Unavailable};
+use postrider_core::{Delivery, Error, ErrorKind, Event, Result, Sink, Source, Unavailable};
 use tokio::task::JoinSet;
 
 use crate::context::Recorder;
 use crate::handler::Handler;
-use crate::key::key_hash;
 use crate::route::Route;
 use crate::unit;
 use crate::{Decode, Upcasters};
@@ -240,30 +239,18 @@ fn units<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> 
     let events = &delivery.events;
     let several =
         || events.iter().any(|each| routes.find(&each.event.event_type).is_some_and(|route| route.several));
-    if delivery.order == Order::Strict || events.len() == 1 || several() {
+    if several() {
         return vec![(0..events.len()).collect()];
     }
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    if delivery.order == Order::None {
-        groups.extend((0..events.len()).map(|index| vec![index]));
-    } else {
-        let mut places: HashMap<u64, usize> = HashMap::with_capacity(events.len());
-        for (index, each) in events.iter().enumerate() {
-            let place = *places.entry(key_hash(&each.event)).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            });
-            groups[place].push(index);
-        }
-    }
+    let chains = delivery.chains();
     if routes.together <= 1 {
-        return groups;
+        return chains;
     }
     let mut units: Vec<Vec<usize>> = Vec::new();
-    for group in groups {
+    for chain in chains {
         match units.last_mut() {
-            Some(unit) if unit.len() + group.len() <= routes.together => unit.extend(group),
-            _ => units.push(group),
+            Some(unit) if unit.len() + chain.len() <= routes.together => unit.extend(chain),
+            _ => units.push(chain),
         }
     }
     for unit in &mut units {

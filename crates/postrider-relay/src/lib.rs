@@ -15,7 +15,6 @@ mod failure;
 mod handler;
 mod judge;
 mod keeper;
-mod key;
 mod lane;
 mod lines;
 mod meter;

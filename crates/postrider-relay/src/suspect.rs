@@ -8,9 +8,10 @@
 //! Alone in the process, whatever its lane or subscription: two that bear the mark when a process dies would both be counted,
 //! and one of them had nothing to do with it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{DeliveryChange, DeliveryFailure, OnDead, Order, Settlement, Unavailable};
+use postrider_core::{DeliveryChange, DeliveryFailure, OnDead, Settlement, Stopped, Unavailable};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::judge::Verdict;
@@ -88,24 +89,18 @@ impl Lane {
 
     /// Tries all of it one by one, each marked before it is tried.
     pub(crate) async fn one_by_one(&mut self, mut work: Work) -> Result<Work, Halt> {
-        let mut blocked: Vec<String> = Vec::new();
+        let mut stopped = Stopped::new(self.reader.order);
         for item in work.items.drain(..) {
-            let key = item.event.key().into_owned();
-            let (order, on_dead) = (self.reader.order, self.reader.on_dead);
-            let held = match order {
-                Order::Key => blocked.contains(&key),
-                Order::Strict => !blocked.is_empty(),
-                Order::None => false,
-            };
-            if held {
+            let event = Arc::clone(&item.event);
+            if stopped.holds(&event) {
                 continue;
             }
             if self.reader.is_stopping() || self.recalled {
                 break;
             }
-            match self.try_alone(item, on_dead).await? {
+            match self.try_alone(item, self.reader.on_dead).await? {
                 Alone::Done => {}
-                Alone::Held => blocked.push(key),
+                Alone::Held => stopped.failed(&event),
                 Alone::Away(reason) => {
                     let mut nothing = Work::of_due(Vec::new(), &self.lease.position);
                     self.wait_for_it(&mut nothing, &reason).await?;

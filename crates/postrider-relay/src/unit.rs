@@ -1,18 +1,16 @@
 //! The events of one key (or of a few), handled one after another.
 
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use postrider_core::{
-    Attempt, Delivery, Effect, Error, ErrorKind, Order, Outcome, Source, Unavailable, Uuid,
+    Attempt, Delivery, Effect, Error, ErrorKind, Outcome, Source, Stopped, Unavailable, Uuid,
 };
 use tracing::Instrument;
 
 use crate::dispatcher::{Routes, Unknown};
 use crate::failure::Remedy;
-use crate::key::key_hash;
 use crate::route::Route;
 use crate::tx::Home;
 use crate::{Context, Failure, Tx, meter};
@@ -73,7 +71,9 @@ pub(crate) async fn run<S: Source>(
             match handle(routes, delivery, &together).await {
                 Ok(outcomes) => {
                     for (index, outcome) in together.into_iter().zip(outcomes) {
-                        stopped.after(&delivery.events[index], &outcome);
+                        if !outcome.is_delivered() {
+                            stopped.failed(&delivery.events[index].event);
+                        }
                         delivery.report(index, outcome);
                     }
                     continue;
@@ -91,7 +91,8 @@ pub(crate) async fn run<S: Source>(
             if delivery.is_stopping() {
                 return Ok(());
             }
-            if stopped.holds(&delivery.events[index]) {
+            let event = &delivery.events[index].event;
+            if stopped.holds(event) {
                 continue;
             }
             let outcome = match handle(routes, delivery, &[index]).await {
@@ -99,7 +100,9 @@ pub(crate) async fn run<S: Source>(
                 Err(Trouble::Failed(failure)) => failure.into_outcome(),
                 Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
             };
-            stopped.after(&delivery.events[index], &outcome);
+            if !outcome.is_delivered() {
+                stopped.failed(event);
+            }
             delivery.report(index, outcome);
         }
     }
@@ -118,7 +121,7 @@ fn together<S: Source>(
     let mut looked = 0;
     for &index in events {
         let attempt = &delivery.events[index];
-        if stopped.holds(attempt) {
+        if stopped.holds(&attempt.event) {
             looked += 1;
             continue;
         }
@@ -302,33 +305,4 @@ async fn with_inbox<S: Source>(
         if *handled { Outcome::Duplicate } else { answers.next().unwrap_or(Outcome::Delivered) }
     };
     Ok(handled.iter().map(outcome).collect())
-}
-
-/// What is held up by failures so far.
-struct Stopped {
-    order: Order,
-    all: bool,
-    keys: HashSet<u64>,
-}
-
-impl Stopped {
-    fn new(order: Order) -> Self {
-        Self { order, all: false, keys: HashSet::new() }
-    }
-
-    fn after(&mut self, attempt: &Attempt, outcome: &Outcome) {
-        if !outcome.is_delivered() {
-            match self.order {
-                Order::Key => {
-                    self.keys.insert(key_hash(&attempt.event));
-                }
-                Order::Strict => self.all = true,
-                Order::None => {}
-            }
-        }
-    }
-
-    fn holds(&self, attempt: &Attempt) -> bool {
-        self.all || (!self.keys.is_empty() && self.keys.contains(&key_hash(&attempt.event)))
-    }
 }

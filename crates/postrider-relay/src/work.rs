@@ -8,7 +8,6 @@ use postrider_core::{
 };
 
 use crate::judge::{Case, Verdict};
-use crate::key::key_hash;
 
 /// Events in a lane's hands, and what will be settled of them.
 pub(crate) struct Work {
@@ -57,7 +56,7 @@ impl Work {
         let settlement = Settlement::of(&batch);
         let full = batch.scanned >= limit;
         let items = batch.events.into_iter().map(|read| {
-            let key = key_hash(&read.event);
+            let key = read.event.key_hash();
             Item {
                 key,
                 tried: 0,
@@ -75,7 +74,7 @@ impl Work {
     /// Deliveries that are due.
     pub(crate) fn of_due(due: Vec<Due>, position: &Position) -> Self {
         let items = due.into_iter().map(|due| Item {
-            key: key_hash(&due.event),
+            key: due.event.key_hash(),
             tried: due.attempts,
             first_failed_at: due.first_failed_at,
             code: due.error_code,

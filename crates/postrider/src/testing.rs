@@ -29,12 +29,13 @@
 //!
 //! Time stands still in [`ManualClock`] until a test turns it: `Outbox::builder().clock(Clock::Manual(clock.clone()))`.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_core::{Attempt, Delivery, Event, Order, Outcome, Recorded, Result, Sink, Source, Unavailable};
+use postrider_core::{
+    Attempt, Delivery, Event, Outcome, Recorded, Result, Sink, Source, Stopped, Unavailable,
+};
 pub use postrider_core::{Clock, ManualClock};
 pub use postrider_memory::{Connection, Inbox, MemoryStore, Outbox, OutboxBuilder, Savepoint, Transaction};
 use postrider_relay::{Decode, Running, wait};
@@ -148,13 +149,12 @@ impl Destination {
 #[async_trait]
 impl Sink for Destination {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        let mut stopped: HashSet<String> = HashSet::new();
+        let mut stopped = Stopped::new(delivery.order);
         for (index, attempt) in delivery.events.iter().enumerate() {
-            if delivery.is_stopping() || (delivery.order == Order::Strict && !stopped.is_empty()) {
+            if delivery.is_stopping() {
                 return Ok(());
             }
-            let key = attempt.event.key().into_owned();
-            if delivery.order == Order::Key && stopped.contains(&key) {
+            if stopped.holds(&attempt.event) {
                 continue;
             }
             let (script, unavailable, pause) =
@@ -167,7 +167,7 @@ impl Sink for Destination {
             }
             let outcome = script.map_or(Outcome::Delivered, |script| script(attempt));
             if !outcome.is_delivered() {
-                stopped.insert(key);
+                stopped.failed(&attempt.event);
             }
             self.manner(|manner| manner.tried.push((attempt.clone(), outcome.clone())));
             delivery.report(index, outcome);
