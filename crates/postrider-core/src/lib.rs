@@ -34,6 +34,7 @@ mod store;
 mod subscription;
 mod sweep;
 mod template;
+mod trace;
 
 pub use batch::{Batch, ReadEvent};
 pub use bell::Bell;
@@ -63,6 +64,7 @@ pub use store::{Relane, Store};
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
 pub use sweep::{Sweep, Swept};
 pub use template::Template;
+pub use trace::Trace;
 
 #[doc(no_inline)]
 pub use time::OffsetDateTime;

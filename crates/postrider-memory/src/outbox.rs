@@ -1,9 +1,8 @@
 //! The handle that an application records with.
 
-use std::fmt;
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Recorded, Result};
+use postrider_core::{Clock, Limits, Recorded, Result, Trace};
 
 use crate::log::Log;
 use crate::store::MemoryStore;
@@ -61,23 +60,6 @@ impl Default for Outbox {
     }
 }
 
-/// Where the trace of what is going on comes from.
-#[derive(Clone)]
-pub(crate) struct Trace(Arc<dyn Fn() -> Option<String> + Send + Sync>);
-
-impl Trace {
-    /// The trace of what is going on here and now.
-    pub(crate) fn current(&self) -> Option<String> {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Trace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Trace")
-    }
-}
-
 /// The settings of an [`Outbox`].
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
@@ -112,7 +94,7 @@ impl OutboxBuilder {
     /// What is asked for the trace at each recording: the `traceparent` header of events that have none.
     #[must_use]
     pub fn trace(mut self, trace: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Trace(Arc::new(trace)));
+        self.trace = Some(Trace::new(trace));
         self
     }
 

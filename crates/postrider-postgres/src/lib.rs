@@ -27,7 +27,6 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
-mod trace;
 
 pub use inbox::Inbox;
 pub use migrate::{migration_sql, schema_version};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result};
+use postrider_core::{Clock, Limits, Result, Trace};
 use sqlx_postgres::PgPool;
 use tokio::sync::Semaphore;
 
@@ -10,7 +10,6 @@ use crate::inbox::Inbox;
 use crate::migrate;
 use crate::sql::{Patch, Schema, Sql};
 use crate::store::{PgStore, StoreOptions};
-use crate::trace::Trace;
 
 /// Records events, on the caller's own connection. Cheap to clone.
 #[derive(Debug, Clone)]

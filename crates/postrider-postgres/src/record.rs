@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Uuid};
+use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace, Uuid};
 use sqlx_postgres::PgConnection;
 
 use crate::error::{acquire, during};
 use crate::outbox::Outbox;
-use crate::trace::Trace;
 
 impl Outbox {
     /// Records an event in the caller's transaction and returns its id.

@@ -43,7 +43,6 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
-mod trace;
 
 #[doc(hidden)]
 pub use hash::hash_of;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result};
+use postrider_core::{Clock, Limits, Result, Trace};
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
 use tokio::sync::Semaphore;
@@ -11,7 +11,6 @@ use crate::bell::Watch;
 use crate::error::failed;
 use crate::pools::Pools;
 use crate::store::SqliteStore;
-use crate::trace::Trace;
 use crate::{migrate, position};
 
 /// The outbox of a database. Cheap to clone.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result};
+use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::{Sqlite, SqliteArguments, SqliteConnection};
@@ -11,7 +11,6 @@ use uuid::Uuid;
 use crate::clock::micros;
 use crate::error::failed;
 use crate::outbox::Outbox;
-use crate::trace::Trace;
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const RECORD_ONCE: &str = include_str!("../sql/record_once.sql");

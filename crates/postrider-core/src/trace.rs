@@ -1,0 +1,38 @@
+//! The trace that an event belongs to, asked for when it is recorded.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Says which trace the code that is running belongs to. Outboxes keep one; clones ask the same.
+#[derive(Clone)]
+pub struct Trace(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl Trace {
+    /// Asks this, each time.
+    pub fn new(current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(current))
+    }
+
+    /// The trace, if there is one that a database can keep: it is never a reason not to record.
+    pub fn current(&self) -> Option<String> {
+        (self.0)().filter(|trace| !trace.is_empty() && !trace.contains('\0'))
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trace")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_no_database_can_keep_is_none() {
+        let current = |trace: &'static str| Trace::new(move || Some(trace.to_owned())).current();
+        assert_eq!(current("00-1-2-01").as_deref(), Some("00-1-2-01"));
+        assert_eq!((current(""), current("a\0b")), (None, None));
+    }
+}
