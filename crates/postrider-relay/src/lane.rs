@@ -128,10 +128,7 @@ impl Lane {
             tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
                 "the lane could not be given back; its lease runs out by itself");
         }
-        match end {
-            End::Idle(_) => End::Idle(Box::new(self.lease)),
-            end => end,
-        }
+        end
     }
 
     async fn turns(&mut self, pause: &mut Duration) -> Result<End, Halt> {
