@@ -103,10 +103,11 @@ impl<S: Source> Subscriber<S> {
 
     /// Lets plain handlers keep an inbox: an event that was handled to the end is not handled again.
     ///
-    /// The mark is written when the handler has succeeded, in a transaction of its own. So a process that dies between the
-    /// handler's success and its mark handles the event again, and two relays may both handle one while a lease is passed
-    /// on from a process that stood still. What is promised is that none of the other repetitions reaches the handler. A
-    /// handler that writes to this database gets more from a [`Tx`](crate::Tx): its effect happens once.
+    /// The mark is written when the handler has succeeded, in a transaction of its own. So an event is handled again whose
+    /// process died between the handler's success and its mark, or whose mark the database refused; and two relays may both
+    /// handle one while a lease is passed on from a process that stood still. What is promised is that none of the other
+    /// repetitions reaches the handler. A handler that writes to this database gets more from a [`Tx`](crate::Tx): its
+    /// effect happens once.
     #[must_use]
     pub fn inbox(mut self) -> Self {
         self.handlers.inbox(true);

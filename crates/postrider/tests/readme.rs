@@ -1,4 +1,4 @@
-//! The README's example, as it stands there, is compiled; and run on the log in memory.
+//! The README's example, as it stands there, is compiled.
 #![cfg(feature = "postgres")]
 
 use postrider::postgres::{Outbox, Tx};
