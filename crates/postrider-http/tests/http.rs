@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -172,12 +173,16 @@ async fn an_endpoint_that_is_away_burns_no_attempts() {
         [record(&outbox, "a", 1).await, record(&outbox, "a", 2).await, record(&outbox, "b", 3).await];
     let sink = Http::builder().build(&format!("http://127.0.0.1:{port}/")).expect("a sink");
     let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(1)).max_attempts(1)).await;
-    // Long enough for several pauses of the breaker: each try is refused.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // The lease is prolonged at each try that is refused.
+    let (end, mut leases) = (Instant::now() + Duration::from_secs(30), HashSet::new());
+    while leases.len() < 4 {
+        assert!(Instant::now() < end, "it is tried again and again");
+        leases.extend(state(&relay, events[0]).await.lease_until);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
     for event in events {
         let waiting = state(&relay, event).await;
-        assert!(matches!(waiting.state, State::Pending | State::Processing), "{waiting:?}");
-        assert_eq!(waiting.attempts, 0);
+        assert_eq!((waiting.state, waiting.attempts), (State::Processing, 0), "{waiting:?}");
     }
     let endpoint = Endpoint::start_on(port, ok).await;
     until_quiet(&relay, "hook").await.expect("quiet");

@@ -1,6 +1,6 @@
 //! The sink on a real broker.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use postrider::testing::{Outbox, until_quiet};
@@ -42,6 +42,19 @@ async fn relay(outbox: &Outbox, sink: Kafka) -> Running {
 async fn state(relay: &Running, event_id: Uuid) -> EventState {
     let query = StateQuery { event_id: Some(event_id), ..StateQuery::default() };
     relay.store().states(&query).await.expect("states").pop().expect("a state")
+}
+
+/// Waits until nothing has gone through for a few tries: at each one that fails the lease is prolonged.
+async fn until_refused(relay: &Running) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let query = StateQuery { state: Some(State::Processing), limit: 1, ..StateQuery::default() };
+    let mut leases = HashSet::new();
+    while leases.len() < 3 {
+        assert!(Instant::now() < end, "it is tried again and again");
+        let first = relay.store().states(&query).await.expect("states").pop();
+        leases.extend(first.and_then(|first| Some((first.id, first.lease_until?))));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// A record as a consumer sees it.
@@ -165,8 +178,7 @@ async fn a_broker_that_is_killed_and_one_that_stands_still_lose_and_reorder_noth
     more(300).await;
     broker.kill().expect("killed");
     more(300).await;
-    // Long enough for several pauses of the breaker.
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    until_refused(&relay).await;
     let rows = relay.store().figures("kafka").await.expect("figures");
     assert!(rows.iter().map(postrider::Figures::undelivered).sum::<u64>() > 0, "nothing goes through");
     assert_eq!(
@@ -178,7 +190,7 @@ async fn a_broker_that_is_killed_and_one_that_stands_still_lose_and_reorder_noth
     until_quiet(&relay, "kafka").await.expect("caught up");
     broker.pause().expect("it stands still");
     more(100).await;
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    until_refused(&relay).await;
     broker.resume().expect("it goes on");
     let last = more(100).await;
     until_quiet(&relay, "kafka").await.expect("caught up");

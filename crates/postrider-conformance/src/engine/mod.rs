@@ -136,9 +136,12 @@ pub async fn record_plain<S: Source>(outbox: &S, event_type: &str, payload: &str
     outbox.record_alone(&event).await.expect("recorded")
 }
 
+/// The lease of a relay for tests.
+pub const LEASE: Duration = Duration::from_secs(3);
+
 /// A relay for tests: it looks often, and its lease is short.
 pub fn relay<S: Source>(outbox: &S) -> Relay<S> {
-    Relay::new(outbox).lease(Duration::from_secs(3)).poll_interval(Duration::from_secs(1)).figures_every(None)
+    Relay::new(outbox).lease(LEASE).poll_interval(Duration::from_secs(1)).figures_every(None)
 }
 
 /// A clock to turn, in whole microseconds as databases have them.

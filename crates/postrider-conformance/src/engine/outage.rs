@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::testing::{Destination, until_quiet};
 use postrider::{Clock, Failure, Order, Received, Retry, State, StateQuery, WhileUnavailable};
 
-use super::{Ground, OrderChanged, clock, record, relay, state, until};
+use super::{Ground, LEASE, OrderChanged, clock, record, relay, state, until};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -31,9 +31,13 @@ pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Groun
         for version in 4..=30 {
             events.push(record(&outbox, if version % 3 == 0 { "b" } else { "a" }, version).await);
         }
-        // Longer than a few pauses of the breaker, and than the lease.
-        tokio::time::sleep(Duration::from_millis(3500)).await;
         let store = Arc::clone(running.store());
+        let mut first = None;
+        until("the lane is kept for longer than a lease", async || {
+            let until = state(&*store, "s", events[3]).await.lease_until;
+            until.is_some_and(|until| until - *first.get_or_insert(until) > LEASE)
+        })
+        .await;
         let rows = store
             .states(&StateQuery { subscription: Some("s".into()), ..StateQuery::default() })
             .await

@@ -102,12 +102,12 @@ pub async fn relays_share_the_lanes(ground: &impl Ground) {
     until_quiet(&a, "s").await.expect("quiet");
     let b = start("b", second).await;
     let mut version = 1;
-    until("both work", async || {
+    until("the other works, too", async || {
         version += 1;
         for order in 0..40 {
             record(&outbox, &format!("o{order}"), version).await;
         }
-        !two.delivered().is_empty() && two.delivered().iter().any(|_| true)
+        !two.delivered().is_empty()
     })
     .await;
     until_quiet(&a, "s").await.expect("quiet");
