@@ -56,6 +56,9 @@ impl<E: Into<Failure> + Send> Answer for Result<(), E> {
 }
 
 /// What a handler of several events may return: a result for all of them, or one for each, in their order.
+///
+/// Behind the first failure of a key nothing that is said of later events of that key counts (under strict order, of any later
+/// event): they come again, in order, once it is known what becomes of the one that failed.
 pub trait Answers: Send {
     #[doc(hidden)]
     fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure>;

@@ -49,7 +49,8 @@ impl<S: Source> Tx<S> {
         Self { transaction: Some(transaction), home, source, cause }
     }
 
-    /// Records an event that follows from the one being handled: correlation and causation are set by themselves.
+    /// Records an event that follows from the one being handled: correlation and causation are set by themselves. Where
+    /// several are handled together they are not: [`record_after`](Self::record_after) says which of them is the cause.
     pub async fn record(&mut self, event: &(impl Recordable + Sync + ?Sized)) -> Result<()> {
         let event = match &self.cause {
             Some(cause) => follow_up(cause, event)?,

@@ -71,8 +71,13 @@ pub(crate) async fn run<S: Source>(
             match handle(routes, delivery, &together).await {
                 Ok(outcomes) => {
                     for (index, outcome) in together.into_iter().zip(outcomes) {
+                        let event = &delivery.events[index].event;
+                        // Behind a failure of its key it was not tried, whatever is said of it.
+                        if stopped.holds(event) {
+                            continue;
+                        }
                         if !outcome.is_delivered() {
-                            stopped.failed(&delivery.events[index].event);
+                            stopped.failed(event);
                         }
                         delivery.report(index, outcome);
                     }
@@ -241,7 +246,7 @@ async fn in_transaction<S: Source>(
         let (these, others) = rest.split_at(count);
         rest = others;
         let home = Home::new();
-        let cause = (!route.several).then(|| Arc::clone(&first.event));
+        let cause = (these.len() == 1).then(|| Arc::clone(&first.event));
         let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
         let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
         let Some(back) = home.take() else {
@@ -281,12 +286,15 @@ async fn with_inbox<S: Source>(
     let new: Vec<&Attempt> =
         events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
     let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };
-    let done: Vec<Uuid> = new
-        .iter()
-        .zip(&answers)
-        .filter(|(_, answer)| answer.is_delivered())
-        .map(|(each, _)| each.event.event_id)
-        .collect();
+    let mut stopped = Stopped::new(delivery.order);
+    let mut done: Vec<Uuid> = Vec::with_capacity(new.len());
+    for (each, answer) in new.iter().zip(&answers) {
+        if !answer.is_delivered() {
+            stopped.failed(&each.event);
+        } else if !stopped.holds(&each.event) {
+            done.push(each.event.event_id);
+        }
+    }
     if !done.is_empty() {
         let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
         let marked = async {

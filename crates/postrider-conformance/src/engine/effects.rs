@@ -148,20 +148,26 @@ pub async fn follow_ups_carry_their_cause<G: Ground>(ground: &G) {
     let thank = |event: Received<InvoiceSent>, context: Context| async move {
         context.record(&NewEvent::of("mail", "Thanked", "Order", &event.order, &1)?).await
     };
+    // One that comes alone is the cause, also for a handler of several.
+    let file = |events: Vec<Received<InvoiceSent>>, mut tx: Tx<G::Outbox>| async move {
+        tx.record(&NewEvent::of("files", "Filed", "Order", &events[0].order, &1)?).await
+    };
     let running = relay(&outbox)
         .subscribe("invoices", |s| s.on(invoice))
         .subscribe("thanks", |s| s.on(thank))
+        .subscribe("files", |s| s.on(file))
         .start()
         .await
         .expect("started");
-    super::until("all three", async || recorded(&outbox).await.expect("read").len() == 3).await;
+    super::until("all four", async || recorded(&outbox).await.expect("read").len() == 4).await;
     running.stop().await.expect("stopped");
     let events = recorded(&outbox).await.expect("read");
     let of = |name: &str| events.iter().find(|event| &*event.event_type == name).expect("recorded");
-    let (second, third) = (of("InvoiceSent"), of("Thanked"));
+    let (second, third, fourth) = (of("InvoiceSent"), of("Thanked"), of("Filed"));
     assert_eq!(second.headers.causation_id(), Some(first));
     assert_eq!(third.headers.causation_id(), Some(second.event_id));
-    for event in [second, third] {
+    assert_eq!(fourth.headers.causation_id(), Some(second.event_id));
+    for event in [second, third, fourth] {
         assert_eq!(event.headers.correlation_id(), Some(first.to_string().as_str()));
         assert_eq!(event.headers.traceparent(), Some(trace));
     }

@@ -127,6 +127,44 @@ pub async fn each_of_several_has_its_own_outcome(ground: &impl Ground) {
     assert_eq!((dead.state, dead.error_message.as_deref()), (State::Dead, Some("two is refused")));
 }
 
+/// Order holds, whatever is said of what comes after a failure; also where an inbox is kept.
+pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &impl Ground) {
+    for inbox in [false, true] {
+        let outbox = ground.outbox(Clock::Database).await;
+        for (order, version) in [("a", 1), ("a", 2), ("a", 3), ("b", 4)] {
+            record(&outbox, order, version).await;
+        }
+        let seen = Seen::default();
+        let notes = seen.clone();
+        let handler = move |events: Vec<Received<OrderChanged>>| {
+            let answer = |event: &Received<OrderChanged>| {
+                notes.note(event);
+                match (event.version, event.attempt()) {
+                    (2, 1) => Err(Failure::retry("not now")),
+                    _ => Ok(()),
+                }
+            };
+            let answers: Vec<Result<(), Failure>> = events.iter().map(answer).collect();
+            async move { answers }
+        };
+        let retry = Retry::fixed(Duration::from_millis(20));
+        let running = relay(&outbox)
+            .subscribe("s", |s| {
+                let s = s.on(handler).retry(retry);
+                if inbox { s.inbox() } else { s }
+            })
+            .start()
+            .await
+            .expect("started");
+        until_quiet(&running, "s").await.expect("quiet");
+        running.stop().await.expect("stopped");
+        let of_a: Vec<(i64, u32)> =
+            seen.all().iter().filter(|it| it.0 == "a").map(|it| (it.1, it.2)).collect();
+        assert_eq!(of_a, [(1, 1), (2, 1), (3, 1), (2, 2), (3, 1)], "inbox: {inbox}");
+        assert_eq!(seen.versions("b"), [4], "another key does not wait");
+    }
+}
+
 /// A failure of all says nothing of each.
 pub async fn several_that_fail_together_are_handled_one_by_one(ground: &impl Ground) {
     let outbox = ground.outbox(Clock::Database).await;

@@ -35,6 +35,7 @@ macro_rules! engine {
         $crate::engine_promises!($ground;
             handling: every_event_reaches_its_handler_once_and_in_order, functions_closures_and_structs_all_handle,
                 a_handler_may_want_several_at_once, each_of_several_has_its_own_outcome,
+                behind_a_failure_of_its_key_one_of_several_comes_again,
                 several_that_fail_together_are_handled_one_by_one, a_panic_is_a_failure_of_that_event,
                 a_panic_in_an_upcaster_is_a_failure_of_that_event, a_handler_may_take_longer_than_the_lease,
                 a_pause_without_end_stops_nobody,
