@@ -70,6 +70,11 @@ impl Error {
         self.op
     }
 
+    /// The sentence alone, without the operation.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -110,6 +115,7 @@ mod tests {
         let error = Error::new(ErrorKind::Unreachable, "claim", "the database does not answer")
             .caused_by(std::io::Error::other("refused"));
         assert_eq!(error.to_string(), "claim: the database does not answer");
+        assert_eq!((error.operation(), error.message()), ("claim", "the database does not answer"));
         assert!(error.is_retryable());
         assert_eq!(StdError::source(&error).map(ToString::to_string).as_deref(), Some("refused"));
     }

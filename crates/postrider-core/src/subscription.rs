@@ -85,13 +85,18 @@ impl Subscription {
         if self.name.is_empty() || self.name.len() > Limits::NAME || self.name.contains('\0') {
             return invalid(format!("a subscription's name has 1 to {} bytes and no NUL", Limits::NAME));
         }
+        let name = &self.name;
         if self.lanes == 0 || self.lanes > Self::MOST_LANES {
-            let most = Self::MOST_LANES;
-            return invalid(format!("{} lanes were asked for; 1 to {most} are possible", self.lanes));
+            let (lanes, most) = (self.lanes, Self::MOST_LANES);
+            return invalid(format!(
+                "subscription {name:?}: {lanes} lanes were asked for; 1 to {most} are possible"
+            ));
         }
         if self.filter.streams.iter().chain(&self.filter.types).any(|pattern| pattern.as_str().contains('\0'))
         {
-            return invalid("a pattern of the filter has a NUL character in it".to_owned());
+            return invalid(format!(
+                "subscription {name:?}: a pattern of its filter has a NUL character in it"
+            ));
         }
         Ok(())
     }

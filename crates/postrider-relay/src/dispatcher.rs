@@ -148,7 +148,7 @@ impl<S: Source> DispatcherBuilder<S> {
 
     fn add(&mut self, event_type: &str, route: Route<S>) {
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
-            self.refuse(format!("two handlers are for {event_type}; one is possible in a subscription"));
+            self.refuse(format!("two handlers are for {event_type}; one is possible"));
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use postrider_core::{Error, ErrorKind, Result, Sink, Source, Store, Uuid};
+use postrider_core::{Error, ErrorKind, Result, Source, Store, Uuid};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -138,7 +138,8 @@ impl<S: Source> Relay<S> {
         let times = [self.settings.lease, self.settings.poll, self.settings.grace];
         if times.iter().chain(&self.settings.figures).any(|time| *time > A_YEAR) {
             return invalid(
-                "a lease, a poll interval, a grace period of more than a year is none".to_owned(),
+                "a lease, the poll interval, the grace period and the time between figures are at most a year"
+                    .to_owned(),
             );
         }
         Ok(())
@@ -147,23 +148,18 @@ impl<S: Source> Relay<S> {
     /// Makes sure that the subscriptions exist, and begins to work on them.
     ///
     /// What can be wrong in the relay itself is said here: a name used twice, two handlers for one type, no lanes, an empty
-    /// schedule, a gap between upcasters. Nothing is started then.
-    pub async fn start(self) -> Result<Running> {
+    /// schedule, a gap between upcasters. The database is not asked then, and nothing is started.
+    pub async fn start(mut self) -> Result<Running> {
         self.check()?;
+        let mut sinks = Vec::with_capacity(self.subscribers.len());
+        for subscriber in &mut self.subscribers {
+            sinks.push(subscriber.take_sink(&self.source, &self.upcasters)?);
+        }
         let store = self.source.open().await?;
         let (stop, stopping) = watch::channel(false);
         let mut readers = Vec::with_capacity(self.subscribers.len());
         let mut subscriptions = Vec::with_capacity(self.subscribers.len());
-        for mut subscriber in self.subscribers {
-            let sink: Arc<dyn Sink> = match subscriber.sink {
-                Some(sink) => sink,
-                None => {
-                    if !subscriber.own_upcasters {
-                        subscriber.handlers.upcasters(self.upcasters.clone());
-                    }
-                    Arc::new(subscriber.handlers.build(&self.source)?)
-                }
-            };
+        for (subscriber, sink) in self.subscribers.into_iter().zip(sinks) {
             let subscription = subscriber.subscription;
             let name: Arc<str> = subscription.name.as_str().into();
             readers.push(Arc::new(Reader {

@@ -231,7 +231,7 @@ impl<S: Source> Subscriber<S> {
 
     pub(crate) fn check(&self) -> Result<()> {
         self.subscription.check()?;
-        self.retry.check().map_err(|error| self.invalid(&error.to_string()))?;
+        self.retry.check().map_err(|error| self.invalid(error.message()))?;
         let zero = |what: &str| Err(self.invalid(&format!("{what} is at least 1")));
         if self.concurrency == 0 {
             return zero("concurrency");
@@ -245,6 +245,9 @@ impl<S: Source> Subscriber<S> {
         if self.timeout.is_zero() {
             return Err(self.invalid("the timeout is longer than nothing"));
         }
+        if self.longest_pause.is_zero() {
+            return Err(self.invalid("the longest pause is longer than nothing"));
+        }
         match (&self.sink, self.handlers.is_empty()) {
             (None, true) => {
                 Err(self.invalid("it has neither a handler nor a sink: add one with on(…) or sink(…)"))
@@ -252,6 +255,19 @@ impl<S: Source> Subscriber<S> {
             (Some(_), false) => Err(self.invalid("it has handlers and a sink: make two subscriptions of it")),
             _ => Ok(()),
         }
+    }
+
+    /// Where its events go: its sink, or its handlers with the upcasters of the relay unless it has its own.
+    pub(crate) fn take_sink(&mut self, source: &S, upcasters: &Upcasters) -> Result<Arc<dyn Sink>> {
+        if let Some(sink) = self.sink.take() {
+            return Ok(sink);
+        }
+        let mut handlers = std::mem::take(&mut self.handlers);
+        if !self.own_upcasters {
+            handlers.upcasters(upcasters.clone());
+        }
+        let dispatcher = handlers.build(source).map_err(|error| self.invalid(error.message()))?;
+        Ok(Arc::new(dispatcher))
     }
 
     fn invalid(&self, what: &str) -> Error {

@@ -387,7 +387,7 @@ pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &imp
 pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G) {
     type Build<S> = fn(Subscriber<S>) -> Subscriber<S>;
     let outbox = ground.outbox(Clock::Database).await;
-    let cases: [(Build<G::Outbox>, &str); 9] = [
+    let cases: [(Build<G::Outbox>, &str); 10] = [
         (|s| s.on(ignore).on(ignore), "two handlers are for OrderChanged"),
         (|s| s, "neither a handler nor a sink"),
         (|s| s.on(ignore).lanes(0), "0 lanes"),
@@ -396,6 +396,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G)
         (|s| s.on(ignore).batch(0), "batch is at least 1"),
         (|s| s.on(ignore).together(0), "0 events"),
         (|s| s.on(ignore).timeout(Duration::ZERO), "timeout"),
+        (|s| s.on(ignore).longest_pause(Duration::ZERO), "the longest pause is longer than nothing"),
         (
             |s| s.on(ignore).upcasters(Upcasters::new().of::<OrderChanged>(1, |value| value)),
             "the handler wants version 1",
@@ -405,6 +406,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G)
         let error = Relay::new(&outbox).subscribe("s", build).start().await.expect_err(words);
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().starts_with("subscribe: subscription \"s\": "), "it says where: {error}");
     }
     let twice = Relay::new(&outbox).subscribe("s", |s| s.on(ignore)).subscribe("s", |s| s.on(ignore));
     let error = twice.start().await.expect_err("a name used twice");
