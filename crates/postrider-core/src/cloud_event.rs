@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 
-use crate::{Payload, Recorded, Template};
+use crate::{Payload, Recorded, Template, Uuid};
 
 /// How events are written as CloudEvents.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ pub struct CloudEvents {
 pub type Attributes = BTreeMap<String, String>;
 
 /// What a name of an attribute may be: `sequencetype` and so on belong to extensions that others have defined.
-const RESERVED: [&str; 22] = [
+const RESERVED: [&str; 23] = [
     "specversion",
     "id",
     "source",
@@ -46,60 +46,78 @@ const RESERVED: [&str; 22] = [
     "causationid",
     "tenant",
     "recordedtime",
+    "eventtype",
 ];
 
 impl CloudEvents {
-    /// The attributes of an event.
-    ///
-    /// `subject` is the aggregate's id; the ordering key is the extension `partitionkey`, the number within the key
-    /// `sequence`; the reserved headers become extensions, and the application's own too, under a name of lower case letters
-    /// and digits.
+    /// The attributes of an event, by name: see [`each`](CloudEvents::each).
     pub fn attributes(&self, event: &Recorded) -> Attributes {
         let mut attributes = Attributes::new();
-        let mut set = |name: &str, value: String| attributes.insert(name.to_owned(), value);
-        let time = |time: crate::OffsetDateTime| time.format(&Rfc3339).unwrap_or_default();
-        let headers = &event.headers;
-        set("specversion", "1.0".to_owned());
-        set("id", event.event_id.to_string());
-        let source = headers.source().or(self.source.as_deref()).filter(|source| !source.is_empty());
-        set("source", source.unwrap_or("/postrider").to_owned());
-        let kind = self.type_template.as_ref().map(|template| template.fill(event));
-        set("type", kind.unwrap_or_else(|| event.event_type.to_string()));
-        set("subject", event.aggregate_id.clone());
-        set("time", time(event.occurred_at));
-        set("datacontenttype", event.payload.content_type().to_owned());
-        set("partitionkey", event.ordering_key.clone().unwrap_or_else(|| event.aggregate_id.clone()));
-        if let Some(sequence) = event.sequence {
-            set("sequence", sequence.to_string());
-            set("sequencetype", "Integer".to_owned());
-        }
-        set("stream", event.stream.to_string());
-        set("aggregatetype", event.aggregate_type.to_string());
-        set("recordedtime", time(event.recorded_at));
-        set("schemaversion", headers.schema_version().to_string());
-        for (name, value) in [
-            ("traceparent", headers.traceparent().map(ToOwned::to_owned)),
-            ("correlationid", headers.correlation_id().map(ToOwned::to_owned)),
-            ("causationid", headers.causation_id().map(|id| id.to_string())),
-            ("tenant", headers.tenant().map(ToOwned::to_owned)),
-        ] {
-            if let Some(value) = value {
-                set(name, value);
+        self.each(event, |name, value| {
+            attributes.insert(name.to_owned(), value.to_owned());
+        });
+        attributes
+    }
+
+    /// Gives each attribute of an event, once, to who asks.
+    ///
+    /// `subject` is the aggregate's id; the ordering key is the extension `partitionkey`, the number within the key
+    /// `sequence`; a type that follows a template has the event type itself beside it, as `eventtype`; the reserved
+    /// headers become extensions, and the application's own too, under a name of lower case letters and digits.
+    pub fn each(&self, event: &Recorded, mut set: impl FnMut(&str, &str)) {
+        let (mut source, mut version, mut own) = (None, None, Vec::new());
+        event.headers.each(|name, value| match name {
+            "source" => source = Some(value),
+            "schema_version" => version = value.parse::<u32>().ok(),
+            "traceparent" => set("traceparent", value),
+            "correlation_id" => set("correlationid", value),
+            "causation_id" => {
+                if let Ok(id) = value.parse::<Uuid>() {
+                    set("causationid", id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+                }
+            }
+            "tenant" => set("tenant", value),
+            _ => own.push((name, value)),
+        });
+        let source = source.or(self.source.as_deref()).filter(|source| !source.is_empty());
+        set("specversion", "1.0");
+        set("id", event.event_id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+        set("source", source.unwrap_or("/postrider"));
+        match &self.type_template {
+            None => set("type", &event.event_type),
+            Some(template) => {
+                let kind = template.fill(event);
+                if kind != *event.event_type {
+                    set("eventtype", &event.event_type);
+                }
+                set("type", &kind);
             }
         }
-        for (name, value) in headers.iter() {
-            let known =
-                ["source", "schema_version", "traceparent", "correlation_id", "causation_id", "tenant"];
+        set("subject", &event.aggregate_id);
+        set("datacontenttype", event.payload.content_type());
+        set("partitionkey", event.ordering_key.as_deref().unwrap_or(&event.aggregate_id));
+        if let Some(sequence) = event.sequence {
+            set("sequence", &sequence.to_string());
+            set("sequencetype", "Integer");
+        }
+        set("stream", &event.stream);
+        set("aggregatetype", &event.aggregate_type);
+        set("schemaversion", &version.unwrap_or(1).to_string());
+        for (name, time) in [("time", event.occurred_at), ("recordedtime", event.recorded_at)] {
+            set(name, &time.format(&Rfc3339).unwrap_or_default());
+        }
+        let mut taken: Vec<String> = Vec::new();
+        for (name, value) in own {
             let plain: String = name
                 .chars()
                 .filter(char::is_ascii_alphanumeric)
                 .map(|letter| letter.to_ascii_lowercase())
                 .collect();
-            if !known.contains(&name) && !plain.is_empty() && !RESERVED.contains(&plain.as_str()) {
-                attributes.entry(plain).or_insert_with(|| value.to_owned());
+            if !plain.is_empty() && !RESERVED.contains(&plain.as_str()) && !taken.contains(&plain) {
+                set(&plain, value);
+                taken.push(plain);
             }
         }
-        attributes
     }
 
     /// The event as one JSON object; a JSON payload is in it byte for byte.

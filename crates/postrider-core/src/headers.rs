@@ -88,11 +88,49 @@ impl Headers {
             if quoted {
                 // A name, or a value that looks like one.
                 let rest = inner[end + 1..].strip_prefix(':')?.strip_prefix('"')?;
-                return Some(Some(rest.split('"').next().unwrap_or_default()));
+                let (value, others) = rest.split_once('"')?;
+                // Of two with one name the last counts.
+                return if others.contains(name) { None } else { Some(Some(value)) };
             }
             from = end;
         }
         Some(None)
+    }
+
+    /// Gives each header, by name, to who asks: parsed once and not kept where the text is plain enough.
+    pub fn each<'a>(&'a self, mut take: impl FnMut(&'a str, &'a str)) {
+        match self.parsed.get().is_none().then(|| self.plain()).flatten() {
+            Some(mut pairs) => {
+                pairs.sort_unstable();
+                pairs.into_iter().for_each(|(name, value)| take(name, value));
+            }
+            None => self.iter().for_each(|(name, value)| take(name, value)),
+        }
+    }
+
+    /// All headers, where they are plain text without escapes, each name once.
+    fn plain(&self) -> Option<Vec<(&str, &str)>> {
+        let mut rest = self.raw.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+        if rest.bytes().any(|byte| byte == b'\\' || byte < b' ') {
+            return None;
+        }
+        let mut pairs: Vec<(&str, &str)> = Vec::with_capacity(8);
+        while !rest.is_empty() {
+            let (name, after) = rest.strip_prefix('"')?.split_once('"')?;
+            let (value, after) =
+                after.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split_once('"')?;
+            if pairs.iter().any(|(known, _)| *known == name) {
+                return None;
+            }
+            pairs.push((name, value));
+            rest = after.trim_start();
+            match rest.strip_prefix(',') {
+                Some(more) if more.trim_start().starts_with('"') => rest = more.trim_start(),
+                None if rest.is_empty() => {}
+                _ => return None,
+            }
+        }
+        Some(pairs)
     }
 
     /// Sets a header, the application's own or a reserved one.
@@ -225,6 +263,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_json_has_no_headers() {
+        for raw in ["", r#"{"a":"1",}"#, r#"{"a":"1""b":"2"}"#, r#"{,"a":"1"}"#, "{\"a\":\"line\nbreak\"}"] {
+            Headers::from_json(raw.to_owned()).each(|name, _| panic!("{name} in {raw}"));
+        }
+    }
+
+    #[test]
     fn a_header_is_found_without_parsing_as_with_it() {
         for raw in [
             r#"{}"#,
@@ -240,6 +285,8 @@ mod tests {
             r#"{"traceparent":""}"#,
             r#"{"xtraceparent":"no"}"#,
             r#"not json"#,
+            r#" { "b" : "2" , "a":"1" } "#,
+            r#"{"a":"1","a":"2"}"#,
         ] {
             let (lazy, eager) = (Headers::from_json(raw.to_owned()), Headers::from_json(raw.to_owned()));
             eager.map();
@@ -251,6 +298,10 @@ mod tests {
                 );
             }
             assert_eq!(lazy.get("traceparent"), eager.get("traceparent"), "{raw}");
+            let (mut given, kept): (Vec<_>, Vec<_>) = (Vec::new(), eager.iter().collect());
+            Headers::from_json(raw.to_owned())
+                .each(|name, value| given.push((name.to_owned(), value.to_owned())));
+            assert!(given.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(kept), "{raw}");
         }
     }
 }

@@ -25,12 +25,19 @@ impl Format {
         };
         match self {
             Self::Binary => {
-                let attributes = events.attributes(event);
-                let headers = OwnedHeaders::new_with_capacity(attributes.len());
-                attributes.iter().fold(headers, |headers, (name, value)| match name.as_str() {
-                    "datacontenttype" => insert(headers, "content-type", value),
-                    _ => insert(headers, &format!("ce_{name}"), value),
-                })
+                let mut headers = Some(OwnedHeaders::new_with_capacity(20));
+                let mut header = String::with_capacity(32);
+                events.each(event, |name, value| {
+                    header.clear();
+                    if name == "datacontenttype" {
+                        header.push_str("content-type");
+                    } else {
+                        header.push_str("ce_");
+                        header.push_str(name);
+                    }
+                    headers = headers.take().map(|headers| insert(headers, &header, value));
+                });
+                headers.unwrap_or_default()
             }
             Self::Structured => {
                 let headers = OwnedHeaders::new_with_capacity(1);
