@@ -26,7 +26,8 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "the documentation builds",
-        arguments: "doc --workspace --no-deps",
+        // With the features of the tests, for which librdkafka is built already.
+        arguments: "doc --workspace --no-deps --features postrider/http,postrider/kafka-tls",
         variable: Some(("RUSTDOCFLAGS", "-D warnings")),
     },
     alone(
@@ -38,6 +39,11 @@ pub const CHECKS: &[Check] = &[
     alone(
         "postrider builds with the helpers for tests alone",
         "check -p postrider --no-default-features --features testing",
+    ),
+    // With TLS, as the tests have it: without, librdkafka would be built a second time.
+    alone(
+        "postrider builds for Kafka alone",
+        "check -p postrider --no-default-features --features kafka-tls",
     ),
 ];
 

@@ -12,7 +12,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, say, workspace};
+use xtask::{Failure, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -167,6 +167,7 @@ fn counts_statements() -> bool {
 }
 
 fn ci(options: &[&str]) -> Result<u8, Failure> {
+    openssl::prepare()?;
     interruptible(|foreground| match checks::run(foreground)? {
         0 => run_tests(foreground, &kinds(options).unwrap_or_default(), &[], &[]),
         code => Ok(code),
@@ -197,6 +198,10 @@ fn run_tests(
     extra: &[&str],
     variables: &[(&str, &str)],
 ) -> Result<u8, Failure> {
+    openssl::prepare()?;
+    if kinds.contains(&Kind::Kafka) {
+        python::prepare()?;
+    }
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
     say(&format!("testing with {servers}"));

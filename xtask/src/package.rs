@@ -1,4 +1,4 @@
-//! Installing a server's programs on a machine that has none: Debian's and Ubuntu's packages, by root.
+//! Installing what tests need on a machine that has it not: Debian's and Ubuntu's packages, by root.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 
 use crate::account;
 use crate::failure::Failure;
-use crate::kind::Kind;
 use crate::say;
 use crate::workspace;
 
@@ -34,12 +33,12 @@ pub fn can_install() -> Result<bool, Failure> {
     Ok(account::is_root()? && Path::new("/usr/bin/apt-get").exists())
 }
 
-/// Installs `packages`, which a server of that kind needs.
-pub fn install(kind: Kind, packages: &[&str]) -> Result<(), Failure> {
+/// Installs `packages`, because `what` is missing.
+pub fn install(what: &str, packages: &[&str]) -> Result<(), Failure> {
     let folder = workspace::target().join("services");
     let path = folder.join("apt.log");
     let names = packages.join(" ");
-    say(&format!("{kind} is missing: installing {names} with apt-get (log: {})", path.display()));
+    say(&format!("{what} is missing: installing {names} with apt-get (log: {})", path.display()));
     // Two runs at the same time would refuse each other.
     let alone = folder.join("apt.lock");
     let _alone = create(&alone)

@@ -32,7 +32,7 @@ impl Server {
         };
         if !there {
             if package::can_install()? {
-                package::install(kind, packages)?;
+                package::install(&kind.to_string(), packages)?;
             } else if Container::is_available() {
                 return match kind {
                     Kind::Postgres => Container::postgres(settings).map(Self::Container),

@@ -67,11 +67,11 @@ impl Node {
     pub fn set_up(&self, nodes: &[Self], cluster: &str, options: &Options, kit: &Kit) -> Result<(), Failure> {
         let path = self.properties();
         fs::write(&path, properties::of(self, nodes, options)).map_err(|error| unwritable(&path, &error))?;
-        if options.tls {
+        if let Some(names) = &options.tls {
             // One authority for all nodes: a client trusts them all by one certificate.
             match nodes.first().filter(|first| first.id != self.id) {
                 Some(first) => tls::copy(&first.folder, &self.folder)?,
-                None => tls::make(kit, &self.folder)?,
+                None => tls::make(kit, &self.folder, names)?,
             }
         }
         self.format(cluster, options, kit)

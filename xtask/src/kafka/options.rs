@@ -5,7 +5,7 @@
 pub struct Options {
     pub(super) properties: Vec<(String, String)>,
     pub(super) users: Vec<(String, String)>,
-    pub(super) tls: bool,
+    pub(super) tls: Option<String>,
     pub(super) acls: bool,
 }
 
@@ -39,8 +39,14 @@ impl Options {
 
     /// Adds the listener [`Listener::Tls`], with a certificate of its own authority for 127.0.0.1 and localhost.
     #[must_use]
-    pub fn tls(mut self) -> Self {
-        self.tls = true;
+    pub fn tls(self) -> Self {
+        self.tls_for("dns:localhost,ip:127.0.0.1")
+    }
+
+    /// The same with a certificate for other names, as `keytool` writes them: `dns:kafka.example,ip:10.0.0.1`.
+    #[must_use]
+    pub fn tls_for(mut self, names: &str) -> Self {
+        self.tls = Some(names.to_owned());
         self
     }
 
@@ -57,8 +63,8 @@ impl Options {
         let wanted = |listener: &Listener| match listener {
             Listener::Plaintext => true,
             Listener::Sasl => sasl,
-            Listener::Tls => self.tls,
-            Listener::SaslTls => sasl && self.tls,
+            Listener::Tls => self.tls.is_some(),
+            Listener::SaslTls => sasl && self.tls.is_some(),
         };
         [Listener::Plaintext, Listener::Sasl, Listener::Tls, Listener::SaslTls]
             .into_iter()

@@ -24,8 +24,8 @@ pub fn authority(folder: &Path) -> PathBuf {
     folder.join("authority.pem")
 }
 
-/// Makes an authority and, signed by it, a key for 127.0.0.1 and localhost.
-pub fn make(kit: &Kit, folder: &Path) -> Result<(), Failure> {
+/// Makes an authority and, signed by it, a key for `names`.
+pub fn make(kit: &Kit, folder: &Path, names: &str) -> Result<(), Failure> {
     let run = |command: &str, arguments: &[&str]| {
         let mut keytool = kit.keytool();
         keytool.arg(command).args(arguments);
@@ -33,7 +33,8 @@ pub fn make(kit: &Kit, folder: &Path) -> Result<(), Failure> {
     };
     let name = ["-dname", "CN=Postrider test authority", "-ext", "bc:c"];
     run("-genkeypair", &[&["-alias", "authority"][..], &KEY, &name].concat())?;
-    let name = ["-dname", "CN=localhost", "-ext", "san=dns:localhost,ip:127.0.0.1"];
+    let names = format!("san={names}");
+    let name = ["-dname", "CN=broker", "-ext", &names];
     run("-genkeypair", &[&["-alias", "server", "-signer", "authority"][..], &KEY, &name].concat())?;
     let certificate = authority(folder).display().to_string();
     run("-exportcert", &["-alias", "authority", "-rfc", "-file", &certificate])?;
