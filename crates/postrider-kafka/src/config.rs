@@ -1,12 +1,16 @@
 //! The settings of a Kafka sink, and what of librdkafka's may not be changed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use postrider_core::{CloudEvents, Error, ErrorKind, Result};
 use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
 
 use crate::record::Format;
+use crate::security::{Mechanism, Security, without_tls};
 use crate::sink::Kafka;
 use crate::topic::Topics;
 
@@ -27,6 +31,7 @@ pub struct KafkaBuilder {
     pub(crate) format: Format,
     pub(crate) events: CloudEvents,
     pub(crate) timeout: Duration,
+    pub(crate) security: Security,
     pub(crate) properties: BTreeMap<String, String>,
 }
 
@@ -39,6 +44,7 @@ impl KafkaBuilder {
             format: Format::default(),
             events: CloudEvents::default(),
             timeout: Duration::from_secs(10),
+            security: Security::default(),
             properties: BTreeMap::new(),
         }
     }
@@ -79,7 +85,33 @@ impl KafkaBuilder {
         self
     }
 
-    /// Sets a property of librdkafka.
+    /// Logs in as a user. SCRAM needs a build with TLS. The password is never shown: not by `Debug`, an error or a log.
+    #[must_use]
+    pub fn sasl(
+        mut self,
+        mechanism: Mechanism,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Self {
+        self.security.sasl = Some((mechanism, user.into(), password.into()));
+        self
+    }
+
+    /// Speaks TLS, with brokers whose certificate an authority of this machine has signed for the name that was used.
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.security.tls = true;
+        self
+    }
+
+    /// The same with an authority of one's own: the file of its certificate, in PEM.
+    #[must_use]
+    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
+        self.security.authority = Some(file.into());
+        self.tls()
+    }
+
+    /// Sets a property of librdkafka; it wins over what else is set here.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
@@ -101,11 +133,18 @@ impl KafkaBuilder {
                 )));
             }
         }
+        if !cfg!(feature = "tls") {
+            without_tls(&self.asked())?;
+        }
+        if let Some(file) = self.security.authority.as_ref().filter(|file| !file.is_file()) {
+            return Err(invalid(&format!("the authority's certificate {} is not a file", file.display())));
+        }
         let topics = Topics::new(&self.topic, self.topics.clone())?;
         Kafka::new(self, topics)
     }
 
-    /// The sink, once the brokers have answered.
+    /// The sink, once the brokers have answered. One sentence says what is wrong where they don't: an address that nobody
+    /// listens on, a password, a certificate.
     pub async fn connect(self) -> Result<Kafka> {
         let kafka = self.build()?;
         kafka.check().await?;
@@ -117,6 +156,9 @@ impl KafkaBuilder {
     pub fn client(&self) -> ClientConfig {
         let millis = self.timeout.as_millis().max(1).to_string();
         let mut config = ClientConfig::new();
+        // Of a connection that is closed only the log tells.
+        let asked = self.properties.contains_key("debug");
+        config.set_log_level(if asked { RDKafkaLogLevel::Debug } else { RDKafkaLogLevel::Info });
         for (name, value) in [
             ("bootstrap.servers", self.brokers.as_str()),
             ("client.id", "postrider"),
@@ -138,10 +180,40 @@ impl KafkaBuilder {
         ] {
             config.set(name, value);
         }
-        for (name, value) in &self.properties {
+        for (name, value) in self.asked() {
             config.set(name, value);
         }
         config
+    }
+
+    /// What was asked for, as properties of librdkafka.
+    fn asked(&self) -> BTreeMap<String, String> {
+        let named = self.security.properties().into_iter().map(|(name, value)| (name.to_owned(), value));
+        named.chain(self.properties.clone()).collect()
+    }
+
+    /// The same over TLS for somebody without a name, who does not mind the brokers' names either: to find out what is
+    /// wrong with a certificate. It knows no password.
+    pub(crate) fn nameless(&self) -> Self {
+        let mut other = self.clone();
+        other.security.sasl = None;
+        other.properties.retain(|name, _| !name.starts_with("sasl."));
+        other.property("security.protocol", "SSL").property("ssl.endpoint.identification.algorithm", "none")
+    }
+}
+
+/// Without the values of properties: any of them may be a secret.
+impl fmt::Debug for KafkaBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaBuilder")
+            .field("brokers", &self.brokers)
+            .field("topic", &self.topic)
+            .field("topics", &self.topics)
+            .field("format", &self.format)
+            .field("timeout", &self.timeout)
+            .field("security", &self.security)
+            .field("properties", &self.properties.keys())
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider_core::{Result, Unavailable};
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
+use rdkafka::metadata::Metadata;
 use rdkafka::producer::{
     BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext, PurgeConfig,
 };
@@ -16,14 +17,24 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::util::Timeout;
 use tokio::sync::Notify;
 
+use crate::complaint::{Complaint, Trouble};
 use crate::config::{KafkaBuilder, invalid};
 
 /// How often a producer looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long brokers are asked before it is looked whether there is any use in it; twice as long each time.
+const FIRST_SLICE: Duration = Duration::from_millis(100);
+/// How long they are asked at least, whatever one of them says.
+const ENOUGH: Duration = Duration::from_secs(1);
+/// For a complaint to arrive.
+const MOMENT: Duration = Duration::from_millis(20);
+
 /// One lane's producer. Dropped, it sends nothing more.
 pub(crate) struct Producer {
     pub(crate) inner: Arc<BaseProducer<Reports>>,
+    /// Whether it knows one broker to begin with.
+    is_single: bool,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -36,7 +47,7 @@ pub(crate) type Report = Result<(), Code>;
 pub(crate) struct Reports {
     board: Mutex<Board>,
     complete: Notify,
-    complaint: Mutex<Option<String>>,
+    complaint: Mutex<Option<Complaint>>,
 }
 
 #[derive(Default)]
@@ -52,23 +63,42 @@ impl Reports {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the client last complained of.
+    /// What the client last complained of, and what to do about it.
     pub(crate) fn complaint(&self) -> Option<String> {
+        self.last_complaint().map(|complaint| complaint.sentence())
+    }
+
+    fn last_complaint(&self) -> Option<Complaint> {
         self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The brokers have answered: what was complained of before is over.
+    fn content(&self) {
+        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         tracing::debug!(level = ?level, facility, "{message}");
+        // What is worse comes as an error too, with its code.
+        if matches!(level, RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info)
+            && let Some(new) = Complaint::logged(facility, message)
+        {
+            let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+            if complaint.as_ref().is_none_or(|old| !old.is_lasting()) {
+                *complaint = Some(new);
+            }
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(error = %error, "{reason}");
+        let new = Complaint::new(error.rdkafka_error_code(), reason);
         let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         // That all of them are down says less than why the first of them is.
-        if complaint.is_none() || error.rdkafka_error_code() != Some(Code::AllBrokersDown) {
-            *complaint = Some(reason.to_owned());
+        if complaint.is_none() || !new.is_summary() {
+            *complaint = Some(new);
         }
     }
 }
@@ -107,7 +137,52 @@ impl Producer {
             }
         });
         let thread = thread.map_err(|error| invalid(&format!("no thread can be started: {error}")))?;
-        Ok(Self { inner, stop, thread: Some(thread) })
+        let is_single = !settings.brokers.contains(',');
+        Ok(Self { inner, is_single, stop, thread: Some(thread) })
+    }
+
+    /// Asks which topics there are, and gives up early where waiting does not help. It blocks.
+    pub(crate) fn metadata(&self, patience: Duration) -> Result<Metadata, KafkaError> {
+        let begun = Instant::now();
+        let mut slice = FIRST_SLICE;
+        loop {
+            let asked = Instant::now();
+            slice = slice.min(patience.saturating_sub(begun.elapsed()));
+            let error = match self.inner.client().fetch_metadata(None, slice) {
+                Ok(metadata) => {
+                    self.inner.context().content();
+                    return Ok(metadata);
+                }
+                Err(error) => error,
+            };
+            let complaint = self.inner.context().last_complaint();
+            let is_new = complaint.as_ref().is_some_and(|it| it.at >= begun);
+            // Other brokers may be better; and what was said before this began may be over.
+            let is_final = begun.elapsed() >= ENOUGH || (self.is_single && is_new);
+            let lasts = is_final && complaint.is_some_and(|it| it.is_lasting());
+            // A broker was there, and turned us down.
+            let turned_down = is_new && asked.elapsed() < slice / 2;
+            if begun.elapsed() >= patience || lasts || turned_down {
+                return Err(error);
+            }
+            std::thread::sleep(MOMENT);
+            slice = slice.saturating_mul(2).max(FIRST_SLICE);
+        }
+    }
+
+    /// What keeps the brokers from answering, as closely as can be found out, which may take a while.
+    pub(crate) fn diagnosis(&self, settings: &KafkaBuilder) -> Option<String> {
+        let complaint = self.inner.context().last_complaint()?;
+        if complaint.trouble() != Trouble::Certificate {
+            return Some(complaint.as_said_of(complaint.trouble_at_start()));
+        }
+        // OpenSSL says the same of a wrong name and of an unknown authority: try it without regard to the name.
+        let Ok(other) = Self::new(&settings.nameless()) else { return Some(complaint.sentence()) };
+        let is_name = match other.metadata(2 * ENOUGH) {
+            Ok(_) => true,
+            Err(_) => other.inner.context().last_complaint().is_some_and(|it| !it.is_lasting()),
+        };
+        Some(complaint.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
     }
 
     /// Begins a batch of so many records.
@@ -176,7 +251,11 @@ impl Flight<'_> {
                 let mut board = reports.board();
                 if board.open == 0 {
                     self.landed = true;
-                    return std::mem::take(&mut board.reports);
+                    let landed = std::mem::take(&mut board.reports);
+                    if landed.iter().any(|report| matches!(report, Some(Ok(())))) {
+                        reports.content();
+                    }
+                    return landed;
                 }
             }
             complete.await;

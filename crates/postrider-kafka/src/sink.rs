@@ -65,7 +65,10 @@ impl Kafka {
     /// Whether the brokers answer.
     pub async fn check(&self) -> Result<()> {
         let producer = self.producer(0).map_err(|unavailable| self.unreachable(&unavailable.reason))?;
-        self.ask(&producer).await.map_err(|unavailable| self.unreachable(&unavailable.reason))
+        let Err(unavailable) = self.ask(&producer).await else { return Ok(()) };
+        let settings = self.settings.clone();
+        let diagnosis = tokio::task::spawn_blocking(move || producer.diagnosis(&settings)).await;
+        Err(self.unreachable(&diagnosis.ok().flatten().unwrap_or(unavailable.reason)))
     }
 
     fn unreachable(&self, reason: &str) -> Error {
@@ -93,8 +96,7 @@ impl Kafka {
     /// Asks which topics there are. All of them: to ask for one may create it.
     async fn ask(&self, producer: &Arc<Producer>) -> Result<(), Unavailable> {
         let asked = Arc::clone(producer);
-        let answer =
-            tokio::task::spawn_blocking(move || asked.inner.client().fetch_metadata(None, PATIENCE)).await;
+        let answer = tokio::task::spawn_blocking(move || asked.metadata(PATIENCE)).await;
         let metadata = match answer {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {

@@ -73,6 +73,9 @@
 //! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
 //! | `sqlite` (default) | the module `sqlite` |
 //! | `http` | the module `http`: a sink that posts CloudEvents to an endpoint |
+//! | `kafka` | the module `kafka`: a sink that produces to Kafka, in plain text, with a password (PLAIN) or without |
+//! | `kafka-tls` | TLS and SCRAM for it, by the OpenSSL of the machine |
+//! | `kafka-tls-vendored` | the same with an OpenSSL of its own, which takes some minutes more to build |
 //! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
 
 pub use postrider_core::*;
@@ -86,6 +89,12 @@ pub mod testing;
 #[cfg(feature = "http")]
 pub mod http {
     pub use postrider_http::*;
+}
+
+/// Postrider to Kafka.
+#[cfg(feature = "kafka")]
+pub mod kafka {
+    pub use postrider_kafka::*;
 }
 
 /// Postrider on PostgreSQL.

@@ -1,0 +1,139 @@
+//! Who we are to the brokers, and who they are to us: SASL and TLS.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use postrider_core::Result;
+
+use crate::config::invalid;
+
+/// How a user proves who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// The password itself is sent: only over TLS, or within a network that is trusted.
+    Plain,
+    /// A proof of the password is sent. It needs a build with TLS.
+    ScramSha256,
+    /// The same with a longer hash.
+    ScramSha512,
+}
+
+impl Mechanism {
+    /// Its name in Kafka.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::ScramSha256 => "SCRAM-SHA-256",
+            Self::ScramSha512 => "SCRAM-SHA-512",
+        }
+    }
+}
+
+/// What was asked for by name rather than by properties. What it shows of itself has no secret in it.
+#[derive(Clone, Default)]
+pub(crate) struct Security {
+    pub(crate) sasl: Option<(Mechanism, String, String)>,
+    pub(crate) tls: bool,
+    pub(crate) authority: Option<PathBuf>,
+}
+
+impl Security {
+    /// The properties of librdkafka that say the same.
+    pub(crate) fn properties(&self) -> Vec<(&'static str, String)> {
+        let mut properties = Vec::new();
+        let protocol = match (self.sasl.is_some(), self.tls) {
+            (false, false) => return properties,
+            (true, false) => "SASL_PLAINTEXT",
+            (false, true) => "SSL",
+            (true, true) => "SASL_SSL",
+        };
+        properties.push(("security.protocol", protocol.to_owned()));
+        if let Some((mechanism, user, password)) = &self.sasl {
+            properties.push(("sasl.mechanism", mechanism.as_str().to_owned()));
+            properties.push(("sasl.username", user.clone()));
+            properties.push(("sasl.password", password.clone()));
+        }
+        if let Some(authority) = &self.authority {
+            properties.push(("ssl.ca.location", authority.display().to_string()));
+        }
+        properties
+    }
+}
+
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Security")
+            .field("sasl", &self.sasl.as_ref().map(|(mechanism, ..)| mechanism))
+            .field("tls", &self.tls)
+            .field("authority", &self.authority)
+            .finish()
+    }
+}
+
+/// Refuses what a build without TLS can't do, by the first setting that asks for it. Its value is not shown.
+pub(crate) fn without_tls(properties: &BTreeMap<String, String>) -> Result<()> {
+    let asks = |(name, value): &(&String, &String)| {
+        let value = value.to_ascii_uppercase();
+        match name.as_str() {
+            "security.protocol" => value.contains("SSL"),
+            "sasl.mechanism" | "sasl.mechanisms" => value != "PLAIN",
+            name => name.starts_with("ssl.") || name == "enable.ssl.certificate.verification",
+        }
+    };
+    match properties.iter().find(asks) {
+        Some((name, _)) => Err(invalid(&format!(
+            "{name} asks for TLS or for SCRAM, which this build does not have: build it with the feature `kafka-tls` \
+             (`tls` of postrider-kafka)"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: &str, value: &str) -> Option<String> {
+        let properties = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        without_tls(&properties).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_build_without_tls_says_which_feature_adds_it() {
+        for (name, value) in [
+            ("security.protocol", "ssl"),
+            ("security.protocol", "SASL_SSL"),
+            ("sasl.mechanism", "SCRAM-SHA-256"),
+            ("sasl.mechanisms", "SCRAM-SHA-512"),
+            ("ssl.ca.location", "/etc/planted-secret"),
+        ] {
+            let sentence = refused(name, value).expect("refused");
+            assert!(sentence.contains(name) && sentence.contains("`kafka-tls`"), "{sentence}");
+            assert!(!sentence.contains("planted-secret"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_clear_needs_no_tls() {
+        assert_eq!(refused("security.protocol", "SASL_PLAINTEXT"), None);
+        assert_eq!(refused("sasl.mechanism", "PLAIN"), None);
+    }
+
+    #[test]
+    fn what_is_asked_for_decides_the_protocol() {
+        let sasl = Some((Mechanism::Plain, "alice".to_owned(), "planted-secret".to_owned()));
+        for (sasl, tls, wanted) in [
+            (None, false, None),
+            (None, true, Some("SSL")),
+            (sasl.clone(), false, Some("SASL_PLAINTEXT")),
+            (sasl, true, Some("SASL_SSL")),
+        ] {
+            let security = Security { sasl, tls, authority: None };
+            let properties = security.properties();
+            assert_eq!(properties.first().map(|(_, value)| value.as_str()), wanted);
+            assert!(!format!("{security:?}").contains("planted-secret"));
+        }
+    }
+}
