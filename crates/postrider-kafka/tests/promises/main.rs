@@ -1,0 +1,40 @@
+//! The sink's promises, on real brokers that are killed, cut off and locked, and on a real PostgreSQL.
+
+mod arrivals;
+mod cloudevents;
+mod cluster;
+mod drain;
+mod expiry;
+mod ground;
+mod outage;
+mod relays;
+mod secure;
+mod topics;
+
+use std::time::{Duration, Instant};
+
+use postrider::{EventState, StateQuery, Store, Uuid};
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether the long forms are asked for.
+fn is_soak() -> bool {
+    std::env::var_os("POSTRIDER_SOAK").is_some()
+}
+
+/// Waits until a condition holds; fails the test when that takes too long.
+async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + PATIENCE * if is_soak() { 5 } else { 1 };
+    while !condition().await {
+        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Where an event stands for the subscription of these tests.
+async fn state(store: &dyn Store, event_id: Uuid) -> EventState {
+    let query =
+        StateQuery { subscription: Some("kafka".into()), event_id: Some(event_id), ..StateQuery::default() };
+    store.states(&query).await.expect("states").pop().expect("a state")
+}

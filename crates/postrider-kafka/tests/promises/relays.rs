@@ -1,0 +1,136 @@
+//! Relays in processes of their own, that are killed.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use postrider::{Order, Relay};
+use postrider_kafka::Kafka;
+use xtask::kafka::{Broker, Options};
+
+use crate::arrivals::{Topic, assert_ordered_by_partition};
+use crate::ground::Ground;
+use crate::until;
+
+const BATCH: u32 = 200;
+const PARTITIONS: u16 = 4;
+
+/// What a relay in a process of its own is told: the address of PostgreSQL, the schema, the brokers, its name, the order.
+const RIDE: &str = "POSTRIDER_TEST_RIDE";
+
+/// A relay in a process of its own. Dropped, it is killed.
+struct Rider(Child);
+
+impl Rider {
+    fn start(ground: &Ground, broker: &Broker, name: &str, order: Order) -> Self {
+        let ride = [&ground.url, &ground.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
+        let child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "relays::ride", "--ignored", "--nocapture"])
+            .env(RIDE, ride)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a process");
+        Self(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().expect("it can be killed");
+        self.0.wait().expect("it is gone");
+    }
+}
+
+impl Drop for Rider {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Not a test: what a [`Rider`] does until it is killed.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the relay of other tests, in a process of its own"]
+async fn ride() {
+    let Ok(ride) = std::env::var(RIDE) else { return };
+    let [url, schema, brokers, name, order] = ride.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{ride}")
+    };
+    let outbox = Ground::reach(url, schema).await;
+    let sink = Kafka::builder(brokers).connect().await.expect("a sink");
+    let order: Order = order.parse().expect("an order");
+    let _relay = Relay::new(&outbox)
+        .owner(name)
+        .lease(Duration::from_secs(2))
+        .subscribe("kafka", |s| s.sink(sink).batch(BATCH).order(order))
+        .start()
+        .await
+        .expect("started");
+    std::future::pending::<()>().await;
+}
+
+async fn set_up() -> (Broker, Topic, Ground) {
+    let broker = Broker::create(&Options::new()).expect("a broker starts");
+    broker.create_topic("orders", PARTITIONS).expect("a topic");
+    let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
+    (broker, topic, Ground::new().await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partition() {
+    const EVENTS: i64 = 30_000;
+    let (broker, topic, ground) = set_up().await;
+    ground.record_numbers(EVENTS).await;
+    let mut killed = 0;
+    let mut rider = Rider::start(&ground, &broker, "rider-0", Order::Key);
+    for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
+        until("records arrive", async || topic.count() >= part).await;
+        rider.kill();
+        killed += 1;
+        rider = Rider::start(&ground, &broker, &format!("rider-{killed}"), Order::Key);
+    }
+    let store = ground.outbox.store().await.expect("the log");
+    until("everything is delivered", async || undelivered(&store).await == 0).await;
+    let arrivals = topic.arrivals();
+    let again = assert_ordered_by_partition(&arrivals);
+    assert_eq!((arrivals.len() - again) as i64, EVENTS, "nothing is lost");
+    assert!(again <= killed * BATCH as usize, "{again} came again: more than was in flight");
+}
+
+/// C9.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
+    const EVENTS: i64 = 1500;
+    let (broker, topic, ground) = set_up().await;
+    ground.record_numbers(EVENTS).await;
+    let mut riders =
+        ["one", "two"].map(|name| (name, Some(Rider::start(&ground, &broker, name, Order::Strict))));
+    until("records arrive", async || topic.count() >= EVENTS / 5).await;
+    let holder = ground.holder().await.expect("somebody holds the lane");
+    assert_eq!(deliverers(&ground).await, [holder.as_str()], "one works, the other waits");
+    for (name, rider) in &mut riders {
+        if *name == holder {
+            rider.take().expect("it rides").kill();
+        }
+    }
+    let store = ground.outbox.store().await.expect("the log");
+    until("everything is delivered", async || undelivered(&store).await == 0).await;
+    assert_eq!(deliverers(&ground).await.len(), 2, "the other took over");
+    let arrivals = topic.arrivals();
+    let again = assert_ordered_by_partition(&arrivals);
+    assert_eq!((arrivals.len() - again) as i64, EVENTS, "nothing is lost");
+    assert!(again <= BATCH as usize, "{again} came again: more than was in flight");
+}
+
+async fn undelivered(store: &dyn postrider::Store) -> u64 {
+    let figures = store.figures("kafka").await.expect("figures");
+    figures.iter().map(postrider::Figures::undelivered).sum()
+}
+
+/// Who has delivered something so far.
+async fn deliverers(ground: &Ground) -> Vec<String> {
+    use postrider::Store as _;
+    let store = ground.outbox.store().await.expect("the log");
+    let query = postrider::StateQuery { limit: 100_000, ..postrider::StateQuery::default() };
+    let states = store.states(&query).await.expect("states");
+    let names: std::collections::BTreeSet<String> =
+        states.into_iter().filter_map(|state| state.delivered_by).collect();
+    names.into_iter().collect()
+}

@@ -1,0 +1,166 @@
+//! Brokers that ask who we are, and that show who they are.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postrider::testing::{Outbox, until_quiet};
+use postrider::{NewEvent, Relay, Source};
+use postrider_kafka::{Kafka, KafkaBuilder, Mechanism};
+use xtask::kafka::{Broker, Listener, Options};
+
+use crate::arrivals::Topic;
+
+const SECRET: &str = "planted4secret";
+const WRONG: &str = "planted5wrong";
+
+fn broker(options: &Options) -> Broker {
+    let broker = Broker::create(options).expect("a broker starts");
+    broker.create_topic("orders", 1).expect("a topic");
+    broker
+}
+
+fn at(broker: &Broker, listener: Listener) -> KafkaBuilder {
+    Kafka::builder(&broker.address(listener).expect("such a listener"))
+}
+
+/// An event goes through this sink, and arrives.
+async fn goes_through(broker: &Broker, builder: KafkaBuilder, way: &str) {
+    let topic = Topic::new(&broker.bootstrap(), "orders", 1);
+    let before = topic.count();
+    let sink = builder.connect().await.unwrap_or_else(|error| panic!("{way}: {error}"));
+    let outbox = Outbox::new();
+    let event = NewEvent::of("orders", "OrderPaid", "Order", way, &7).expect("an event");
+    outbox.record_alone(&event).await.expect("recorded");
+    let relay = Relay::new(&outbox).subscribe("kafka", |s| s.sink(sink)).start().await.expect("started");
+    until_quiet(&relay, "kafka").await.unwrap_or_else(|error| panic!("{way}: {error}"));
+    relay.stop().await.expect("stopped");
+    let arrivals = topic.arrivals();
+    assert_eq!(arrivals.len() as i64, before + 1, "{way}");
+    assert_eq!(arrivals.last().map(|arrival| arrival.key.as_str()), Some(way));
+}
+
+/// Why nobody can work with this sink: one sentence, without a secret.
+async fn refusal(builder: KafkaBuilder) -> String {
+    let shown = format!("{builder:?}");
+    let sentence = builder.connect().await.err().expect("refused").to_string();
+    for secret in [SECRET, WRONG] {
+        assert!(!sentence.contains(secret) && !shown.contains(secret), "{sentence}\n{shown}");
+    }
+    assert!(!sentence.contains('\n'), "{sentence}");
+    sentence
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_opens_the_way_and_a_wrong_one_is_said_to_be_wrong() {
+    let logs = Logs::here();
+    let broker = broker(&Options::new().user("alice", SECRET).tls());
+    for mechanism in [Mechanism::Plain, Mechanism::ScramSha256] {
+        let name = mechanism.as_str();
+        let plain = at(&broker, Listener::Sasl).property("debug", "security,conf,broker");
+        goes_through(&broker, plain.clone().sasl(mechanism, "alice", SECRET), name).await;
+        let secure = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+        goes_through(&broker, secure.clone().sasl(mechanism, "alice", SECRET), &format!("{name} over TLS"))
+            .await;
+        for builder in [plain, secure] {
+            let sentence = refusal(builder.clone().sasl(mechanism, "alice", WRONG)).await;
+            assert!(sentence.contains("the user or its password is refused"), "{name}: {sentence}");
+            let sentence = refusal(builder.sasl(mechanism, "mallory", SECRET)).await;
+            assert!(sentence.contains("the user or its password is refused"), "{name}: {sentence}");
+        }
+    }
+    // By properties alone it is the same.
+    let mut builder = at(&broker, Listener::Sasl);
+    for (name, value) in [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanisms", "SCRAM-SHA-256"),
+        ("sasl.username", "alice"),
+        ("sasl.password", SECRET),
+    ] {
+        builder = builder.property(name, value);
+    }
+    goes_through(&broker, builder.clone(), "by properties").await;
+    refusal(builder.property("sasl.password", WRONG)).await;
+
+    let sentence = refusal(at(&broker, Listener::Sasl).sasl(Mechanism::ScramSha512, "alice", SECRET)).await;
+    assert!(sentence.contains("they want another mechanism") && sentence.contains("PLAIN"), "{sentence}");
+    let sentence = refusal(at(&broker, Listener::Sasl)).await;
+    assert!(sentence.contains("check security.protocol"), "no user: {sentence}");
+
+    let logs = logs.text();
+    assert!(logs.contains("sasl.password"), "the client was heard");
+    for secret in [SECRET, WRONG] {
+        assert!(!logs.contains(secret), "a password is in the logs");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_of_a_known_authority_is_trusted_and_no_other() {
+    let broker = broker(&Options::new().tls());
+    let tls = || at(&broker, Listener::Tls);
+    goes_through(&broker, tls().tls_authority(broker.authority()), "TLS").await;
+
+    let sentence = refusal(tls().tls()).await;
+    assert!(sentence.contains("no authority that is trusted here has signed the certificate"), "{sentence}");
+    let sentence = refusal(tls()).await;
+    assert!(sentence.contains("check security.protocol"), "plain text to TLS: {sentence}");
+    let sentence = refusal(at(&broker, Listener::Plaintext).tls_authority(broker.authority())).await;
+    assert!(sentence.contains("that listener speaks no TLS"), "TLS to plain text: {sentence}");
+    let sentence = refusal(tls().tls_authority("/nowhere/authority.pem")).await;
+    assert!(sentence.contains("/nowhere/authority.pem is not a file"), "{sentence}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_for_another_name_is_refused_as_such() {
+    let broker = broker(&Options::new().user("alice", SECRET).tls_for("dns:kafka.example"));
+    let tls = || at(&broker, Listener::Tls).tls_authority(broker.authority());
+    let sasl = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+    for builder in [tls(), sasl.clone().sasl(Mechanism::Plain, "alice", SECRET)] {
+        let sentence = refusal(builder).await;
+        assert!(sentence.contains("the certificate is not for the name or address"), "{sentence}");
+    }
+    // Who does not know the authority learns that first.
+    let sentence = refusal(at(&broker, Listener::Tls).tls()).await;
+    assert!(sentence.contains("no authority that is trusted here"), "{sentence}");
+    // It is the name and nothing else.
+    let anything = tls().property("ssl.endpoint.identification.algorithm", "none");
+    goes_through(&broker, anything, "any name").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_leads_nowhere_is_said_so_at_the_start() {
+    let sentence = refusal(Kafka::builder("127.0.0.1:1")).await;
+    assert!(sentence.contains("nobody answers there") && sentence.contains("127.0.0.1:1"), "{sentence}");
+    let sentence = refusal(Kafka::builder("kafka.invalid:9092")).await;
+    assert!(sentence.contains("there is no such name"), "{sentence}");
+}
+
+/// What this process logs of Kafka.
+#[derive(Clone, Default)]
+struct Logs(Arc<Mutex<Vec<u8>>>);
+
+impl Logs {
+    fn here() -> Self {
+        let logs = Self::default();
+        let writer = logs.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter("postrider_kafka=trace")
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("nobody else listens");
+        logs
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+}
+
+impl std::io::Write for Logs {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
