@@ -269,6 +269,8 @@ impl Kafka {
         }
         match unavailable {
             Some(code) => {
+                // It may be a topic that was deleted: ask which there are before anything is sent again.
+                *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
                 let complaint = producer.inner.context().complaint();
                 Err(Unavailable::new(
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
