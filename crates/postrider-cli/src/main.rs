@@ -1,48 +1,68 @@
-//! The binary `postrider`: the only place that reads arguments.
+//! The binary `postrider`: the only place that reads arguments, files and the environment.
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use arguments::{Arguments, Command, ConfigAction};
+use config::Config;
+
+mod arguments;
+mod config;
+mod daemon;
+mod database;
 mod demo;
+mod endpoints;
+mod logging;
+mod sinks;
+mod summary;
 
-const USAGE: &str = "\
-postrider: a transactional outbox
-
-  postrider demo       a small shop on an embedded database: what is recorded, delivered, lost (nothing)
-  postrider help       this text
-  postrider version    the version
-";
+/// What ends a command.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["demo"] => match demo::run().await {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
-            Err(failure) => {
-                eprintln!("postrider: demo: {failure}");
-                ExitCode::from(1)
-            }
-        },
-        ["help" | "--help" | "-h"] => {
-            print!("{USAGE}");
-            ExitCode::SUCCESS
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            // Whoever closed the pipe has seen enough.
+            let _ = error.print();
+            return ExitCode::from(code);
         }
-        ["version" | "--version" | "-V"] => {
-            println!("postrider {}", env!("CARGO_PKG_VERSION"));
-            ExitCode::SUCCESS
+    };
+    let name = arguments.command.name();
+    match run(arguments).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("postrider: {name}: {failure}");
+            ExitCode::from(if failure.is::<config::Problem>() { 2 } else { 1 })
         }
-        [] => {
-            eprint!("{USAGE}");
-            ExitCode::from(2)
-        }
-        ["demo" | "help" | "version", extra, ..] => {
-            eprintln!("postrider: `{extra}` is one word too many; `postrider help` shows what there is");
-            ExitCode::from(2)
-        }
-        [first, ..] => {
-            eprintln!("postrider: `{first}` is not a command here; `postrider help` lists them");
-            ExitCode::from(2)
+    }
+}
+
+/// Runs a command; whether all is well.
+async fn run(arguments: Arguments) -> Result<bool, Failure> {
+    if let Command::Demo = arguments.command {
+        return demo::run().await;
+    }
+    let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
+    match arguments.command {
+        Command::Demo => Ok(true),
+        Command::Relay => daemon::run(config).await,
+        Command::Migrate { print } => database::migrate(&config.store, print).await,
+        Command::Config { action: ConfigAction::Check } => summary::show(&config),
+    }
+}
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::Relay => "relay",
+            Self::Migrate { .. } => "migrate",
+            Self::Config { .. } => "config",
         }
     }
 }

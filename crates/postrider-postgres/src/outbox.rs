@@ -20,6 +20,7 @@ pub struct Outbox {
     pub(crate) source: Option<String>,
     pub(crate) trace: Option<Trace>,
     pub(crate) clock: Clock,
+    pub(crate) store: StoreOptions,
     /// How many handlers may have a transaction at once.
     pub(crate) handlers: Arc<Semaphore>,
 }
@@ -42,7 +43,7 @@ impl Outbox {
 
     /// The log, for a relay, with connections of its own to the same database.
     pub async fn store(&self) -> Result<PgStore> {
-        self.store_with(&StoreOptions::default()).await
+        self.store_with(&self.store).await
     }
 
     /// The log, for a relay, with settings.
@@ -80,6 +81,7 @@ pub struct OutboxBuilder {
     source: Option<String>,
     trace: Option<Trace>,
     clock: Clock,
+    store: StoreOptions,
     patch: Option<Patch>,
 }
 
@@ -91,6 +93,7 @@ impl Default for OutboxBuilder {
             source: None,
             trace: None,
             clock: Clock::Database,
+            store: StoreOptions::default(),
             patch: None,
         }
     }
@@ -132,6 +135,13 @@ impl OutboxBuilder {
         self
     }
 
+    /// How a relay's own sessions behave, for relays that are made on this outbox.
+    #[must_use]
+    pub fn store_options(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
     /// Changes the text of statements: how tests plant bugs.
     #[doc(hidden)]
     #[must_use]
@@ -163,6 +173,7 @@ impl OutboxBuilder {
             source: self.source,
             trace: self.trace,
             clock: self.clock,
+            store: self.store,
             // A quarter of the pool stays for the application, whatever handlers do.
             handlers: Arc::new(Semaphore::new(
                 (pool.options().get_max_connections() as usize * 3 / 4).max(1),

@@ -1,0 +1,222 @@
+//! One table of the file while it is read: every key is asked for by name, and what nobody asked for is refused.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use toml::{Table, Value};
+
+use super::nearest::nearest;
+use super::{Problem, Secrets, duration};
+
+/// One table of the file while it is read.
+pub(crate) struct Section<'a> {
+    path: String,
+    table: Table,
+    known: BTreeSet<&'static str>,
+    secrets: &'a Secrets,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub(crate) fn root(table: Table, secrets: &'a Secrets) -> Self {
+        Self { path: String::new(), table, known: BTreeSet::new(), secrets }
+    }
+
+    fn inner(&self, path: String, table: Table) -> Section<'a> {
+        Section { path, table, known: BTreeSet::new(), secrets: self.secrets }
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// A problem with a key of this section.
+    pub(crate) fn problem(&self, key: &str, what: impl Display) -> Problem {
+        Problem::new(format!("{}: {what}", self.path_of(key)))
+    }
+
+    /// A problem with this section itself.
+    pub(crate) fn own_problem(&self, what: impl Display) -> Problem {
+        Problem::new(format!("{}: {what}", self.path))
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Value> {
+        self.known.insert(key);
+        self.table.remove(key)
+    }
+
+    /// Text; `env:NAME` and `file:PATH` are looked up.
+    pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, Problem> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(value) => self.resolved(key, value).map(Some),
+        }
+    }
+
+    /// Text that has to be there.
+    pub(crate) fn need(&mut self, key: &'static str, example: &str) -> Result<String, Problem> {
+        let text = self.text(key)?;
+        text.ok_or_else(|| self.problem(key, format!("it is missing; for example {key} = {example:?}")))
+    }
+
+    fn resolved(&self, key: &str, value: Value) -> Result<String, Problem> {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Boolean(flag) => flag.to_string(),
+            Value::Datetime(time) => time.to_string(),
+            other => return Err(self.problem(key, format!("text is expected, not {}", kind(&other)))),
+        };
+        self.secrets.look_up(&text).map_err(|what| self.problem(key, what))
+    }
+
+    /// A time, as in `"5m"`.
+    pub(crate) fn duration(&mut self, key: &'static str) -> Result<Option<Duration>, Problem> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let expected = || {
+            self.problem(
+                key,
+                format!("{text:?} is no time; write it as \"500ms\", \"2s\", \"5m\", \"1h30m\" or \"7d\""),
+            )
+        };
+        duration::parse(&text).map(Some).ok_or_else(expected)
+    }
+
+    /// A number, or any other value that is written as text.
+    pub(crate) fn parsed<T: FromStr>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+    ) -> Result<Option<T>, Problem> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| self.problem(key, format!("{text:?} is not {expected}")))
+    }
+
+    /// One of several words.
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        key: &'static str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, Problem> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*meaning));
+        }
+        let all: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        Err(self.problem(key, format!("{text:?} is not known; there is {}", all.join(", "))))
+    }
+
+    /// A list of texts.
+    pub(crate) fn list(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Problem> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Array(values)) => {
+                values.into_iter().map(|value| self.resolved(key, value)).collect::<Result<_, _>>().map(Some)
+            }
+            Some(Value::String(text)) => {
+                // From the environment or a flag.
+                Ok(Some(text.split(',').map(|part| part.trim().to_owned()).collect()))
+            }
+            Some(other) => {
+                Err(self
+                    .problem(key, format!("a list is expected, as in [\"a\", \"b\"], not {}", kind(&other))))
+            }
+        }
+    }
+
+    /// A table of texts by name.
+    pub(crate) fn texts(&mut self, key: &'static str) -> Result<Vec<(String, String)>, Problem> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Table(table)) => table
+                .into_iter()
+                .map(|(name, value)| Ok((name.clone(), self.resolved(&format!("{key}.{name}"), value)?)))
+                .collect(),
+            Some(other) => Err(self.problem(key, format!("a table is expected, not {}", kind(&other)))),
+        }
+    }
+
+    /// A table in this one.
+    pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, Problem> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Table(table)) => Ok(Some(self.inner(self.path_of(key), table))),
+            Some(other) => {
+                Err(self.problem(key, format!("a table is expected, as in [{key}], not {}", kind(&other))))
+            }
+        }
+    }
+
+    /// The tables of a list of them, as in `[[subscription]]`.
+    pub(crate) fn each(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, Problem> {
+        let found = self.take(key);
+        let expected = |found: &Value| {
+            self.problem(key, format!("tables are expected, each as [[{key}]], not {}", kind(found)))
+        };
+        match found {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                let mut sections = Vec::new();
+                for (place, value) in values.into_iter().enumerate() {
+                    let Value::Table(table) = value else { return Err(expected(&value)) };
+                    let name = table.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+                    let path = format!("{key}[{}]", name.unwrap_or_else(|| (place + 1).to_string()));
+                    sections.push(self.inner(self.path_of(&path), table));
+                }
+                Ok(sections)
+            }
+            Some(other) => Err(expected(&other)),
+        }
+    }
+
+    /// The tables in a table, by name, as in `[sink.NAME]`.
+    pub(crate) fn named(&mut self, key: &'static str) -> Result<Vec<(String, Section<'a>)>, Problem> {
+        let Some(section) = self.section(key)? else { return Ok(Vec::new()) };
+        let mut sections = Vec::new();
+        for (name, value) in section.table {
+            match value {
+                Value::Table(table) => {
+                    let inner = self.inner(self.path_of(&format!("{key}.{name}")), table);
+                    sections.push((name, inner));
+                }
+                other => {
+                    let what = format!("a table is expected, as in [{key}.{name}], not {}", kind(&other));
+                    return Err(self.problem(&format!("{key}.{name}"), what));
+                }
+            }
+        }
+        Ok(sections)
+    }
+
+    /// The keys that were asked for so far.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.known.iter().copied()
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        let Some(key) = self.table.keys().next() else { return Ok(()) };
+        let what = match nearest(key, self.known()) {
+            Some(meant) => format!("there is no such setting; is {meant:?} meant?"),
+            None => {
+                let all: Vec<&str> = self.known().collect();
+                format!("there is no such setting; there is {}", all.join(", "))
+            }
+        };
+        Err(self.problem(key, what))
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "text",
+        Value::Integer(_) | Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a time",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}

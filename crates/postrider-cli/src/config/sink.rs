@@ -1,0 +1,185 @@
+//! Where events go: `[sink.NAME]`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Problem, Section};
+
+/// Where events go.
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// `type = "kafka"`.
+    Kafka(Box<KafkaSink>),
+    /// `type = "http"`.
+    Http(Box<HttpSink>),
+    /// `type = "stdout"`.
+    Stdout(Envelope),
+}
+
+/// How events are written as CloudEvents.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Envelope {
+    /// The `source` of events that have none.
+    pub(crate) source: Option<String>,
+    /// What the `type` is made of.
+    pub(crate) kind: Option<String>,
+}
+
+/// How events are written into messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// CloudEvents, binary.
+    Binary,
+    /// CloudEvents, structured.
+    Structured,
+    /// The payload and the event's headers.
+    Payload,
+    /// CloudEvents, several in one request.
+    Batched,
+}
+
+/// A Kafka cluster.
+#[derive(Clone)]
+pub(crate) struct KafkaSink {
+    /// Its brokers.
+    pub(crate) brokers: String,
+    /// What a topic's name is made of.
+    pub(crate) topic: String,
+    /// Exceptions by type.
+    pub(crate) topics: Vec<(String, String)>,
+    /// How events are written.
+    pub(crate) format: Format,
+    /// As CloudEvents.
+    pub(crate) envelope: Envelope,
+    /// How long a record may wait.
+    pub(crate) timeout: Duration,
+    /// Whether the connection is encrypted.
+    pub(crate) tls: bool,
+    /// The file of an authority of one's own.
+    pub(crate) authority: Option<PathBuf>,
+    /// The login: mechanism, user and password.
+    pub(crate) login: Option<(String, String, String)>,
+    /// Properties of librdkafka.
+    pub(crate) properties: Vec<(String, String)>,
+}
+
+impl fmt::Debug for KafkaSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaSink")
+            .field("brokers", &self.brokers)
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An endpoint.
+#[derive(Clone)]
+pub(crate) struct HttpSink {
+    /// Its address.
+    pub(crate) url: String,
+    /// How events are written.
+    pub(crate) format: Format,
+    /// How many events a request has, where it has several.
+    pub(crate) batch: usize,
+    /// As CloudEvents.
+    pub(crate) envelope: Envelope,
+    /// What requests are signed with.
+    pub(crate) secret: Option<String>,
+    /// What requests are authorised with.
+    pub(crate) token: Option<String>,
+}
+
+impl fmt::Debug for HttpSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSink").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Kafka,
+    Http,
+    Stdout,
+}
+
+impl Sink {
+    /// Reads one.
+    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, Problem> {
+        let kinds = [("kafka", Kind::Kafka), ("http", Kind::Http), ("stdout", Kind::Stdout)];
+        let Some(kind) = section.word("type", &kinds)? else {
+            return Err(section.problem("type", "it is missing; there is \"kafka\", \"http\" and \"stdout\""));
+        };
+        let envelope = Envelope { source: section.text("source")?, kind: section.text("event_type")? };
+        let sink = match kind {
+            Kind::Stdout => Self::Stdout(envelope),
+            Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, envelope)?)),
+            Kind::Http => Self::Http(Box::new(http(&mut section, envelope)?)),
+        };
+        section.finish()?;
+        Ok(sink)
+    }
+
+    /// The word for it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Kafka(_) => "kafka",
+            Self::Http(_) => "http",
+            Self::Stdout(_) => "stdout",
+        }
+    }
+}
+
+fn kafka(section: &mut Section<'_>, envelope: Envelope) -> Result<KafkaSink, Problem> {
+    let formats =
+        [("binary", Format::Binary), ("structured", Format::Structured), ("payload", Format::Payload)];
+    let sink = KafkaSink {
+        brokers: section.need("brokers", "127.0.0.1:9092")?,
+        topic: section.text("topic")?.unwrap_or_else(|| "{stream}".to_owned()),
+        topics: section.texts("topics")?,
+        format: section.word("format", &formats)?.unwrap_or(Format::Binary),
+        envelope,
+        timeout: section.duration("send_timeout")?.unwrap_or(Duration::from_secs(10)),
+        tls: section.parsed("tls", "true or false")?.unwrap_or(false),
+        authority: section.text("authority")?.map(PathBuf::from),
+        login: login(section)?,
+        properties: section.texts("properties")?,
+    };
+    if sink.timeout.is_zero() {
+        return Err(section.problem("send_timeout", "it is longer than nothing"));
+    }
+    Ok(sink)
+}
+
+fn login(section: &mut Section<'_>) -> Result<Option<(String, String, String)>, Problem> {
+    let mechanisms =
+        [("plain", "PLAIN"), ("scram-sha-256", "SCRAM-SHA-256"), ("scram-sha-512", "SCRAM-SHA-512")];
+    let mechanism = section.word("login", &mechanisms)?;
+    match (section.text("user")?, section.text("password")?) {
+        (Some(user), Some(password)) => {
+            Ok(Some((mechanism.unwrap_or("SCRAM-SHA-256").to_owned(), user, password)))
+        }
+        (None, None) if mechanism.is_none() => Ok(None),
+        (None, _) => Err(section.problem("user", "it is missing where a password or a login is given")),
+        (_, None) => {
+            Err(section.problem("password", "it is missing; for example password = \"env:KAFKA_PASSWORD\""))
+        }
+    }
+}
+
+fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Problem> {
+    let formats =
+        [("binary", Format::Binary), ("structured", Format::Structured), ("batched", Format::Batched)];
+    let sink = HttpSink {
+        url: section.need("url", "https://example.org/events")?,
+        format: section.word("format", &formats)?.unwrap_or(Format::Binary),
+        batch: section.parsed("batch", "a number of events, 1 or more")?.unwrap_or(100),
+        envelope,
+        secret: section.text("secret")?,
+        token: section.text("token")?,
+    };
+    if sink.batch == 0 {
+        return Err(section.problem("batch", "a request has 1 event or more"));
+    }
+    Ok(sink)
+}

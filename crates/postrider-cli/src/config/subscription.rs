@@ -1,0 +1,172 @@
+//! A subscription of the relay: `[[subscription]]`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
+use time::format_description::well_known::Rfc3339;
+
+use super::nearest::nearest;
+use super::{Problem, Section, Sink};
+
+/// A subscription of the relay.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
+    /// Its name.
+    pub(crate) name: String,
+    /// The name of its sink.
+    pub(crate) sink: String,
+    /// Which streams.
+    pub(crate) streams: Vec<String>,
+    /// Which types.
+    pub(crate) types: Vec<String>,
+    /// What a failing event holds up.
+    pub(crate) order: Order,
+    /// In how many lanes.
+    pub(crate) lanes: u32,
+    /// How many events at once, if the sink is not to say.
+    pub(crate) batch: u32,
+    /// Where it starts, the first time.
+    pub(crate) start: Start,
+    /// When a failed event is tried again.
+    pub(crate) retry: Retry,
+    /// What happens to a key when one of its events dies.
+    pub(crate) on_dead: OnDead,
+    /// Whether an outage counts towards an event's age.
+    pub(crate) while_unavailable: WhileUnavailable,
+    /// How many keys at once.
+    pub(crate) concurrency: usize,
+    /// How long one event may take.
+    pub(crate) timeout: Duration,
+    /// How long an unavailable destination is left alone at most.
+    pub(crate) longest_pause: Duration,
+    /// Whether it may be replayed.
+    pub(crate) replay: bool,
+}
+
+impl Reader {
+    /// Reads one.
+    pub(crate) fn read(mut section: Section<'_>, sinks: &BTreeMap<String, Sink>) -> Result<Self, Problem> {
+        let name = section.need("name", "orders-to-kafka")?;
+        let sink = section.need("sink", "kafka")?;
+        if !sinks.contains_key(&sink) {
+            let what = match nearest(&sink, sinks.keys().map(String::as_str)) {
+                Some(meant) => format!("there is no [sink.{sink}]; is {meant:?} meant?"),
+                None => format!("there is no [sink.{sink}]; add one"),
+            };
+            return Err(section.problem("sink", what));
+        }
+        let orders = [("key", Order::Key), ("strict", Order::Strict), ("none", Order::None)];
+        let outages = [("wait", WhileUnavailable::Wait), ("expire", WhileUnavailable::Expire)];
+        let reader = Self {
+            name,
+            sink,
+            streams: patterns(&mut section, "streams")?,
+            types: patterns(&mut section, "types")?,
+            order: section.word("order", &orders)?.unwrap_or(Order::Key),
+            lanes: at_least_one(&mut section, "lanes")?.unwrap_or(1),
+            batch: at_least_one(&mut section, "batch")?.unwrap_or(1000),
+            start: start(&mut section)?,
+            retry: retry(&mut section)?,
+            on_dead: section
+                .word("on_dead", &[("skip", OnDead::Skip), ("hold", OnDead::Hold)])?
+                .unwrap_or(OnDead::Skip),
+            while_unavailable: section.word("while_unavailable", &outages)?.unwrap_or(WhileUnavailable::Wait),
+            concurrency: at_least_one(&mut section, "concurrency")?.unwrap_or(16) as usize,
+            timeout: some_time(&mut section, "timeout")?.unwrap_or(Duration::from_secs(30)),
+            longest_pause: some_time(&mut section, "longest_pause")?.unwrap_or(Duration::from_secs(30)),
+            replay: section.word("replay", &[("allow", true), ("forbid", false)])?.unwrap_or(true),
+        };
+        section.finish()?;
+        Ok(reader)
+    }
+}
+
+fn patterns(section: &mut Section<'_>, key: &'static str) -> Result<Vec<String>, Problem> {
+    match section.list(key)? {
+        None => Ok(vec!["*".to_owned()]),
+        Some(list) if list.is_empty() => {
+            Err(section.problem(key, "the list is empty, so nothing would be delivered; [\"*\"] is all"))
+        }
+        Some(list) => Ok(list),
+    }
+}
+
+fn at_least_one(section: &mut Section<'_>, key: &'static str) -> Result<Option<u32>, Problem> {
+    match section.parsed::<u32>(key, "a number, 1 or more")? {
+        Some(0) => Err(section.problem(key, "it is 1 or more")),
+        given => Ok(given),
+    }
+}
+
+fn some_time(section: &mut Section<'_>, key: &'static str) -> Result<Option<Duration>, Problem> {
+    match section.duration(key)? {
+        Some(time) if time.is_zero() => Err(section.problem(key, "it is longer than nothing")),
+        given => Ok(given),
+    }
+}
+
+fn start(section: &mut Section<'_>) -> Result<Start, Problem> {
+    match section.text("start")?.as_deref() {
+        None | Some("beginning") => Ok(Start::Beginning),
+        Some("now") => Ok(Start::Now),
+        Some(text) => OffsetDateTime::parse(text, &Rfc3339).map(Start::At).map_err(|_| {
+            let what = format!(
+                "{text:?} is neither \"beginning\" nor \"now\" nor a time such as \"2026-01-31T08:00:00Z\""
+            );
+            section.problem("start", what)
+        }),
+    }
+}
+
+fn retry(section: &mut Section<'_>) -> Result<Retry, Problem> {
+    let Some(mut table) = section.section("retry")? else { return Ok(Retry::default()) };
+    let every = some_time(&mut table, "every")?;
+    let schedule = table.list("schedule")?;
+    let (base, max) = (some_time(&mut table, "base")?, some_time(&mut table, "max")?);
+    let factor: Option<f64> = table.parsed("factor", "a number")?;
+    let jitter: Option<f64> = table.parsed("jitter", "a number from 0 to 1")?;
+    let exponential = base.is_some() || max.is_some() || factor.is_some() || jitter.is_some();
+    let mut retry = match (every, schedule) {
+        (Some(_), Some(_)) => return Err(table.own_problem("every and schedule exclude each other")),
+        (Some(_), None) | (None, Some(_)) if exponential => {
+            return Err(table.own_problem("base, factor, max and jitter go without every and schedule"));
+        }
+        (Some(every), None) => Retry::fixed(every),
+        (None, Some(texts)) => {
+            let mut pauses = Vec::new();
+            for text in texts {
+                let pause = super::duration::parse(&text);
+                pauses.push(pause.ok_or_else(|| {
+                    table.problem("schedule", format!("{text:?} is no time, as \"5m\" is"))
+                })?);
+            }
+            Retry::schedule(pauses)
+        }
+        (None, None) => {
+            let mut retry = Retry::exponential();
+            if let Some(base) = base {
+                retry = retry.base(base);
+            }
+            if let Some(factor) = factor {
+                retry = retry.factor(factor);
+            }
+            if let Some(max) = max {
+                retry = retry.max(max);
+            }
+            if let Some(jitter) = jitter {
+                retry = retry.jitter(jitter);
+            }
+            retry
+        }
+    };
+    if let Some(attempts) = at_least_one(&mut table, "max_attempts")? {
+        retry = retry.max_attempts(attempts);
+    }
+    if let Some(age) = some_time(&mut table, "max_age")? {
+        retry = retry.max_age(age);
+    }
+    retry.check().map_err(|error| table.own_problem(error.message()))?;
+    table.finish()?;
+    Ok(retry)
+}

@@ -1,0 +1,167 @@
+//! `postrider relay`: the daemon.
+
+use std::time::Duration;
+
+use postrider::{Relay, Running, Source, asked_to_end};
+use tokio::sync::watch;
+
+use crate::config::{Config, Problem};
+use crate::database::Database;
+use crate::endpoints::{self, Pulse};
+use crate::sinks::Ready;
+use crate::{Failure, logging};
+
+/// The pauses while the database does not answer at start.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Runs until the process is asked to end.
+pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
+    if config.readers.is_empty() {
+        let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
+        return Err(Problem::new(what).into());
+    }
+    logging::start(&config.log)?;
+    // What is wrong with a sink is found out before anything starts.
+    for reader in &config.readers {
+        if let Some(sink) = config.sinks.get(&reader.sink) {
+            Ready::make(&reader.sink, sink)?;
+        }
+    }
+    let pulse = Pulse::new()?;
+    let (end, ended) = watch::channel(false);
+    tokio::spawn(async move {
+        asked_to_end().await;
+        end.send_replace(true);
+        // Asked again, it ends at once: everything that is settled is, and the rest comes again.
+        asked_to_end().await;
+        std::process::exit(130);
+    });
+    let server = match config.listen {
+        None => None,
+        Some(address) => {
+            let listener = endpoints::bind(address).await?;
+            tracing::info!(address = %listener.local_addr()?, "answering /metrics, /healthz and /readyz");
+            // The endpoints answer until the relay has stopped.
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let serving = endpoints::serve(listener, pulse.clone(), async move {
+                let _ = stopped.await;
+            });
+            Some((stop, tokio::spawn(serving)))
+        }
+    };
+    let worked = work(&config, &pulse, ended).await;
+    if let Some((stop, serving)) = server {
+        let _ = stop.send(());
+        let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
+    }
+    worked.map(|()| true)
+}
+
+async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) -> Result<(), Failure> {
+    let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
+    pulse.started(running.store());
+    tracing::info!(subscriptions = config.readers.len(), "the relay works");
+    tell_systemd("READY=1");
+    let _ = ended.wait_for(|ended| *ended).await;
+    pulse.stops();
+    tell_systemd("STOPPING=1");
+    tracing::info!("stopping: what is in flight is finished, or given back");
+    running.stop().await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Starts the relay; waits for a database that does not answer yet. Nothing if the process is asked to end meanwhile.
+async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Option<Running>, Failure> {
+    let mut pause = FIRST_PAUSE;
+    let mut waiting = false;
+    loop {
+        let error = match begin(config).await {
+            Ok(running) => {
+                if waiting {
+                    tracing::info!("the database answers");
+                }
+                return Ok(Some(running));
+            }
+            Err(failure) => failure,
+        };
+        let waits = error
+            .downcast_ref::<postrider::Error>()
+            .is_some_and(|error| matches!(error.kind(), postrider::ErrorKind::Unreachable));
+        if !waits {
+            return Err(error);
+        }
+        if !waiting {
+            tracing::warn!("{error}; trying again until it does");
+            waiting = true;
+        }
+        tokio::select! {
+            _ = ended.wait_for(|ended| *ended) => return Ok(None),
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn begin(config: &Config) -> Result<Running, Failure> {
+    match Database::open(&config.store).await? {
+        Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
+        Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
+    }
+}
+
+fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Failure> {
+    let settings = &config.relay;
+    let mut relay = Relay::new(source)
+        .lease(settings.lease)
+        .poll_interval(settings.poll)
+        .shutdown_grace(settings.grace)
+        .figures_every(Some(settings.figures));
+    if let Some(name) = &settings.name {
+        relay = relay.owner(name);
+    }
+    for reader in &config.readers {
+        let Some(sink) = config.sinks.get(&reader.sink) else { continue };
+        let sink = Ready::make(&reader.sink, sink)?;
+        relay = relay.subscribe(&reader.name, |subscriber| {
+            let subscriber = subscriber
+                .streams(reader.streams.clone())
+                .types(reader.types.clone())
+                .order(reader.order)
+                .lanes(reader.lanes)
+                .batch(reader.batch)
+                .start(reader.start)
+                .retry(reader.retry.clone())
+                .on_dead(reader.on_dead)
+                .while_unavailable(reader.while_unavailable)
+                .concurrency(reader.concurrency)
+                .timeout(reader.timeout)
+                .longest_pause(reader.longest_pause);
+            sink.give(subscriber)
+        });
+    }
+    Ok(relay)
+}
+
+/// Tells systemd how the relay is doing, where it asked to be told.
+fn tell_systemd(state: &str) {
+    #[cfg(target_os = "linux")]
+    if let Some(socket) = std::env::var_os("NOTIFY_SOCKET") {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::net::{SocketAddr, UnixDatagram};
+        let bytes = socket.as_bytes();
+        let address = match bytes.strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name),
+            None => SocketAddr::from_pathname(&socket),
+        };
+        let told =
+            address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
+        if let Err(error) = told {
+            tracing::debug!(error = %error, "systemd could not be told");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = state;
+}

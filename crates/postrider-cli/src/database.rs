@@ -1,0 +1,99 @@
+//! The database that the settings name.
+
+use std::io::Write;
+use std::str::FromStr;
+use std::time::Duration;
+
+use postrider::{postgres, sqlite};
+use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+
+use crate::Failure;
+use crate::config::{Problem, Store, without_password};
+
+/// The database that the settings name.
+pub(crate) enum Database {
+    /// PostgreSQL.
+    Postgres(postgres::Outbox),
+    /// SQLite.
+    Sqlite(sqlite::Outbox),
+}
+
+enum Address {
+    Postgres(PgConnectOptions),
+    Sqlite(SqliteConnectOptions),
+}
+
+impl Address {
+    fn of(store: &Store) -> Result<Self, Problem> {
+        let Some(url) = &store.url else {
+            let what =
+                "store.url: no database is named; set it in the file, as POSTRIDER_STORE_URL or by --store";
+            return Err(Problem::new(what));
+        };
+        let wrong = |_| {
+            Problem::new(format!("store.url: {} can't be understood as an address", without_password(url)))
+        };
+        if url.starts_with("sqlite:") {
+            let options = SqliteConnectOptions::from_str(url).map_err(wrong)?;
+            return Ok(Self::Sqlite(options.busy_timeout(Duration::from_secs(10))));
+        }
+        Ok(Self::Postgres(PgConnectOptions::from_str(url).map_err(wrong)?))
+    }
+}
+
+impl Database {
+    /// Opens it; the schema is checked, not changed.
+    pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
+        match Address::of(store)? {
+            Address::Postgres(options) => {
+                let pool = PgPoolOptions::new().max_connections(store.connections).connect_lazy_with(options);
+                let outbox = postgres::Outbox::builder().schema(&store.schema);
+                Ok(Self::Postgres(outbox.store_options(store_options(store)).connect(&pool).await?))
+            }
+            Address::Sqlite(options) => {
+                let pool =
+                    SqlitePoolOptions::new().max_connections(store.connections).connect_lazy_with(options);
+                Ok(Self::Sqlite(sqlite::Outbox::connect(&pool).await?))
+            }
+        }
+    }
+}
+
+fn store_options(store: &Store) -> postgres::StoreOptions {
+    postgres::StoreOptions {
+        connections: store.connections,
+        bell: store.bell,
+        ..postgres::StoreOptions::default()
+    }
+}
+
+/// Creates or updates the schema, or prints the SQL that would.
+pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure> {
+    if print {
+        if store.url.as_ref().is_some_and(|url| url.starts_with("sqlite:")) {
+            return Err("--print is for PostgreSQL; SQLite has no DBA to give it to".into());
+        }
+        let sql = postgres::migration_sql(&store.schema)?;
+        // Whoever closed the pipe has seen enough.
+        let _ = std::io::stdout().write_all(sql.as_bytes());
+        return Ok(true);
+    }
+    let place = match Address::of(store)? {
+        Address::Postgres(options) => {
+            let pool = PgPoolOptions::new().max_connections(2).connect_lazy_with(options);
+            postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
+            format!("the schema {}", store.schema)
+        }
+        Address::Sqlite(options) => {
+            let pool = SqlitePoolOptions::new()
+                .max_connections(1)
+                .connect_lazy_with(options.create_if_missing(true));
+            sqlite::Outbox::migrated(&pool).await?;
+            pool.close().await;
+            "the schema".to_owned()
+        }
+    };
+    println!("{place} is up to date");
+    Ok(true)
+}

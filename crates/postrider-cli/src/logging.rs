@@ -1,0 +1,21 @@
+//! How the relay speaks: lines for people, or JSON for machines, on standard error.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::config::{Log, Problem};
+
+/// Begins to write log lines.
+pub(crate) fn start(log: &Log) -> Result<(), Problem> {
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&log.level);
+    let filter = filter.map_err(|_| {
+        Problem::new(format!("log.level: {:?} is no level; write \"info\" or \"postrider=debug\"", log.level))
+    })?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = if log.json {
+        lines.json().flatten_event(true).with_current_span(false).try_init()
+    } else {
+        lines.compact().try_init()
+    };
+    started.map_err(|_| Problem::new("log: somebody else writes log lines already"))
+}
