@@ -23,7 +23,7 @@ pub struct CloudEvents {
 pub type Attributes = BTreeMap<String, String>;
 
 /// What a name of an attribute may be: `sequencetype` and so on belong to extensions that others have defined.
-const RESERVED: [&str; 22] = [
+const RESERVED: [&str; 23] = [
     "specversion",
     "id",
     "source",
@@ -46,14 +46,15 @@ const RESERVED: [&str; 22] = [
     "causationid",
     "tenant",
     "recordedtime",
+    "eventtype",
 ];
 
 impl CloudEvents {
     /// The attributes of an event.
     ///
     /// `subject` is the aggregate's id; the ordering key is the extension `partitionkey`, the number within the key
-    /// `sequence`; the reserved headers become extensions, and the application's own too, under a name of lower case letters
-    /// and digits.
+    /// `sequence`; a type that follows a template has the event type itself beside it, as `eventtype`; the reserved
+    /// headers become extensions, and the application's own too, under a name of lower case letters and digits.
     pub fn attributes(&self, event: &Recorded) -> Attributes {
         let mut attributes = Attributes::new();
         let mut set = |name: &str, value: String| attributes.insert(name.to_owned(), value);
@@ -64,6 +65,9 @@ impl CloudEvents {
         let source = headers.source().or(self.source.as_deref()).filter(|source| !source.is_empty());
         set("source", source.unwrap_or("/postrider").to_owned());
         let kind = self.type_template.as_ref().map(|template| template.fill(event));
+        if kind.as_deref().is_some_and(|kind| kind != &*event.event_type) {
+            set("eventtype", event.event_type.to_string());
+        }
         set("type", kind.unwrap_or_else(|| event.event_type.to_string()));
         set("subject", event.aggregate_id.clone());
         set("time", time(event.occurred_at));
