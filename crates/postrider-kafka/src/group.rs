@@ -1,0 +1,364 @@
+//! What a consumer holds of its group's partitions. All of it happens in the thread that polls: so nothing is committed for a
+//! partition that is not held.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext, Rebalance};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::statistics::Statistics;
+use rdkafka::types::RDKafkaErrorCode as Code;
+use rdkafka::{ClientContext, Offset, TopicPartitionList};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::arrived::Arrived;
+use crate::place::Place;
+use crate::tally;
+use crate::worker::{Crew, Worker};
+
+/// How long to wait for an answer about offsets.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than its time a worker is waited for, so that it can end by itself.
+const MARGIN: Duration = Duration::from_secs(1);
+/// How often a commit that must succeed is tried.
+const TRIES: u32 = 10;
+
+/// What a consumer holds of its group's partitions.
+pub(crate) struct Group {
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) runtime: Handle,
+    /// How long what has begun may take when a partition goes, or the consumer stops.
+    pub(crate) grace: Duration,
+    /// Whether a partition without a position begins at its end.
+    pub(crate) latest: bool,
+    held: Mutex<HashMap<Arc<str>, HashMap<i32, Held>>>,
+    stopping: AtomicBool,
+    complaint: Mutex<Option<String>>,
+}
+
+/// A partition that is held.
+struct Held {
+    place: Arc<Place>,
+    /// Disconnected once the worker has ended.
+    ended: Receiver<()>,
+    abort: AbortHandle,
+    /// What was committed last, or is on its way.
+    committed: Option<i64>,
+    paused: bool,
+}
+
+impl Held {
+    /// The offset to commit, if there is a new one.
+    fn progress(&self) -> Option<i64> {
+        self.place.reached().filter(|reached| self.committed != Some(*reached))
+    }
+
+    /// Waits until the worker has ended; ends it if that takes longer.
+    fn wait(&self, until: Instant) {
+        let time = until.saturating_duration_since(Instant::now());
+        if let Ok(()) | Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(time) {
+            self.abort.abort();
+        }
+    }
+}
+
+impl Group {
+    pub(crate) fn new(crew: Arc<Crew>, runtime: Handle, grace: Duration, latest: bool) -> Self {
+        Self {
+            crew,
+            runtime,
+            grace,
+            latest,
+            held: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            complaint: Mutex::default(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, HashMap<i32, Held>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the client last complained of.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The partitions that are held.
+    pub(crate) fn partitions(&self) -> Vec<(String, i32)> {
+        let held = self.held();
+        let of_topic = |(topic, partitions): (&Arc<str>, &HashMap<i32, Held>)| {
+            partitions.keys().map(|partition| (topic.to_string(), *partition)).collect::<Vec<_>>()
+        };
+        let mut partitions: Vec<(String, i32)> = held.iter().flat_map(of_topic).collect();
+        partitions.sort();
+        partitions
+    }
+
+    /// Gives a record to its partition's worker, and stops fetching for one that has enough to do.
+    pub(crate) fn take(&self, consumer: &BaseConsumer<Self>, message: &BorrowedMessage<'_>) {
+        let mut held = self.held();
+        let partition = held.get_mut(message.topic()).and_then(|topic| topic.get_mut(&message.partition()));
+        // Of a partition that is not held any more, or not worked on: whoever holds it reads it.
+        let Some(held) = partition.filter(|held| held.place.end().is_none()) else { return };
+        let record = Arrived::new(Arc::clone(&held.place.topic), message);
+        if held.place.push(record, self.crew.records * 4) && !held.paused {
+            held.paused = said("pause", consumer.pause(&only(&held.place)));
+        }
+    }
+
+    /// Fetches again for those who have nearly nothing to do, and commits what was done since the last time.
+    pub(crate) fn serve(&self, consumer: &BaseConsumer<Self>) {
+        let mut done = TopicPartitionList::new();
+        for held in self.held().values_mut().flat_map(HashMap::values_mut) {
+            if held.paused && held.place.is_drained(self.crew.records) {
+                held.paused = !said("resume", consumer.resume(&only(&held.place)));
+            }
+            if let Some(offset) = held.progress() {
+                add(&mut done, &held.place, offset);
+                held.committed = Some(offset);
+            }
+        }
+        if done.count() > 0
+            && let Err(error) = consumer.commit(&done, CommitMode::Async)
+        {
+            self.not_committed(&error, &done);
+        }
+    }
+
+    /// A commit came to nothing: it is repeated.
+    fn not_committed(&self, error: &KafkaError, offsets: &TopicPartitionList) {
+        tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
+        let mut held = self.held();
+        for each in offsets.elements() {
+            if let Some(held) = held.get_mut(each.topic()).and_then(|topic| topic.get_mut(&each.partition()))
+            {
+                held.committed = None;
+            }
+        }
+    }
+
+    /// Commits what these have done, and waits for the answer.
+    fn commit(&self, consumer: &BaseConsumer<Self>, these: &[Held]) -> KafkaResult<()> {
+        let mut done = TopicPartitionList::new();
+        for held in these {
+            // Also what is said to be committed: the answer may not have come.
+            if let Some(offset) = held.place.reached() {
+                add(&mut done, &held.place, offset);
+            }
+        }
+        if done.count() == 0 {
+            return Ok(());
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match consumer.commit(&done, CommitMode::Sync) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let passes = matches!(
+                error.rdkafka_error_code(),
+                Some(
+                    Code::RebalanceInProgress
+                        | Code::CoordinatorLoadInProgress
+                        | Code::CoordinatorNotAvailable
+                        | Code::NotCoordinator
+                )
+            );
+            if !passes || tries == TRIES {
+                tracing::warn!(group = %self.crew.group, error = %error,
+                    "what was handled last could not be committed; it comes again");
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Begins to work on partitions.
+    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        if self.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        // One that was paused when it went may come back as it was.
+        said("resume", consumer.resume(partitions));
+        let mut held = self.held();
+        for each in partitions.elements() {
+            let topic: Arc<str> = each.topic().into();
+            let place = Arc::new(Place::new(Arc::clone(&topic), each.partition()));
+            let (working, ended) = mpsc::channel::<()>();
+            let worker = Worker::new(Arc::clone(&self.crew), Arc::clone(&place));
+            let task = self.runtime.spawn(async move {
+                worker.run().await;
+                drop(working);
+            });
+            let new = Held { place, ended, abort: task.abort_handle(), committed: None, paused: false };
+            held.entry(topic).or_default().insert(each.partition(), new);
+        }
+        tracing::info!(group = %self.crew.group, partitions = partitions.count(), "partitions were assigned");
+    }
+
+    /// Ends the work on partitions and commits what is done, before they go. Of partitions that are lost nothing is committed:
+    /// they are somebody else's.
+    fn revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
+        let lost = consumer.assignment_lost();
+        let end = Instant::now() + if lost { Duration::ZERO } else { self.grace };
+        let mut going: Vec<Held> = Vec::with_capacity(partitions.count());
+        {
+            let mut held = self.held();
+            for each in partitions.elements() {
+                going.extend(held.get_mut(each.topic()).and_then(|topic| topic.remove(&each.partition())));
+            }
+        }
+        end_all(&going, end);
+        for held in &going {
+            tally::lag(&self.crew.group, &held.place.topic, held.place.partition).set(0.0);
+        }
+        if lost {
+            tracing::warn!(group = %self.crew.group, partitions = going.len(),
+                "partitions were lost; what was handled and not committed comes again, to their new owners");
+        } else if !going.is_empty() {
+            // What could not be committed was said, and comes again.
+            let _ = self.commit(consumer, &going);
+            tracing::info!(group = %self.crew.group, partitions = going.len(), "partitions were given back");
+        }
+    }
+
+    /// Fixes where partitions without a position begin: at their end as it is now. Otherwise what arrives between now and
+    /// the first commit would be passed over by the next owner, who would begin at the end as it is then.
+    fn pin(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) -> KafkaResult<()> {
+        let mut first = TopicPartitionList::new();
+        for each in consumer.committed_offsets(partitions.clone(), PATIENCE)?.elements() {
+            if each.offset() == Offset::Invalid {
+                let (_, end) = consumer.fetch_watermarks(each.topic(), each.partition(), PATIENCE)?;
+                first.add_partition_offset(each.topic(), each.partition(), Offset::Offset(end))?;
+            }
+        }
+        if first.count() > 0 { consumer.commit(&first, CommitMode::Sync) } else { Ok(()) }
+    }
+
+    /// Asks all workers to end by then.
+    pub(crate) fn stop(&self, consumer: &BaseConsumer<Self>, end: Instant) {
+        self.stopping.store(true, Ordering::Release);
+        let held = self.held();
+        for held in held.values().flat_map(HashMap::values) {
+            held.place.end_by(end);
+            said("pause", consumer.pause(&only(&held.place)));
+        }
+    }
+
+    /// Whether all workers have ended.
+    pub(crate) fn is_idle(&self) -> bool {
+        let held = self.held();
+        held.values()
+            .flat_map(HashMap::values)
+            .all(|held| held.ended.try_recv() == Err(TryRecvError::Disconnected))
+    }
+
+    /// Ends what is left, and commits what is done.
+    pub(crate) fn leave(&self, consumer: &BaseConsumer<Self>) -> KafkaResult<()> {
+        let left: Vec<Held> = self.held().drain().flat_map(|(_, topic)| topic.into_values()).collect();
+        end_all(&left, Instant::now());
+        self.commit(consumer, &left)
+    }
+}
+
+/// Ends workers, all at once, and waits for them.
+fn end_all(going: &[Held], end: Instant) {
+    for held in going {
+        held.place.end_by(end);
+    }
+    for held in going {
+        held.wait(end + MARGIN);
+    }
+}
+
+fn only(place: &Place) -> TopicPartitionList {
+    let mut list = TopicPartitionList::with_capacity(1);
+    list.add_partition(&place.topic, place.partition);
+    list
+}
+
+fn add(list: &mut TopicPartitionList, place: &Place, offset: i64) {
+    // An offset of ours is never one that can't be written down.
+    let _ = list.add_partition_offset(&place.topic, place.partition, Offset::Offset(offset));
+}
+
+fn said(what: &str, result: KafkaResult<()>) -> bool {
+    if let Err(error) = &result {
+        tracing::debug!(error = %error, "{what} failed");
+    }
+    result.is_ok()
+}
+
+impl ClientContext for Group {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!(level = ?level, facility, "{message}");
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(error = %error, "{reason}");
+        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        // That all of them are down says less than why the first of them is.
+        if complaint.is_none() || error.rdkafka_error_code() != Some(Code::AllBrokersDown) {
+            *complaint = Some(reason.to_owned());
+        }
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        let held = self.held();
+        for (topic, partitions) in held.iter() {
+            let Some(seen) = statistics.topics.get(&**topic) else { continue };
+            for partition in partitions.keys() {
+                if let Some(lag) =
+                    seen.partitions.get(partition).map(|seen| seen.consumer_lag).filter(|lag| *lag >= 0)
+                {
+                    tally::lag(&self.crew.group, topic, *partition).set(lag as f64);
+                }
+            }
+        }
+    }
+}
+
+impl ConsumerContext for Group {
+    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        match rebalance {
+            Rebalance::Revoke(partitions) => self.revoked(consumer, partitions),
+            Rebalance::Assign(partitions) if self.latest => {
+                if let Err(error) = self.pin(consumer, partitions) {
+                    tracing::warn!(group = %self.crew.group, error = %error,
+                        "where new partitions begin could not be written down; they begin at their end");
+                }
+            }
+            Rebalance::Assign(_) | Rebalance::Error(_) => {}
+        }
+    }
+
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        match rebalance {
+            Rebalance::Assign(partitions) => self.assigned(consumer, partitions),
+            Rebalance::Revoke(_) => {}
+            Rebalance::Error(error) => {
+                tracing::warn!(group = %self.crew.group, error = %error, "the group could not share its partitions");
+            }
+        }
+    }
+
+    fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
+        let failed = result.err().or_else(|| offsets.elements().iter().find_map(|each| each.error().err()));
+        match failed.as_ref().and_then(KafkaError::rdkafka_error_code) {
+            None | Some(Code::NoOffset) => {}
+            Some(_) => {
+                if let Some(error) = &failed {
+                    self.not_committed(error, offsets);
+                }
+            }
+        }
+    }
+}
