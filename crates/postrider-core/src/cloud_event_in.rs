@@ -117,7 +117,8 @@ impl CloudEvents {
             match name.as_str() {
                 "data" => data = Some(raw),
                 "data_base64" => {
-                    base64 = serde_json::from_str::<String>(raw.get()).ok().or(Some(String::new()))
+                    let text = serde_json::from_str::<String>(raw.get());
+                    base64 = Some(text.map_err(|_| refused("its data_base64 is not text".to_owned()))?);
                 }
                 _ => match serde_json::from_str(raw.get()) {
                     Ok(Value::String(text)) => drop(attributes.insert(name, text)),

@@ -10,8 +10,10 @@
 //! The way of a record is in `worker`; what follows from an outcome in `round`; who holds which partition in `group`.
 
 mod arrived;
+mod bus;
 mod config;
 mod consumer;
+mod dead_letters;
 mod group;
 mod letter;
 mod place;
@@ -28,8 +30,10 @@ mod topic;
 mod unique;
 mod worker;
 
+pub use bus::KafkaBus;
 pub use config::KafkaBuilder;
 pub use consumer::{Consumer, Offsets};
+pub use dead_letters::{DeadLetter, DeadLetters};
 pub use record::Format;
 pub use remedy::Remedy;
 pub use running::RunningConsumer;
