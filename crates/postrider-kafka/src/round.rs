@@ -84,10 +84,13 @@ impl Batch {
         Self { items, same }
     }
 
-    /// The offset that nothing before is open of.
-    pub(crate) fn reached(&self) -> i64 {
-        let open = self.items.iter().find(|item| !item.done).map(|item| item.record.offset);
-        open.or_else(|| self.items.last().map(|item| item.record.offset + 1)).unwrap_or(-1)
+    /// The offset that nothing before is open of; nothing while the first is.
+    pub(crate) fn reached(&self) -> Option<i64> {
+        match self.items.iter().position(|item| !item.done) {
+            Some(0) => None,
+            Some(open) => Some(self.items[open].record.offset),
+            None => self.items.last().map(|item| item.record.offset + 1),
+        }
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -219,7 +222,7 @@ mod tests {
         assert!(matches!(batch.judge(0, retry(), PATIENCE, now), Consequence::Again(..)));
         batch.finish(1);
         assert_eq!(batch.next(now, false), Next::At(now + PATIENCE.pause), "the key waits");
-        assert_eq!((batch.reached(), batch.has_holes()), (10, true));
+        assert_eq!((batch.reached(), batch.has_holes()), (None, true));
         let later = now + PATIENCE.pause;
         assert_eq!(batch.next(later, false), Next::Now(vec![0, 2]));
         assert_eq!(
@@ -230,9 +233,9 @@ mod tests {
         assert!(matches!(batch.judge(0, retry(), PATIENCE, later), Consequence::GivenUp));
         assert_eq!((batch.next_letter(), batch.items[0].tries), (Some(0), 2));
         batch.finish(0);
-        assert_eq!((batch.reached(), batch.has_holes(), batch.next_letter()), (12, false, None));
+        assert_eq!((batch.reached(), batch.has_holes(), batch.next_letter()), (Some(12), false, None));
         batch.finish(2);
-        assert_eq!((batch.reached(), batch.is_done()), (13, true));
+        assert_eq!((batch.reached(), batch.is_done()), (Some(13), true));
     }
 
     #[test]
@@ -240,7 +243,7 @@ mod tests {
         let mut batch = batch(&[("a", "1"), ("a", "1"), ("b", "1"), ("a", "2")]);
         assert_eq!(batch.next(Instant::now(), false), Next::Now(vec![0, 3]));
         assert_eq!(batch.finish(0), 2, "the two others are done with it");
-        assert_eq!(batch.reached(), 13);
+        assert_eq!(batch.reached(), Some(13));
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl Worker {
                     return End::Stopped;
                 }
             }
-            self.place.reach(batch.reached());
+            if let Some(offset) = batch.reached() {
+                self.place.reach(offset);
+            }
             if batch.is_done() {
                 return End::Done;
             }
