@@ -201,7 +201,8 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How many records of a partition are handled together, at most; 100 unless set. Four times as many are in memory.
+    /// How many records of a partition are handled together, at most; 100 unless set. A few megabytes
+    /// of each partition are in memory beside them.
     #[must_use]
     pub fn records_per_poll(mut self, records: usize) -> Self {
         self.records = records;
@@ -342,7 +343,8 @@ impl<S: Source> Consumer<S> {
             ("reconnect.backoff.ms", "50"),
             ("reconnect.backoff.max.ms", "1000"),
             ("fetch.error.backoff.ms", "100"),
-            ("queued.max.messages.kbytes", "16384"),
+            // Of each partition, ahead of its worker.
+            ("queued.max.messages.kbytes", "4096"),
             ("statistics.interval.ms", "15000"),
         ] {
             config.set(name, value);
@@ -391,8 +393,9 @@ impl<S: Source> Consumer<S> {
         let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);
         let brokers = self.brokers;
         let joined = tokio::task::spawn_blocking(move || {
-            let consumer: BaseConsumer<Group> =
-                client.create_with_context(group).map_err(|error| refused(&error))?;
+            let created = client.create_with_context(group).map_err(|error| refused(&error))?;
+            let consumer: Arc<BaseConsumer<Group>> = Arc::new(created);
+            consumer.context().serves(&consumer);
             join(&consumer, &brokers, &topics)?;
             RunningConsumer::new(consumer)
         });

@@ -15,6 +15,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::arrived::Arrived;
 use crate::config::invalid;
 use crate::letter::{self, Address};
+use crate::offsets::{self, patiently};
 use crate::post::Post;
 use crate::producer::refused;
 use crate::sink::Kafka;
@@ -196,7 +197,7 @@ impl Reader {
         for partition in found.partitions() {
             list.add_partition(&self.topic, partition.id());
         }
-        let committed = self.consumer.committed_offsets(list, PATIENCE).map_err(away)?;
+        let committed = offsets::committed(&self.consumer, &list, PATIENCE).map_err(away)?;
         let (mut spans, mut from) = (HashMap::new(), TopicPartitionList::new());
         for each in committed.elements() {
             let partition = each.partition();
@@ -269,7 +270,7 @@ impl Reader {
             let added = list.add_partition_offset(&self.topic, *partition, Offset::Offset(span.next));
             added.map_err(|error| invalid(&error.to_string()))?;
         }
-        self.consumer.commit(&list, CommitMode::Sync).map_err(|error| {
+        patiently(PATIENCE, || self.consumer.commit(&list, CommitMode::Sync)).map_err(|error| {
             let message =
                 format!("that letters were put back could not be written down, they may be again: {error}");
             Error::new(ErrorKind::Unreachable, "requeue", message)

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
@@ -18,7 +18,8 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::arrived::Arrived;
-use crate::place::Place;
+use crate::offsets::{self, patiently};
+use crate::place::{Inlet, Place};
 use crate::tally;
 use crate::worker::{Crew, Worker};
 
@@ -26,8 +27,8 @@ use crate::worker::{Crew, Worker};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its time a worker is waited for, so that it can end by itself.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How often a commit that must succeed is tried.
-const TRIES: u32 = 10;
+/// How long a last commit is tried while its error passes by itself.
+const COMMIT: Duration = Duration::from_secs(2);
 
 /// What a consumer holds of its group's partitions.
 pub(crate) struct Group {
@@ -37,6 +38,8 @@ pub(crate) struct Group {
     pub(crate) grace: Duration,
     /// Whether a partition without a position begins at its end.
     pub(crate) latest: bool,
+    /// The consumer whose context this is.
+    consumer: OnceLock<Weak<BaseConsumer<Self>>>,
     held: Mutex<HashMap<Arc<str>, HashMap<i32, Held>>>,
     stopping: AtomicBool,
     complaint: Mutex<Option<String>>,
@@ -50,7 +53,6 @@ struct Held {
     abort: AbortHandle,
     /// What was committed last, or is on its way.
     committed: Option<i64>,
-    paused: bool,
 }
 
 impl Held {
@@ -75,6 +77,7 @@ impl Group {
             runtime,
             grace,
             latest,
+            consumer: OnceLock::new(),
             held: Mutex::default(),
             stopping: AtomicBool::new(false),
             complaint: Mutex::default(),
@@ -101,25 +104,24 @@ impl Group {
         partitions
     }
 
-    /// Gives a record to its partition's worker, and stops fetching for one that has enough to do.
-    pub(crate) fn take(&self, consumer: &BaseConsumer<Self>, message: &BorrowedMessage<'_>) {
-        let mut held = self.held();
-        let partition = held.get_mut(message.topic()).and_then(|topic| topic.get_mut(&message.partition()));
-        // Of a partition that is not held any more, or not worked on: whoever holds it reads it.
-        let Some(held) = partition.filter(|held| held.place.end().is_none()) else { return };
-        let record = Arrived::new(Arc::clone(&held.place.topic), message);
-        if held.place.push(record, self.crew.records * 4) && !held.paused {
-            held.paused = said("pause", consumer.pause(&only(&held.place)));
+    /// Says whose context this is, before anything is subscribed to.
+    pub(crate) fn serves(&self, consumer: &Arc<BaseConsumer<Self>>) {
+        let _ = self.consumer.set(Arc::downgrade(consumer));
+    }
+
+    /// Gives a record that came through the thread that polls to its worker.
+    pub(crate) fn take(&self, message: &BorrowedMessage<'_>) {
+        let held = self.held();
+        // Of a partition that is not held any more: whoever holds it reads it.
+        if let Some(held) = held.get(message.topic()).and_then(|topic| topic.get(&message.partition())) {
+            held.place.stray(Arrived::new(Arc::clone(&held.place.topic), message));
         }
     }
 
-    /// Fetches again for those who have nearly nothing to do, and commits what was done since the last time.
+    /// Commits what was done since the last time.
     pub(crate) fn serve(&self, consumer: &BaseConsumer<Self>) {
         let mut done = TopicPartitionList::new();
         for held in self.held().values_mut().flat_map(HashMap::values_mut) {
-            if held.paused && held.place.is_drained(self.crew.records) {
-                held.paused = !said("resume", consumer.resume(&only(&held.place)));
-            }
             if let Some(offset) = held.progress() {
                 add(&mut done, &held.place, offset);
                 held.committed = Some(offset);
@@ -156,49 +158,35 @@ impl Group {
         if done.count() == 0 {
             return Ok(());
         }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let error = match consumer.commit(&done, CommitMode::Sync) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
-            let passes = matches!(
-                error.rdkafka_error_code(),
-                Some(
-                    Code::RebalanceInProgress
-                        | Code::CoordinatorLoadInProgress
-                        | Code::CoordinatorNotAvailable
-                        | Code::NotCoordinator
-                )
-            );
-            if !passes || tries == TRIES {
-                tracing::warn!(group = %self.crew.group, error = %error,
-                    "what was handled last could not be committed; it comes again");
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(100));
+        let answer = patiently(COMMIT, || consumer.commit(&done, CommitMode::Sync));
+        if let Err(error) = &answer {
+            tracing::warn!(group = %self.crew.group, error = %error,
+                "what was handled last could not be committed; it comes again");
         }
+        answer
     }
 
-    /// Begins to work on partitions.
-    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
-        if self.stopping.load(Ordering::Acquire) {
-            return;
-        }
-        // One that was paused when it went may come back as it was.
-        said("resume", consumer.resume(partitions));
+    /// Begins to work on partitions, before the first record of them can arrive.
+    fn assigned(&self, partitions: &TopicPartitionList) {
+        let consumer = self.consumer.get().and_then(Weak::upgrade);
+        let Some(consumer) = consumer.filter(|_| !self.stopping.load(Ordering::Acquire)) else { return };
         let mut held = self.held();
         for each in partitions.elements() {
             let topic: Arc<str> = each.topic().into();
             let place = Arc::new(Place::new(Arc::clone(&topic), each.partition()));
+            let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
+                tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
+                    "the partition has no queue; it is not worked on until it is assigned anew");
+                continue;
+            };
+            let inlet = Inlet::new(Arc::clone(&place), queue);
             let (working, ended) = mpsc::channel::<()>();
             let worker = Worker::new(Arc::clone(&self.crew), Arc::clone(&place));
             let task = self.runtime.spawn(async move {
-                worker.run().await;
+                worker.run(inlet).await;
                 drop(working);
             });
-            let new = Held { place, ended, abort: task.abort_handle(), committed: None, paused: false };
+            let new = Held { place, ended, abort: task.abort_handle(), committed: None };
             held.entry(topic).or_default().insert(each.partition(), new);
         }
         tracing::info!(group = %self.crew.group, partitions = partitions.count(), "partitions were assigned");
@@ -234,7 +222,7 @@ impl Group {
     /// the first commit would be passed over by the next owner, who would begin at the end as it is then.
     fn pin(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) -> KafkaResult<()> {
         let mut first = TopicPartitionList::new();
-        for each in consumer.committed_offsets(partitions.clone(), PATIENCE)?.elements() {
+        for each in offsets::committed(consumer, partitions, PATIENCE)?.elements() {
             if each.offset() == Offset::Invalid {
                 let (_, end) = consumer.fetch_watermarks(each.topic(), each.partition(), PATIENCE)?;
                 first.add_partition_offset(each.topic(), each.partition(), Offset::Offset(end))?;
@@ -244,13 +232,9 @@ impl Group {
     }
 
     /// Asks all workers to end by then.
-    pub(crate) fn stop(&self, consumer: &BaseConsumer<Self>, end: Instant) {
+    pub(crate) fn stop(&self, end: Instant) {
         self.stopping.store(true, Ordering::Release);
-        let held = self.held();
-        for held in held.values().flat_map(HashMap::values) {
-            held.place.end_by(end);
-            said("pause", consumer.pause(&only(&held.place)));
-        }
+        self.held().values().flat_map(HashMap::values).for_each(|held| held.place.end_by(end));
     }
 
     /// Whether all workers have ended.
@@ -279,22 +263,9 @@ fn end_all(going: &[Held], end: Instant) {
     }
 }
 
-fn only(place: &Place) -> TopicPartitionList {
-    let mut list = TopicPartitionList::with_capacity(1);
-    list.add_partition(&place.topic, place.partition);
-    list
-}
-
 fn add(list: &mut TopicPartitionList, place: &Place, offset: i64) {
     // An offset of ours is never one that can't be written down.
     let _ = list.add_partition_offset(&place.topic, place.partition, Offset::Offset(offset));
-}
-
-fn said(what: &str, result: KafkaResult<()>) -> bool {
-    if let Err(error) = &result {
-        tracing::debug!(error = %error, "{what} failed");
-    }
-    result.is_ok()
 }
 
 impl ClientContext for Group {
@@ -330,20 +301,15 @@ impl ConsumerContext for Group {
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Revoke(partitions) => self.revoked(consumer, partitions),
-            Rebalance::Assign(partitions) if self.latest => {
-                if let Err(error) = self.pin(consumer, partitions) {
+            Rebalance::Assign(partitions) => {
+                if self.latest
+                    && let Err(error) = self.pin(consumer, partitions)
+                {
                     tracing::warn!(group = %self.crew.group, error = %error,
                         "where new partitions begin could not be written down; they begin at their end");
                 }
+                self.assigned(partitions);
             }
-            Rebalance::Assign(_) | Rebalance::Error(_) => {}
-        }
-    }
-
-    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        match rebalance {
-            Rebalance::Assign(partitions) => self.assigned(consumer, partitions),
-            Rebalance::Revoke(_) => {}
             Rebalance::Error(error) => {
                 tracing::warn!(group = %self.crew.group, error = %error, "the group could not share its partitions");
             }

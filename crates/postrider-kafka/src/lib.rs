@@ -16,6 +16,7 @@ mod consumer;
 mod dead_letters;
 mod group;
 mod letter;
+mod offsets;
 mod place;
 mod post;
 mod producer;

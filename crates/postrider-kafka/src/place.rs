@@ -1,22 +1,25 @@
-//! A partition that is held: what has arrived for its worker, and how far the worker is.
+//! A partition that is held: what has arrived in it, how far its worker is, and when that has to end.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rdkafka::consumer::base_consumer::PartitionQueue;
 use tokio::sync::{Notify, watch};
 
 use crate::arrived::Arrived;
+use crate::group::Group;
 
-/// A queue with more bytes than this is full, however few its records.
+/// A batch with more bytes than this is full, however few its records.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A partition that is held, between the thread that polls and the worker that handles.
 pub(crate) struct Place {
     pub(crate) topic: Arc<str>,
     pub(crate) partition: i32,
-    queue: Mutex<Queue>,
+    /// What came through the thread that polls and not through the partition's own queue; as a rule nothing.
+    strays: Mutex<VecDeque<Arrived>>,
     arrived: Notify,
     /// The offset that nothing before is open of; below 0 while nothing is done.
     reached: AtomicI64,
@@ -24,67 +27,22 @@ pub(crate) struct Place {
     end: watch::Sender<Option<Instant>>,
 }
 
-#[derive(Default)]
-struct Queue {
-    records: VecDeque<Arrived>,
-    bytes: usize,
-}
-
 impl Place {
     pub(crate) fn new(topic: Arc<str>, partition: i32) -> Self {
         Self {
             topic,
             partition,
-            queue: Mutex::default(),
+            strays: Mutex::default(),
             arrived: Notify::new(),
             reached: AtomicI64::new(-1),
             end: watch::Sender::new(None),
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts a record at the end; whether the queue is full now.
-    pub(crate) fn push(&self, record: Arrived, most: usize) -> bool {
-        let mut queue = self.queue();
-        queue.bytes += record.size();
-        queue.records.push_back(record);
-        let full = queue.records.len() >= most || queue.bytes >= MOST_BYTES;
-        drop(queue);
+    /// Takes a record that came through the thread that polls.
+    pub(crate) fn stray(&self, record: Arrived) {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner).push_back(record);
         self.arrived.notify_one();
-        full
-    }
-
-    /// Whether so little is left that more should be fetched.
-    pub(crate) fn is_drained(&self, least: usize) -> bool {
-        let queue = self.queue();
-        queue.records.len() <= least && queue.bytes < MOST_BYTES / 2
-    }
-
-    /// The next records, up to `most`; nothing once the worker is to end.
-    pub(crate) async fn next(&self, most: usize) -> Option<Vec<Arrived>> {
-        let mut end = self.end.subscribe();
-        loop {
-            let arrived = self.arrived.notified();
-            if end.borrow_and_update().is_some() {
-                return None;
-            }
-            {
-                let mut queue = self.queue();
-                let count = queue.records.len().min(most);
-                if count > 0 {
-                    let records: Vec<Arrived> = queue.records.drain(..count).collect();
-                    queue.bytes -= records.iter().map(Arrived::size).sum::<usize>();
-                    return Some(records);
-                }
-            }
-            tokio::select! {
-                () = arrived => {}
-                _ = end.changed() => {}
-            }
-        }
     }
 
     /// Everything before this offset is done.
@@ -136,5 +94,65 @@ impl Place {
                 }
             }
         }
+    }
+}
+
+/// The records of a partition, as they arrive. What nobody takes stays with librdkafka, which fetches no more than a little
+/// ahead: so a slow worker needs no brake, and slows nobody else.
+pub(crate) struct Inlet {
+    place: Arc<Place>,
+    queue: PartitionQueue<Group>,
+}
+
+impl Inlet {
+    pub(crate) fn new(place: Arc<Place>, mut queue: PartitionQueue<Group>) -> Self {
+        let told = Arc::downgrade(&place);
+        queue.set_nonempty_callback(move || {
+            if let Some(place) = told.upgrade() {
+                place.arrived.notify_one();
+            }
+        });
+        Self { place, queue }
+    }
+
+    /// The next records, up to `most`; nothing once the worker is to end.
+    pub(crate) async fn next(&self, most: usize) -> Option<Vec<Arrived>> {
+        loop {
+            let arrived = self.place.arrived.notified();
+            if self.place.end().is_some() {
+                return None;
+            }
+            let records = self.take(most);
+            if !records.is_empty() {
+                return Some(records);
+            }
+            tokio::select! {
+                () = arrived => {}
+                _ = self.place.ending() => {}
+            }
+        }
+    }
+
+    /// What is there, up to `most`.
+    fn take(&self, most: usize) -> Vec<Arrived> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while records.len() < most && bytes < MOST_BYTES {
+            let stray = self.place.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let record = match stray {
+                Some(stray) => stray,
+                None => match self.queue.poll(Duration::ZERO) {
+                    Some(Ok(message)) => Arrived::new(Arc::clone(&self.place.topic), &message),
+                    Some(Err(error)) => {
+                        tracing::warn!(topic = %self.place.topic, partition = self.place.partition, error = %error,
+                            "this partition can't be read from now");
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            bytes += record.size();
+            records.push(record);
+        }
+        records
     }
 }

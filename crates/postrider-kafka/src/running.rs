@@ -13,7 +13,7 @@ use crate::group::Group;
 
 /// How long the thread waits for a record before it looks what else is to be done.
 const TICK: Duration = Duration::from_millis(50);
-/// How often what was done is committed, and fetching is resumed.
+/// How often what was done is committed.
 const SERVE: Duration = Duration::from_millis(100);
 /// How much longer than its grace period a consumer is waited for: it has to say good-bye to the brokers.
 const FAREWELL: Duration = Duration::from_secs(20);
@@ -26,16 +26,14 @@ pub struct RunningConsumer {
 }
 
 impl RunningConsumer {
-    pub(crate) fn new(consumer: BaseConsumer<Group>) -> Result<Self> {
+    pub(crate) fn new(consumer: Arc<BaseConsumer<Group>>) -> Result<Self> {
         let group = Arc::clone(consumer.context());
         let stop = Arc::new(AtomicBool::new(false));
         let (end, ended) = oneshot::channel();
         let (told, polled) = (Arc::clone(&stop), Arc::clone(&group));
         let thread = std::thread::Builder::new().name("postrider-consumer".to_owned()).spawn(move || {
             let answer = poll(&consumer, &polled, &told);
-            // It leaves the group here.
-            drop(consumer);
-            let _ = end.send(answer);
+            let _ = end.send(close(&consumer).and(answer));
         });
         thread.map_err(|error| {
             Error::new(ErrorKind::Invalid, "consume", format!("no thread can be started: {error}"))
@@ -87,7 +85,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
     while !stop.load(Ordering::Acquire) && fatal.is_none() {
         match consumer.poll(TICK) {
             Some(Ok(message)) => {
-                group.take(consumer, &message);
+                group.take(&message);
                 last_error = None;
             }
             Some(Err(KafkaError::PartitionEOF(_))) | None => {}
@@ -113,7 +111,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
         }
     }
     let end = Instant::now() + group.grace;
-    group.stop(consumer, end);
+    group.stop(end);
     // Whatever still arrives is of no interest; but the group must see that we are alive.
     while !group.is_idle() && Instant::now() < end {
         drop(consumer.poll(TICK));
@@ -124,4 +122,18 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
         Error::new(ErrorKind::Unreachable, "stop", message)
     });
     fatal.map_or(committed, Err)
+}
+
+/// Leaves the group.
+fn close(consumer: &BaseConsumer<Group>) -> Result<()> {
+    let end = Instant::now() + FAREWELL / 2;
+    let closing = consumer.close_queue();
+    while closing.is_ok() && !consumer.closed() && Instant::now() < end {
+        drop(consumer.poll(TICK));
+    }
+    if consumer.closed() {
+        return Ok(());
+    }
+    let message = "the brokers did not hear that the consumer left; its partitions are free when its session has run out";
+    Err(Error::new(ErrorKind::Unreachable, "stop", message))
 }

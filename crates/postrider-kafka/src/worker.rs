@@ -9,7 +9,7 @@ use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavail
 
 use crate::arrived::Arrived;
 use crate::letter::{self, Address};
-use crate::place::Place;
+use crate::place::{Inlet, Place};
 use crate::post::Post;
 use crate::round::{Batch, Consequence, Next, Patience};
 use crate::sequence::{Gap, Sequences};
@@ -61,8 +61,8 @@ impl Worker {
     }
 
     /// Works until the place is to end.
-    pub(crate) async fn run(mut self) {
-        while let Some(records) = self.place.next(self.crew.records).await {
+    pub(crate) async fn run(mut self, inlet: Inlet) {
+        while let Some(records) = inlet.next(self.crew.records).await {
             let mut batch = self.read(records);
             loop {
                 match AssertUnwindSafe(self.work(&mut batch)).catch_unwind().await {

@@ -147,7 +147,14 @@ pub fn committed(brokers: &str, group: &str, topic: &str, partitions: i32) -> Ve
         .expect("a consumer");
     let mut list = TopicPartitionList::new();
     list.add_partition_range(topic, 0, partitions - 1);
-    let offsets = consumer.committed_offsets(list, PATIENCE).expect("offsets");
+    let end = Instant::now() + PATIENCE;
+    let offsets = loop {
+        match consumer.committed_offsets(list.clone(), PATIENCE) {
+            Ok(offsets) => break offsets,
+            // The coordinator is still being found.
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+    };
     let mut offsets: Vec<(i32, i64)> = offsets
         .elements()
         .iter()
