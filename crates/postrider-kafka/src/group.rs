@@ -27,6 +27,8 @@ use crate::worker::{Crew, Worker};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its time a worker is waited for, so that it can end by itself.
 const MARGIN: Duration = Duration::from_secs(1);
+/// A commit that was not confirmed by then is repeated: in the middle of a rebalance it is refused, and nobody says so.
+const ANSWER: Duration = Duration::from_secs(1);
 /// How long a last commit is tried while its error passes by itself.
 const COMMIT: Duration = Duration::from_secs(2);
 
@@ -51,14 +53,18 @@ struct Held {
     /// Disconnected once the worker has ended.
     ended: Receiver<()>,
     abort: AbortHandle,
-    /// What was committed last, or is on its way.
-    committed: Option<i64>,
+    /// What is known to be committed.
+    confirmed: Option<i64>,
+    /// What is on its way to be, and since when.
+    sent: Option<(i64, Instant)>,
 }
 
 impl Held {
-    /// The offset to commit, if there is a new one.
-    fn progress(&self) -> Option<i64> {
-        self.place.reached().filter(|reached| self.committed != Some(*reached))
+    /// The offset to commit, if there is one that is neither known to be committed nor on its way.
+    fn progress(&self, now: Instant) -> Option<i64> {
+        let reached = self.place.reached().filter(|reached| self.confirmed != Some(*reached))?;
+        let on_its_way = |(offset, since): (i64, Instant)| offset == reached && now < since + ANSWER;
+        (!self.sent.is_some_and(on_its_way)).then_some(reached)
     }
 
     /// Waits until the worker has ended; ends it if that takes longer.
@@ -118,31 +124,19 @@ impl Group {
         }
     }
 
-    /// Commits what was done since the last time.
+    /// Commits what was done since the last time, and again what was not confirmed.
     pub(crate) fn serve(&self, consumer: &BaseConsumer<Self>) {
-        let mut done = TopicPartitionList::new();
+        let (mut done, now) = (TopicPartitionList::new(), Instant::now());
         for held in self.held().values_mut().flat_map(HashMap::values_mut) {
-            if let Some(offset) = held.progress() {
+            if let Some(offset) = held.progress(now) {
                 add(&mut done, &held.place, offset);
-                held.committed = Some(offset);
+                held.sent = Some((offset, now));
             }
         }
         if done.count() > 0
             && let Err(error) = consumer.commit(&done, CommitMode::Async)
         {
-            self.not_committed(&error, &done);
-        }
-    }
-
-    /// A commit came to nothing: it is repeated.
-    fn not_committed(&self, error: &KafkaError, offsets: &TopicPartitionList) {
-        tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
-        let mut held = self.held();
-        for each in offsets.elements() {
-            if let Some(held) = held.get_mut(each.topic()).and_then(|topic| topic.get_mut(&each.partition()))
-            {
-                held.committed = None;
-            }
+            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
         }
     }
 
@@ -186,7 +180,7 @@ impl Group {
                 worker.run(inlet).await;
                 drop(working);
             });
-            let new = Held { place, ended, abort: task.abort_handle(), committed: None };
+            let new = Held { place, ended, abort: task.abort_handle(), confirmed: None, sent: None };
             held.entry(topic).or_default().insert(each.partition(), new);
         }
         tracing::info!(group = %self.crew.group, partitions = partitions.count(), "partitions were assigned");
@@ -317,12 +311,16 @@ impl ConsumerContext for Group {
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
-        let failed = result.err().or_else(|| offsets.elements().iter().find_map(|each| each.error().err()));
-        match failed.as_ref().and_then(KafkaError::rdkafka_error_code) {
-            None | Some(Code::NoOffset) => {}
-            Some(_) => {
-                if let Some(error) = &failed {
-                    self.not_committed(error, offsets);
+        if let Err(error) = &result {
+            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
+        }
+        let mut held = self.held();
+        for each in offsets.elements() {
+            let partition = held.get_mut(each.topic()).and_then(|topic| topic.get_mut(&each.partition()));
+            if let (Some(held), Offset::Offset(offset)) = (partition, each.offset()) {
+                match (&result, each.error()) {
+                    (Ok(()), Ok(())) => held.confirmed = held.confirmed.max(Some(offset)),
+                    _ => held.sent = None,
                 }
             }
         }

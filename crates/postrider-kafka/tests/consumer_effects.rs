@@ -5,7 +5,6 @@ mod database;
 mod support;
 
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use database::{Database, apply};
@@ -13,7 +12,7 @@ use postrider::postgres::{Outbox, Tx};
 use postrider::testing;
 use postrider::{Failure, Received};
 use postrider_kafka::{Consumer, DeadLetters, RunningConsumer};
-use support::{Feed, Seen, brisk, committed, consumer, records, topics, until, until_holding};
+use support::{Feed, Process, Seen, brisk, committed, consumer, records, topics, until, until_holding};
 
 /// A version that a doomed consumer never gets beyond, and one that takes it a while.
 const STUCK: i64 = -1;
@@ -142,17 +141,11 @@ async fn a_consumer_killed_between_handling_and_commit_repeats_no_effect() {
         }
     }
     feed.flush();
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["the_consumer_that_is_killed", "--exact", "--ignored", "--nocapture"])
-        .env("POSTRIDER_TEST_KILLED", format!("{brokers} {}", database.schema))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a process");
+    let task = format!("{brokers} {}", database.schema);
+    let mut child = Process::of_test("the_consumer_that_is_killed", "POSTRIDER_TEST_KILLED", &task);
     until("all others are applied", async || database.effects().await.len() == 51).await;
     until("the first is committed", async || committed(&brokers, "killed", "killed", 1) == [1]).await;
-    child.kill().expect("SIGKILL");
-    child.wait().expect("it is dead");
+    child.kill();
     let running = applying(&database, &brokers, "killed", "killed", false).start().await.expect("started");
     until("all is handled", async || database.effects().await.len() >= 52).await;
     until("all is committed", async || committed(&brokers, "killed", "killed", 1) == [52]).await;

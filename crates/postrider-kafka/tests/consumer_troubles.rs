@@ -5,7 +5,6 @@ mod database;
 mod support;
 
 use std::collections::HashMap;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use postrider::postgres::{self, Tx};
 use postrider::testing::Outbox;
 use postrider::{Failure, Received};
 use postrider_kafka::{Consumer, RunningConsumer};
-use support::{Feed, Seen, brisk, broker, committed, consumer, topics, until, until_holding};
+use support::{Feed, Process, Seen, brisk, broker, committed, consumer, topics, until, until_holding};
 use xtask::kafka::broker::Broker;
 use xtask::kafka::options::Options;
 
@@ -158,12 +157,6 @@ async fn the_consumer_that_is_frozen() {
     std::future::pending::<()>().await;
 }
 
-/// Sends a signal to a process of our own.
-fn signal(child: &Child, signal: &str) {
-    let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
-    assert!(sent.expect("kill").success());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_no_effect() {
     broker();
@@ -179,20 +172,15 @@ async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_
         feed.flush();
     };
     more(1);
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["the_consumer_that_is_frozen", "--exact", "--ignored", "--nocapture"])
-        .env("POSTRIDER_TEST_FROZEN", format!("{brokers} {}", database.schema))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a process");
+    let task = format!("{brokers} {}", database.schema);
+    let mut child = Process::of_test("the_consumer_that_is_frozen", "POSTRIDER_TEST_FROZEN", &task);
     until("some are applied", async || database.effects().await.len() > 20).await;
-    signal(&child, "STOP");
+    child.signal("STOP");
     let heir = applying(&database, &brokers).start().await.expect("started");
     let sum = || committed(&brokers, "frozen", "frozen", 2).iter().filter(|offset| **offset > 0).sum::<i64>();
     until("its heir has done all of it", async || database.effects().await.len() >= 200 && sum() == 200)
         .await;
-    signal(&child, "CONT");
+    child.signal("CONT");
     more(21);
     let highest = AtomicI64::new(200);
     until("they share the rest", async || {
@@ -202,8 +190,7 @@ async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_
     })
     .await;
     heir.stop().await.expect("stopped");
-    child.kill().expect("killed");
-    child.wait().expect("it is dead");
+    child.kill();
     let mut by_key: HashMap<String, Vec<i64>> = HashMap::new();
     for (key, version) in database.effects().await {
         by_key.entry(key).or_default().push(version);

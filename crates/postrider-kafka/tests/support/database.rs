@@ -1,6 +1,6 @@
 //! A PostgreSQL schema of a test's own, and the effects of handlers in it.
 
-#![allow(unreachable_pub)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::str::FromStr;
 

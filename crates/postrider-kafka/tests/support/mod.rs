@@ -213,3 +213,39 @@ pub fn records(brokers: &str, topic: &str, wanted: usize) -> Vec<Record> {
     }
     seen
 }
+
+/// A process that a test has started; it ends with the test, however that ends.
+pub struct Process(pub std::process::Child);
+
+impl Process {
+    /// Starts an ignored test of this program, with its task in a variable of the environment.
+    pub fn of_test(name: &str, variable: &str, task: &str) -> Self {
+        let child = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args([name, "--exact", "--ignored", "--nocapture"])
+            .env(variable, task)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn();
+        Self(child.expect("a process"))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        let sent =
+            std::process::Command::new("kill").args([format!("-{signal}"), self.0.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        self.0.kill().expect("SIGKILL");
+        self.0.wait().expect("it is dead");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
