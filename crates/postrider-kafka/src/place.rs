@@ -102,6 +102,8 @@ impl Place {
 pub(crate) struct Inlet {
     place: Arc<Place>,
     queue: PartitionQueue<Group>,
+    /// The offset taken last. A rebalance may begin while a record is taken: then librdkafka fetches it once more.
+    last: Option<i64>,
 }
 
 impl Inlet {
@@ -112,14 +114,15 @@ impl Inlet {
                 place.arrived.notify_one();
             }
         });
-        Self { place, queue }
+        Self { place, queue, last: None }
     }
 
     /// The next records, up to `most`; nothing once the worker is to end.
-    pub(crate) async fn next(&self, most: usize) -> Option<Vec<Arrived>> {
+    pub(crate) async fn next(&mut self, most: usize) -> Option<Vec<Arrived>> {
+        let place = Arc::clone(&self.place);
         loop {
-            let arrived = self.place.arrived.notified();
-            if self.place.end().is_some() {
+            let arrived = place.arrived.notified();
+            if place.end().is_some() {
                 return None;
             }
             let records = self.take(most);
@@ -128,13 +131,13 @@ impl Inlet {
             }
             tokio::select! {
                 () = arrived => {}
-                _ = self.place.ending() => {}
+                _ = place.ending() => {}
             }
         }
     }
 
     /// What is there, up to `most`.
-    fn take(&self, most: usize) -> Vec<Arrived> {
+    fn take(&mut self, most: usize) -> Vec<Arrived> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         while records.len() < most && bytes < MOST_BYTES {
             let stray = self.place.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -150,6 +153,9 @@ impl Inlet {
                     None => break,
                 },
             };
+            if self.last.replace(record.offset) == Some(record.offset) {
+                continue;
+            }
             bytes += record.size();
             records.push(record);
         }

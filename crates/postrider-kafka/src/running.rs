@@ -15,6 +15,8 @@ use crate::group::Group;
 const TICK: Duration = Duration::from_millis(50);
 /// How often what was done is committed.
 const SERVE: Duration = Duration::from_millis(100);
+/// How long nothing more is said of brokers that can't be read from.
+const QUIET: Duration = Duration::from_secs(60);
 /// How much longer than its grace period a consumer is waited for: it has to say good-bye to the brokers.
 const FAREWELL: Duration = Duration::from_secs(20);
 
@@ -80,14 +82,11 @@ impl std::fmt::Debug for RunningConsumer {
 /// Polls until it is told to stop. It never waits for a handler, except for those whose partition goes.
 fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Result<()> {
     let mut served = Instant::now();
-    let mut last_error: Option<String> = None;
+    let mut said: Option<Instant> = None;
     let mut fatal = None;
     while !stop.load(Ordering::Acquire) && fatal.is_none() {
         match consumer.poll(TICK) {
-            Some(Ok(message)) => {
-                group.take(&message);
-                last_error = None;
-            }
+            Some(Ok(message)) => group.take(&message),
             Some(Err(KafkaError::PartitionEOF(_))) | None => {}
             Some(Err(error)) => {
                 let text = error.to_string();
@@ -98,10 +97,10 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
                         "consume",
                         format!("the consumer had to end: {text}"),
                     ));
-                } else if last_error.as_ref() != Some(&text) {
+                } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
                     let reason = group.complaint().unwrap_or_default();
                     tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from now");
-                    last_error = Some(text);
+                    said = Some(Instant::now());
                 }
             }
         }

@@ -61,7 +61,7 @@ impl Worker {
     }
 
     /// Works until the place is to end.
-    pub(crate) async fn run(mut self, inlet: Inlet) {
+    pub(crate) async fn run(mut self, mut inlet: Inlet) {
         while let Some(records) = inlet.next(self.crew.records).await {
             let mut batch = self.read(records);
             loop {
@@ -85,7 +85,7 @@ impl Worker {
     /// Reads the events of records, and looks at their numbers.
     fn read(&mut self, records: Vec<Arrived>) -> Batch {
         self.tally.consumed.increment(records.len() as u64);
-        let read = |record: Arrived| {
+        let mut read = |record: Arrived| {
             if record.is_for_another(&self.crew.group) {
                 return (record, None);
             }
@@ -96,7 +96,6 @@ impl Worker {
             let event = event.map_err(|error| DeliveryFailure::new("not_an_event", error.to_string()));
             (record, Some(event))
         };
-        let mut read = read;
         Batch::new(records.into_iter().map(&mut read).collect())
     }
 
