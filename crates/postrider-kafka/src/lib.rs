@@ -14,6 +14,7 @@ mod bus;
 mod config;
 mod consumer;
 mod dead_letters;
+mod giving_up;
 mod group;
 mod letter;
 mod offsets;

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
 
 use crate::arrived::Arrived;
-use crate::letter::{self, Address};
+use crate::letter::Address;
 use crate::place::{Inlet, Place};
 use crate::post::Post;
 use crate::round::{Batch, Consequence, Next, Patience};
@@ -16,7 +16,10 @@ use crate::sequence::{Gap, Sequences};
 use crate::tally::Tally;
 
 /// How long to wait at first when nothing can be handled, or no letter be written.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often it is looked how far a delivery is: what is done is committed while a slow handler still works.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What is called for each gap.
 pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
@@ -38,9 +41,9 @@ pub(crate) struct Crew {
 
 /// The work on one partition, for as long as it is held.
 pub(crate) struct Worker {
-    crew: Arc<Crew>,
-    place: Arc<Place>,
-    tally: Tally,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) place: Arc<Place>,
+    pub(crate) tally: Tally,
     sequences: Sequences,
     /// Since when nothing can be handled, and how long it is left alone the next time.
     outage: Option<(Instant, Duration)>,
@@ -131,9 +134,7 @@ impl Worker {
                     return End::Stopped;
                 }
             }
-            if let Some(offset) = batch.reached() {
-                self.place.reach(offset);
-            }
+            self.move_on(batch);
             if batch.is_done() {
                 return End::Done;
             }
@@ -167,9 +168,40 @@ impl Worker {
             Delivery::new(Arc::clone(&self.crew.group), ready.iter().filter_map(attempt).collect());
         (delivery.concurrency, delivery.timeout) = (self.crew.concurrency, self.crew.timeout);
         let delivery = Arc::new(delivery);
-        let answer = self.deliver(&delivery, filling).await;
-        let now = Instant::now();
+        let crew = Arc::clone(&self.crew);
         let mut any = false;
+        let answer = {
+            let mut delivering = crew.sink.deliver(Arc::clone(&delivery));
+            loop {
+                let end = self.place.end();
+                if end.is_some() && !filling {
+                    // What has begun is finished, and nothing more is begun.
+                    delivery.stop();
+                }
+                tokio::select! {
+                    answer = &mut delivering => break answer,
+                    _ = self.place.ending(), if end.is_none() => {}
+                    // Out of time: what is under way is dropped, and what was not reported was not done.
+                    () = sleep_until(end), if end.is_some() => break Ok(()),
+                    () = tokio::time::sleep(LOOK) => {
+                        any |= self.account(batch, ready, &delivery);
+                        self.move_on(batch);
+                    }
+                }
+            }
+        };
+        any |= self.account(batch, ready, &delivery);
+        match answer {
+            Err(reason) => self.away(&reason).await,
+            Ok(()) if any => self.back(),
+            // Nothing was tried, and nobody said why.
+            Ok(()) => self.place.sleep_until(Instant::now() + FIRST_PAUSE).await,
+        }
+    }
+
+    /// Draws the consequences of what was reported so far; whether there was anything.
+    fn account(&self, batch: &mut Batch, ready: &[usize], delivery: &Delivery) -> bool {
+        let (now, mut any) = (Instant::now(), false);
         for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
             let Some(outcome) = outcome else { continue };
             any = true;
@@ -191,26 +223,14 @@ impl Worker {
                 Consequence::Held | Consequence::GivenUp => {}
             }
         }
-        match answer {
-            Err(reason) => self.away(&reason).await,
-            Ok(()) if any => self.back(),
-            // Nothing was tried, and nobody said why.
-            Ok(()) => self.place.sleep_until(now + FIRST_PAUSE).await,
-        }
+        any
     }
 
-    /// Delivers; when the worker is to end, what has begun is finished and nothing more is begun, unless holes are filled.
-    async fn deliver(&self, delivery: &Arc<Delivery>, filling: bool) -> Result<(), Unavailable> {
-        let mut delivering = self.crew.sink.deliver(Arc::clone(delivery));
-        let end = tokio::select! {
-            answer = &mut delivering => return answer,
-            end = self.place.ending() => end,
-        };
-        if !filling {
-            delivery.stop();
+    /// Says how far the partition is done.
+    fn move_on(&self, batch: &Batch) {
+        if let Some(offset) = batch.reached() {
+            self.place.reach(offset);
         }
-        // Out of time: what is under way is dropped, and what was not reported was not done.
-        tokio::time::timeout_at(end.into(), delivering).await.unwrap_or(Ok(()))
     }
 
     /// Nothing can be handled now.
@@ -233,68 +253,12 @@ impl Worker {
                 seconds = since.elapsed().as_secs_f64(), "events are handled again");
         }
     }
-
-    /// Writes the dead letter of a record, for as long as it takes; whether it was written before the worker is to end.
-    async fn give_up(&self, batch: &mut Batch, index: usize) -> bool {
-        let item = &batch.items[index];
-        let Some(failure) = &item.given_up else { return true };
-        let (record, tries) = (&item.record, item.tries);
-        let topic = self.crew.address.of(&record.topic);
-        let mut stopped: Option<(Stopped<'_>, Duration)> = None;
-        loop {
-            let headers = letter::headers(record, &self.crew.group, failure, tries);
-            let mut sending = std::pin::pin!(self.crew.post.send(letter::parcel(record, &topic, headers)));
-            let answer = tokio::select! {
-                answer = &mut sending => answer,
-                end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {
-                    Ok(answer) => answer,
-                    Err(_) => return false,
-                },
-            };
-            let Err(error) = answer else { break };
-            let pause = match &mut stopped {
-                Some((_, pause)) => {
-                    *pause = (*pause * 2).min(self.crew.longest_pause);
-                    *pause
-                }
-                None => {
-                    tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-                        offset = record.offset, error = %error,
-                        "a dead letter can't be written; this partition stands still until it can");
-                    stopped = Some((Stopped::new(&self.tally), FIRST_PAUSE));
-                    FIRST_PAUSE
-                }
-            };
-            if self.place.end().is_some() {
-                return false;
-            }
-            self.place.sleep_until(Instant::now() + pause).await;
-        }
-        if stopped.take().is_some() {
-            tracing::info!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-                "the dead letter is written; this partition goes on");
-        }
-        tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-            offset = record.offset, attempts = tries, error_code = %failure.code, error = %failure.message,
-            dead_letters = topic, "given up; it is a dead letter until somebody acts");
-        self.tally.dead.increment(1);
-        self.tally.duplicates.increment(batch.finish(index) as u64);
-        true
-    }
 }
 
-/// A partition that stands still, in the metrics.
-struct Stopped<'t>(&'t Tally);
-
-impl<'t> Stopped<'t> {
-    fn new(tally: &'t Tally) -> Self {
-        tally.stopped.increment(1.0);
-        Self(tally)
-    }
-}
-
-impl Drop for Stopped<'_> {
-    fn drop(&mut self) {
-        self.0.stopped.decrement(1.0);
+/// Sleeps until then; for ever without a time.
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
