@@ -27,6 +27,7 @@ mod round;
 mod running;
 mod sequence;
 mod sink;
+mod start;
 mod tally;
 mod topic;
 mod unique;
