@@ -272,7 +272,7 @@ impl Drop for Flight<'_> {
 }
 
 /// Why a client could not be made, without the value of any setting: it may be a secret.
-fn refused(error: &KafkaError) -> postrider_core::Error {
+pub(crate) fn refused(error: &KafkaError) -> postrider_core::Error {
     match error {
         KafkaError::ClientConfig(_, description, name, _) => {
             let description = description.trim_end_matches('.');

@@ -39,7 +39,7 @@ impl Topics {
     }
 }
 
-fn valid(name: &str) -> bool {
+pub(crate) fn valid(name: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
     (1..=249).contains(&name.len()) && name != "." && name != ".." && name.chars().all(fits)
 }

@@ -32,8 +32,12 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// What the database says when a handler's transaction can't be had: no event is to blame for that.
-fn not_begun(error: Error) -> Trouble {
+/// What the database says when a handler's transaction can't be had: no event is to blame for that. Behind a broker there
+/// is no lease, and nobody who waits for an operator: there, what is no outage counts as a failure, and ends as one.
+fn not_begun(delivery: &Delivery, error: Error) -> Trouble {
+    if delivery.lease.is_none() {
+        return not_kept(error);
+    }
     if error.kind() == ErrorKind::Invalid {
         return Trouble::Failed(Failure::from(error).code("database"));
     }
@@ -235,7 +239,8 @@ async fn in_transaction<S: Source>(
         events: &ids,
         timeout: delivery.timeout,
     };
-    let (mut transaction, first_time) = routes.source.begin(effect).await.map_err(not_begun)?;
+    let begun = routes.source.begin(effect).await;
+    let (mut transaction, first_time) = begun.map_err(|error| not_begun(delivery, error))?;
     let new: Vec<&Attempt> =
         events.iter().zip(&first_time).filter(|(_, first)| **first).map(|(each, _)| *each).collect();
     let mut answers = Vec::with_capacity(new.len());
@@ -282,7 +287,7 @@ async fn with_inbox<S: Source>(
 ) -> Result<Vec<Outcome>, Trouble> {
     let consumer = &delivery.subscription;
     let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
-    let handled = routes.source.handled(consumer, &ids).await.map_err(not_begun)?;
+    let handled = routes.source.handled(consumer, &ids).await.map_err(|error| not_begun(delivery, error))?;
     let new: Vec<&Attempt> =
         events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
     let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };

@@ -1,0 +1,246 @@
+//! A consumer as an application writes it down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider_core::{Event, Source};
+use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
+
+use crate::letter::Address;
+use crate::round::Patience;
+use crate::sequence::Gap;
+use crate::worker::OnGap;
+
+/// Where a group begins in a partition that it has no position in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Offsets {
+    /// At the oldest record: nothing is missed.
+    #[default]
+    Earliest,
+    /// At the end, as it is when the partition is first assigned: that position is committed at once, so that nothing that
+    /// arrives from then on is missed, whoever holds the partition.
+    Latest,
+}
+
+/// Handlers behind topics of Kafka: the same ones as behind a subscription.
+///
+/// Unless set otherwise: from the oldest record; up to 100 records of a partition at a time, 16 keys of them at once, the
+/// records of a key one after another; a failed event is tried again three times, 1 s apart, and goes to the topic
+/// `{topic}.DLT` then.
+///
+/// Delivery is at least once: what was handled and not committed when a process dies, or loses its partitions, comes again.
+/// Transactional handlers, and plain ones with an [`inbox`](Consumer::inbox), keep an inbox under the name of the group: a
+/// transactional handler's effect happens once.
+pub struct Consumer<S: Source> {
+    pub(crate) source: S,
+    pub(crate) brokers: String,
+    pub(crate) group: String,
+    pub(crate) topics: Vec<String>,
+    pub(crate) handlers: DispatcherBuilder<S>,
+    pub(crate) offsets: Offsets,
+    pub(crate) records: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) longest_pause: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) address: Address,
+    pub(crate) numbered_keys: usize,
+    pub(crate) on_gap: Option<OnGap>,
+    pub(crate) properties: BTreeMap<String, String>,
+}
+
+impl<S: Source> Consumer<S> {
+    /// A consumer of a group, without topics and handlers yet. Transactional handlers get their transactions from the outbox;
+    /// the brokers are `host:port`, separated by commas.
+    pub fn new(outbox: &S, brokers: &str, group: &str) -> Self {
+        Self {
+            source: outbox.clone(),
+            brokers: brokers.to_owned(),
+            group: group.to_owned(),
+            topics: Vec::new(),
+            handlers: DispatcherBuilder::default(),
+            offsets: Offsets::default(),
+            records: 100,
+            concurrency: 16,
+            timeout: Duration::from_secs(30),
+            patience: Patience { retries: 3, pause: Duration::from_secs(1) },
+            longest_pause: Duration::from_secs(30),
+            grace: Duration::from_secs(10),
+            address: Address::default(),
+            numbered_keys: 100_000,
+            on_gap: None,
+            properties: BTreeMap::new(),
+        }
+    }
+
+    /// The topics to consume. They must exist.
+    #[must_use]
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.topics.extend(topics.into_iter().map(Into::into));
+        self
+    }
+
+    /// Handles events of the type that the handler receives: see [`Subscriber::on`](postrider_relay::Subscriber::on).
+    #[must_use]
+    pub fn on<H, Shape>(mut self, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Event,
+        Shape: 'static,
+    {
+        self.handlers.on(handler);
+        self
+    }
+
+    /// Handles events of this type, whose payload need not know that it is one.
+    #[must_use]
+    pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: 'static,
+    {
+        self.handlers.on_type(event_type, handler);
+        self
+    }
+
+    /// Handles events that no other handler is for.
+    #[must_use]
+    pub fn on_other<H, Shape>(mut self, handler: H) -> Self
+    where
+        H: Handler<S, Shape>,
+        H::Payload: Decode,
+        Shape: 'static,
+    {
+        self.handlers.on_other(handler);
+        self
+    }
+
+    /// What becomes of an event that no handler is for; it is passed over unless set. Rejected, it is a dead letter.
+    #[must_use]
+    pub fn unknown(mut self, unknown: Unknown) -> Self {
+        self.handlers.unknown(unknown);
+        self
+    }
+
+    /// The steps from old versions of payloads to the newest.
+    #[must_use]
+    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
+        self.handlers.upcasters(upcasters);
+        self
+    }
+
+    /// Lets plain handlers keep an inbox: see [`Subscriber::inbox`](postrider_relay::Subscriber::inbox) for what that promises.
+    #[must_use]
+    pub fn inbox(mut self) -> Self {
+        self.handlers.inbox(true);
+        self
+    }
+
+    /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
+    /// rolled back and each is handled alone.
+    #[must_use]
+    pub fn together(mut self, events: usize) -> Self {
+        self.handlers.together(events);
+        self
+    }
+
+    /// How long one event may take; 30 s unless set.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long the handler of one type may take, where that is not the consumer's timeout.
+    #[must_use]
+    pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
+        self.handlers.timeout_of(event_type, timeout);
+        self
+    }
+
+    /// How many keys of a partition are handled at once, at most; 16 unless set.
+    #[must_use]
+    pub fn concurrency(mut self, keys: usize) -> Self {
+        self.concurrency = keys;
+        self
+    }
+
+    /// How many records of a partition are handled together, at most; 100 unless set. A few megabytes
+    /// of each partition are in memory beside them.
+    #[must_use]
+    pub fn records_per_poll(mut self, records: usize) -> Self {
+        self.records = records;
+        self
+    }
+
+    /// Where a new group begins; at the oldest record unless set.
+    #[must_use]
+    pub fn from(mut self, offsets: Offsets) -> Self {
+        self.offsets = offsets;
+        self
+    }
+
+    /// How often a failed event is tried again before it is a dead letter; three times unless set.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.patience.retries = retries;
+        self
+    }
+
+    /// How long to wait before a failed event is tried again, where the handler does not say; 1 s unless set. Later events of
+    /// its key wait with it, and the partition's next records until this one's are done.
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.patience.pause = pause;
+        self
+    }
+
+    /// How long to wait at most before it is tried again what can't be done now: a handler whose database is away, a dead
+    /// letter that can't be written; 30 s unless set.
+    #[must_use]
+    pub fn longest_pause(mut self, pause: Duration) -> Self {
+        self.longest_pause = pause;
+        self
+    }
+
+    /// How long what has begun may take when a partition goes to somebody else, or the consumer stops; 10 s unless set.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The topic for dead letters, `{topic}` standing for the one that they were in; `{topic}.DLT` unless set. While it is
+    /// missing, or can't be written to, a partition that needs it stands still.
+    #[must_use]
+    pub fn dead_letters(mut self, pattern: &str) -> Self {
+        self.address = Address::new(pattern);
+        self
+    }
+
+    /// Calls this for each gap in the numbers that events have within their keys. It is called between records, and should
+    /// not take long. Where the events of a key go to several topics, each of them has gaps.
+    #[must_use]
+    pub fn on_gap(mut self, hook: impl Fn(&Gap) + Send + Sync + 'static) -> Self {
+        self.on_gap = Some(Arc::new(hook));
+        self
+    }
+
+    /// Of how many keys a partition remembers the last number, to notice gaps; 100,000 unless set, 0 for none. Those that
+    /// were not seen for longest are forgotten, and all of them when the partition goes.
+    #[must_use]
+    pub fn numbered_keys(mut self, keys: usize) -> Self {
+        self.numbered_keys = keys;
+        self
+    }
+
+    /// Sets a property of librdkafka, for reading and for the dead letters: how to log in, for example.
+    #[must_use]
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+}

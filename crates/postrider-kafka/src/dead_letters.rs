@@ -1,0 +1,298 @@
+//! The tool for dead letters: looking at them, and putting them back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use postrider_core::{Error, ErrorKind, OffsetDateTime, Result, Uuid};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::{Offset, TopicPartitionList};
+use time::format_description::well_known::Rfc3339;
+
+use crate::arrived::Arrived;
+use crate::config::invalid;
+use crate::letter::{self, Address};
+use crate::offsets::{self, patiently};
+use crate::post::Post;
+use crate::producer::refused;
+use crate::sink::Kafka;
+
+/// How long to wait for an answer of the brokers.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many letters are put back at a time.
+const CHUNK: usize = 500;
+
+/// A record that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The topic it was in.
+    pub topic: String,
+    /// The partition it was in.
+    pub partition: i32,
+    /// Its offset there.
+    pub offset: i64,
+    /// Its event, if it is one.
+    pub event_id: Option<Uuid>,
+    /// The type of its event, if it is one.
+    pub event_type: Option<String>,
+    /// Its key, if it is text.
+    pub key: Option<String>,
+    /// Why it was given up.
+    pub error: String,
+    /// The short word for that.
+    pub error_code: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was given up.
+    pub time: Option<OffsetDateTime>,
+}
+
+/// The dead letters of a group.
+///
+/// What it has put back it remembers as a consumer would: as the position of the group `{group}.dead-letters`. Letters of
+/// other groups in the same topic are theirs, and passed over.
+pub struct DeadLetters {
+    brokers: String,
+    group: String,
+    address: Address,
+    properties: BTreeMap<String, String>,
+}
+
+/// A partition of letters that are to be read: from where to where.
+struct Span {
+    next: i64,
+    end: i64,
+}
+
+impl DeadLetters {
+    /// The dead letters of a group on these brokers.
+    pub fn new(brokers: &str, group: &str) -> Self {
+        Self {
+            brokers: brokers.to_owned(),
+            group: group.to_owned(),
+            address: Address::default(),
+            properties: BTreeMap::new(),
+        }
+    }
+
+    /// The topic for dead letters, as the consumer has it: see [`Consumer::dead_letters`](crate::Consumer::dead_letters).
+    #[must_use]
+    pub fn pattern(mut self, pattern: &str) -> Self {
+        self.address = Address::new(pattern);
+        self
+    }
+
+    /// Sets a property of librdkafka: how to log in, for example.
+    #[must_use]
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+
+    /// The letters of a topic that were not put back yet, the oldest of each partition first; `limit` of them at most.
+    /// Nothing is changed, and no payload is shown.
+    pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
+        let (mut reader, group) = (self.reader(topic)?, self.group.clone());
+        blocking(move || {
+            let mut letters = Vec::new();
+            while letters.len() < limit {
+                let Some(chunk) = reader.next(&group, limit - letters.len())? else { break };
+                letters.extend(chunk.iter().map(DeadLetter::of));
+            }
+            Ok(letters)
+        })
+        .await
+    }
+
+    /// Puts the letters of a topic that are there now back into the topic that they were in, for this group alone: consumers
+    /// of other groups pass them over (foreign ones see them again). How many that were.
+    ///
+    /// *Guarantees*: a letter counts as put back only when its record is on all in-sync replicas; letters of a key keep their
+    /// order. *On failure*: what was not put back stays a letter, and of the last 500 some may be put back twice.
+    pub async fn requeue(&self, topic: &str) -> Result<usize> {
+        let mut settings = Kafka::builder(&self.brokers).property("message.max.bytes", "100000000");
+        for (name, value) in &self.properties {
+            settings = settings.property(name, value);
+        }
+        let post = Post::new(settings.client())?;
+        if !post.has(topic).await? {
+            let message =
+                format!("the topic {topic} does not exist; there is nowhere to put its dead letters back to");
+            return Err(Error::new(ErrorKind::NotFound, "requeue", message));
+        }
+        let mut reader = self.reader(topic)?;
+        let mut count = 0;
+        loop {
+            let group = self.group.clone();
+            let (back, chunk) =
+                blocking(move || reader.next(&group, CHUNK).map(|chunk| (reader, chunk))).await?;
+            reader = back;
+            let Some(chunk) = chunk else { return Ok(count) };
+            // Handed over in order, each by the first poll of its future.
+            let sent = chunk.iter().map(|letter| post.send(letter::revived(letter, topic, &self.group)));
+            for answer in join_all(sent).await {
+                answer?;
+            }
+            count += chunk.len();
+            reader = blocking(move || reader.commit().map(|()| reader)).await?;
+        }
+    }
+
+    fn reader(&self, topic: &str) -> Result<Reader> {
+        let mut config = rdkafka::ClientConfig::new();
+        let group = format!("{}.dead-letters", self.group);
+        for (name, value) in [
+            ("bootstrap.servers", self.brokers.as_str()),
+            ("client.id", "postrider"),
+            ("group.id", &group),
+            ("enable.auto.commit", "false"),
+            ("enable.partition.eof", "true"),
+            ("allow.auto.create.topics", "false"),
+        ] {
+            config.set(name, value);
+        }
+        for (name, value) in &self.properties {
+            config.set(name, value);
+        }
+        let consumer: BaseConsumer = config.create().map_err(|error| refused(&error))?;
+        Ok(Reader { consumer, topic: self.address.of(topic), original: topic.to_owned(), spans: None })
+    }
+}
+
+/// Runs what waits for the brokers beside the runtime.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|error| Err(Error::new(ErrorKind::Corrupt, "dead letters", error.to_string())))
+}
+
+/// Reads the letters that are there when it begins, once.
+struct Reader {
+    consumer: BaseConsumer,
+    topic: String,
+    original: String,
+    spans: Option<HashMap<i32, Span>>,
+}
+
+impl Reader {
+    /// Finds out what is to be read: from the position of the group, or the oldest letter, to the end as it is now.
+    fn begin(&self) -> Result<HashMap<i32, Span>> {
+        let away = |error: KafkaError| {
+            Error::new(
+                ErrorKind::Unreachable,
+                "dead letters",
+                format!("the brokers can't be read from: {error}"),
+            )
+        };
+        let metadata = self.consumer.fetch_metadata(None, PATIENCE).map_err(away)?;
+        let found =
+            metadata.topics().iter().find(|found| found.name() == self.topic && found.error().is_none());
+        let Some(found) = found.filter(|found| !found.partitions().is_empty()) else {
+            let message = format!("the topic {} for dead letters does not exist", self.topic);
+            return Err(Error::new(ErrorKind::NotFound, "dead letters", message));
+        };
+        let mut list = TopicPartitionList::new();
+        for partition in found.partitions() {
+            list.add_partition(&self.topic, partition.id());
+        }
+        let committed = offsets::committed(&self.consumer, &list, PATIENCE).map_err(away)?;
+        let (mut spans, mut from) = (HashMap::new(), TopicPartitionList::new());
+        for each in committed.elements() {
+            let partition = each.partition();
+            let (low, end) =
+                self.consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(away)?;
+            let next = match each.offset() {
+                Offset::Offset(offset) => offset.max(low),
+                _ => low,
+            };
+            if next < end {
+                spans.insert(partition, Span { next, end });
+                from.add_partition_offset(&self.topic, partition, Offset::Offset(next)).map_err(away)?;
+            }
+        }
+        self.consumer.assign(&from).map_err(away)?;
+        Ok(spans)
+    }
+
+    /// The next letters of a group, up to `most`; nothing at the end.
+    fn next(&mut self, group: &str, most: usize) -> Result<Option<Vec<Arrived>>> {
+        let spans = match self.spans.take() {
+            Some(spans) => spans,
+            None => self.begin()?,
+        };
+        let spans = self.spans.insert(spans);
+        let topic: Arc<str> = self.topic.as_str().into();
+        let (mut letters, mut heard) = (Vec::new(), Instant::now());
+        while letters.len() < most && spans.values().any(|span| span.next < span.end) {
+            let message = match self.consumer.poll(Duration::from_millis(100)) {
+                Some(Ok(message)) => message,
+                // Its last offsets may hold no records.
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    if let Some(span) = spans.get_mut(&partition) {
+                        span.next = span.end;
+                    }
+                    continue;
+                }
+                other if heard.elapsed() > PATIENCE => {
+                    let reason = other
+                        .and_then(Result::err)
+                        .map_or_else(|| "no answer".to_owned(), |error| error.to_string());
+                    let message = format!("the dead letters in {topic} can't be read: {reason}");
+                    return Err(Error::new(ErrorKind::Unreachable, "dead letters", message));
+                }
+                _ => continue,
+            };
+            heard = Instant::now();
+            let Some(span) = spans.get_mut(&message.partition()).filter(|span| message.offset() < span.end)
+            else {
+                if let Some(span) = spans.get_mut(&message.partition()) {
+                    span.next = span.end;
+                }
+                continue;
+            };
+            span.next = message.offset() + 1;
+            let letter = Arrived::new(Arc::clone(&topic), &message);
+            if letter.text(letter::GROUP) == Some(group) && letter.text(letter::TOPIC) == Some(&self.original)
+            {
+                letters.push(letter);
+            }
+        }
+        let ended = spans.values().all(|span| span.next >= span.end);
+        Ok(if letters.is_empty() && ended { None } else { Some(letters) })
+    }
+
+    /// What was read so far is put back.
+    fn commit(&self) -> Result<()> {
+        let mut list = TopicPartitionList::new();
+        for (partition, span) in self.spans.iter().flatten() {
+            let added = list.add_partition_offset(&self.topic, *partition, Offset::Offset(span.next));
+            added.map_err(|error| invalid(&error.to_string()))?;
+        }
+        patiently(PATIENCE, || self.consumer.commit(&list, CommitMode::Sync)).map_err(|error| {
+            let message =
+                format!("that letters were put back could not be written down, they may be again: {error}");
+            Error::new(ErrorKind::Unreachable, "requeue", message)
+        })
+    }
+}
+
+impl DeadLetter {
+    fn of(letter: &Arrived) -> Self {
+        let text = |name: &str| letter.text(name).unwrap_or_default().to_owned();
+        let event = letter.event().ok();
+        Self {
+            topic: text(letter::TOPIC),
+            partition: text(letter::PARTITION).parse().unwrap_or(-1),
+            offset: text(letter::OFFSET).parse().unwrap_or(-1),
+            event_id: event.as_ref().map(|event| event.event_id),
+            event_type: event.map(|event| event.event_type.to_string()),
+            key: letter.key.as_deref().and_then(|key| std::str::from_utf8(key).ok()).map(ToOwned::to_owned),
+            error: text(letter::ERROR),
+            error_code: text(letter::CODE),
+            attempts: text(letter::ATTEMPTS).parse().unwrap_or(0),
+            time: OffsetDateTime::parse(&text(letter::TIME), &Rfc3339).ok(),
+        }
+    }
+}

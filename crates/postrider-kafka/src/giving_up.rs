@@ -1,0 +1,74 @@
+//! The end of a record that was given up: its dead letter, written for as long as it takes.
+
+use std::time::{Duration, Instant};
+
+use crate::letter;
+use crate::round::Batch;
+use crate::tally::Tally;
+use crate::worker::{FIRST_PAUSE, Worker};
+
+impl Worker {
+    /// Writes the dead letter of a record, for as long as it takes; whether it was written before the worker is to end.
+    pub(crate) async fn give_up(&self, batch: &mut Batch, index: usize) -> bool {
+        let item = &batch.items[index];
+        let Some(failure) = &item.given_up else { return true };
+        let (record, tries) = (&item.record, item.tries);
+        let topic = self.crew.address.of(&record.topic);
+        let mut stopped: Option<(Stopped<'_>, Duration)> = None;
+        loop {
+            let headers = letter::headers(record, &self.crew.group, failure, tries);
+            let mut sending = std::pin::pin!(self.crew.post.send(letter::parcel(record, &topic, headers)));
+            let answer = tokio::select! {
+                answer = &mut sending => answer,
+                end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {
+                    Ok(answer) => answer,
+                    Err(_) => return false,
+                },
+            };
+            let Err(error) = answer else { break };
+            let pause = match &mut stopped {
+                Some((_, pause)) => {
+                    *pause = (*pause * 2).min(self.crew.longest_pause);
+                    *pause
+                }
+                None => {
+                    tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+                        offset = record.offset, error = %error,
+                        "a dead letter can't be written; this partition stands still until it can");
+                    stopped = Some((Stopped::new(&self.tally), FIRST_PAUSE));
+                    FIRST_PAUSE
+                }
+            };
+            if self.place.end().is_some() {
+                return false;
+            }
+            self.place.sleep_until(Instant::now() + pause).await;
+        }
+        if stopped.take().is_some() {
+            tracing::info!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+                "the dead letter is written; this partition goes on");
+        }
+        tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+            offset = record.offset, attempts = tries, error_code = %failure.code, error = %failure.message,
+            dead_letters = topic, "given up; it is a dead letter until somebody acts");
+        self.tally.dead.increment(1);
+        self.tally.duplicates.increment(batch.finish(index) as u64);
+        true
+    }
+}
+
+/// A partition that stands still, in the metrics.
+struct Stopped<'t>(&'t Tally);
+
+impl<'t> Stopped<'t> {
+    fn new(tally: &'t Tally) -> Self {
+        tally.stopped.increment(1.0);
+        Self(tally)
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.stopped.decrement(1.0);
+    }
+}

@@ -1,0 +1,138 @@
+//! A consumer at work: the thread that polls, and how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use postrider_core::{Error, ErrorKind, Result};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::KafkaError;
+use tokio::sync::oneshot;
+
+use crate::group::Group;
+
+/// How long the thread waits for a record before it looks what else is to be done.
+const TICK: Duration = Duration::from_millis(50);
+/// How often what was done is committed.
+const SERVE: Duration = Duration::from_millis(100);
+/// How long nothing more is said of brokers that can't be read from.
+const QUIET: Duration = Duration::from_secs(60);
+/// How much longer than its grace period a consumer is waited for: it has to say good-bye to the brokers.
+const FAREWELL: Duration = Duration::from_secs(20);
+
+/// A consumer at work. Dropped, it is asked to stop, but nobody waits for it.
+pub struct RunningConsumer {
+    group: Arc<Group>,
+    stop: Arc<AtomicBool>,
+    ended: oneshot::Receiver<Result<()>>,
+}
+
+impl RunningConsumer {
+    pub(crate) fn new(consumer: Arc<BaseConsumer<Group>>) -> Result<Self> {
+        let group = Arc::clone(consumer.context());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (end, ended) = oneshot::channel();
+        let (told, polled) = (Arc::clone(&stop), Arc::clone(&group));
+        let thread = std::thread::Builder::new().name("postrider-consumer".to_owned()).spawn(move || {
+            let answer = poll(&consumer, &polled, &told);
+            let _ = end.send(close(&consumer).and(answer));
+        });
+        thread.map_err(|error| {
+            Error::new(ErrorKind::Invalid, "consume", format!("no thread can be started: {error}"))
+        })?;
+        Ok(Self { group, stop, ended })
+    }
+
+    /// The partitions that this consumer holds now: topic and number.
+    pub fn partitions(&self) -> Vec<(String, i32)> {
+        self.group.partitions()
+    }
+
+    /// Stops: what has begun is finished, or given back when the grace period is over; what is done is committed; the group is
+    /// left. Nothing that was handled comes again, unless an event before it in its partition could not be finished in time.
+    ///
+    /// *On failure*: the sentence says what could not be done, and so what may come again.
+    pub async fn stop(mut self) -> Result<()> {
+        self.stop.store(true, Ordering::Release);
+        match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => {
+                Err(Error::new(ErrorKind::Corrupt, "stop", "the thread of the consumer ended unexpectedly"))
+            }
+            Err(_) => {
+                let message = "the brokers did not answer in time; what was handled last may come again";
+                Err(Error::new(ErrorKind::Unreachable, "stop", message))
+            }
+        }
+    }
+}
+
+impl Drop for RunningConsumer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+impl std::fmt::Debug for RunningConsumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RunningConsumer({} partitions)", self.partitions().len())
+    }
+}
+
+/// Polls until it is told to stop. It never waits for a handler, except for those whose partition goes.
+fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Result<()> {
+    let mut served = Instant::now();
+    let mut said: Option<Instant> = None;
+    let mut fatal = None;
+    while !stop.load(Ordering::Acquire) && fatal.is_none() {
+        match consumer.poll(TICK) {
+            Some(Ok(message)) => group.take(&message),
+            Some(Err(KafkaError::PartitionEOF(_))) | None => {}
+            Some(Err(error)) => {
+                let text = error.to_string();
+                if matches!(error, KafkaError::MessageConsumptionFatal(_)) {
+                    tracing::error!(group = %group.crew.group, error = text, "the consumer can't go on; start it anew");
+                    fatal = Some(Error::new(
+                        ErrorKind::Denied,
+                        "consume",
+                        format!("the consumer had to end: {text}"),
+                    ));
+                } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
+                    let reason = group.complaint().unwrap_or_default();
+                    tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from now");
+                    said = Some(Instant::now());
+                }
+            }
+        }
+        if served.elapsed() >= SERVE {
+            served = Instant::now();
+            group.serve(consumer);
+        }
+    }
+    let end = Instant::now() + group.grace;
+    group.stop(end);
+    // Whatever still arrives is of no interest; but the group must see that we are alive.
+    while !group.is_idle() && Instant::now() < end {
+        drop(consumer.poll(TICK));
+        group.serve(consumer);
+    }
+    let committed = group.leave(consumer).map_err(|error| {
+        let message = format!("what was handled last could not be committed, and comes again: {error}");
+        Error::new(ErrorKind::Unreachable, "stop", message)
+    });
+    fatal.map_or(committed, Err)
+}
+
+/// Leaves the group.
+fn close(consumer: &BaseConsumer<Group>) -> Result<()> {
+    let end = Instant::now() + FAREWELL / 2;
+    let closing = consumer.close_queue();
+    while closing.is_ok() && !consumer.closed() && Instant::now() < end {
+        drop(consumer.poll(TICK));
+    }
+    if consumer.closed() {
+        return Ok(());
+    }
+    let message = "the brokers did not hear that the consumer left; its partitions are free when its session has run out";
+    Err(Error::new(ErrorKind::Unreachable, "stop", message))
+}

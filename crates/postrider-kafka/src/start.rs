@@ -1,0 +1,217 @@
+//! The start of a consumer: what is wrong with it, the clients it needs, and joining its group.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider_core::{Error, ErrorKind, Result, Source};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+
+use crate::config::invalid;
+use crate::consumer::{Consumer, Offsets};
+use crate::group::Group;
+use crate::post::Post;
+use crate::producer::refused;
+use crate::running::RunningConsumer;
+use crate::sink::Kafka;
+use crate::topic;
+use crate::worker::Crew;
+
+/// How long to wait for an answer about topics.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a promise rests on, and the only values that keep it.
+const KEPT: &[(&str, &[&str], &str)] = &[
+    ("enable.auto.commit", &["false"], "offsets are committed when their records are handled"),
+    ("enable.auto.offset.store", &["false"], "offsets are committed when their records are handled"),
+    (
+        "partition.assignment.strategy",
+        &["cooperative-sticky"],
+        "partitions that stay are worked on while others move",
+    ),
+    (
+        "group.protocol",
+        &["classic"],
+        "only in the classic one is a partition given back before it is given away",
+    ),
+    ("group.id", &[], "the group is the consumer's name"),
+    ("bootstrap.servers", &[], "the brokers are given to the consumer itself"),
+    ("metadata.broker.list", &[], "the brokers are given to the consumer itself"),
+    ("auto.offset.reset", &[], "where a new group begins is said with from(…)"),
+];
+
+impl<S: Source> Consumer<S> {
+    fn check(&self) -> Result<()> {
+        if self.brokers.trim().is_empty() {
+            return Err(invalid("the brokers are given as host:port, separated by commas"));
+        }
+        if self.group.is_empty()
+            || self.group.len() > postrider_core::Limits::NAME
+            || self.group.contains('\0')
+        {
+            return Err(self.invalid("the name of a group has 1 to 200 bytes and no NUL"));
+        }
+        if self.topics.is_empty() {
+            return Err(self.invalid("it has no topic: add one with topics(…)"));
+        }
+        if let Some(name) = self.topics.iter().find(|name| !topic::valid(name)) {
+            return Err(self.invalid(&format!("{name:?} can't be the name of a topic")));
+        }
+        self.address.check(self.topics.iter().map(String::as_str))?;
+        if self.handlers.is_empty() {
+            return Err(self.invalid("it has no handler: add one with on(…)"));
+        }
+        for (what, number) in [("concurrency", self.concurrency), ("records_per_poll", self.records)] {
+            if number == 0 {
+                return Err(self.invalid(&format!("{what} is at least 1")));
+            }
+        }
+        for (what, time) in [("timeout", self.timeout), ("longest pause", self.longest_pause)] {
+            if time.is_zero() {
+                return Err(self.invalid(&format!("the {what} is longer than nothing")));
+            }
+        }
+        for (name, kept, why) in KEPT {
+            if let Some(value) = self.properties.get(*name)
+                && !kept.contains(&value.as_str())
+            {
+                return Err(self.invalid(&format!("{name} is not for you to set to {value:?}: {why}")));
+            }
+        }
+        let most = self.properties.get("max.poll.interval.ms").and_then(|time| time.parse().ok());
+        if self.grace + PATIENCE >= Duration::from_millis(most.unwrap_or(300_000)) {
+            return Err(
+                self.invalid("the grace period is shorter than max.poll.interval.ms by more than 5 s")
+            );
+        }
+        Ok(())
+    }
+
+    fn invalid(&self, what: &str) -> Error {
+        invalid(&format!("consumer {:?}: {what}", self.group))
+    }
+
+    fn client(&self) -> ClientConfig {
+        let offsets = if self.offsets == Offsets::Latest { "latest" } else { "earliest" };
+        let mut config = ClientConfig::new();
+        for (name, value) in [
+            ("bootstrap.servers", self.brokers.as_str()),
+            ("client.id", "postrider"),
+            ("group.id", &self.group),
+            ("enable.auto.commit", "false"),
+            ("enable.auto.offset.store", "false"),
+            ("auto.offset.reset", offsets),
+            ("partition.assignment.strategy", "cooperative-sticky"),
+            ("allow.auto.create.topics", "false"),
+            ("socket.timeout.ms", "10000"),
+            ("reconnect.backoff.ms", "50"),
+            ("reconnect.backoff.max.ms", "1000"),
+            ("fetch.error.backoff.ms", "100"),
+            // Of each partition, ahead of its worker.
+            ("queued.max.messages.kbytes", "4096"),
+            ("statistics.interval.ms", "15000"),
+        ] {
+            config.set(name, value);
+        }
+        for (name, value) in &self.properties {
+            config.set(name, value);
+        }
+        config
+    }
+
+    /// What writes dead letters: the same brokers, the same login, and what the sink promises.
+    fn post(&self) -> Result<Post> {
+        let mut settings = Kafka::builder(&self.brokers);
+        // What was read is to be written again, with a little more: the topic itself says how large a record may be.
+        settings = settings.property("message.max.bytes", "100000000");
+        for (name, value) in &self.properties {
+            settings = settings.property(name, value);
+        }
+        Post::new(settings.client())
+    }
+
+    /// Joins the group and begins to work.
+    ///
+    /// *On failure*: one sentence that says what to do, when something in the consumer itself is wrong, when the brokers can't
+    /// be reached, and when a topic does not exist. Nothing is started then.
+    pub async fn start(mut self) -> Result<RunningConsumer> {
+        self.check()?;
+        let client = self.client();
+        let post = self.post()?;
+        let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
+        let sink = Arc::new(self.handlers.build(&self.source)?);
+        let crew = Arc::new(Crew {
+            group: self.group.as_str().into(),
+            sink,
+            post,
+            address: self.address,
+            patience: self.patience,
+            longest_pause: self.longest_pause,
+            records: self.records,
+            concurrency: self.concurrency,
+            timeout: self.timeout,
+            numbered_keys: self.numbered_keys,
+            on_gap: self.on_gap,
+        });
+        let latest = self.offsets == Offsets::Latest;
+        let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);
+        let brokers = self.brokers;
+        let joined = tokio::task::spawn_blocking(move || {
+            let created = client.create_with_context(group).map_err(|error| refused(&error))?;
+            let consumer: Arc<BaseConsumer<Group>> = Arc::new(created);
+            consumer.context().serves(&consumer);
+            join(&consumer, &brokers, &topics)?;
+            RunningConsumer::new(consumer)
+        });
+        joined.await.map_err(|error| {
+            Error::new(ErrorKind::Corrupt, "consume", format!("it did not start: {error}"))
+        })?
+    }
+
+    /// Runs until the future is ready, and stops then.
+    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
+        let running = self.start().await?;
+        end.await;
+        running.stop().await
+    }
+}
+
+/// Subscribes to topics that are there.
+fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>) -> Result<()> {
+    let group = consumer.context();
+    // All of them: to ask for one may create it.
+    let metadata = consumer.fetch_metadata(None, PATIENCE).map_err(|error| {
+        // Why shows only to those who poll.
+        while consumer.poll(Duration::ZERO).is_some() {}
+        let reason = group.complaint().unwrap_or_else(|| error.to_string());
+        Error::new(
+            ErrorKind::Unreachable,
+            "consume",
+            format!("the brokers {brokers} can't be used: {reason}"),
+        )
+    })?;
+    let there: BTreeSet<&str> = metadata
+        .topics()
+        .iter()
+        .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty())
+        .map(rdkafka::metadata::MetadataTopic::name)
+        .collect();
+    for topic in topics {
+        if !there.contains(topic.as_str()) {
+            let message =
+                format!("the topic {topic} does not exist; create it, because Postrider creates none");
+            return Err(Error::new(ErrorKind::NotFound, "consume", message));
+        }
+        let letters = group.crew.address.of(topic);
+        if !there.contains(letters.as_str()) {
+            tracing::warn!(group = %group.crew.group, topic, dead_letters = letters,
+                "the topic for dead letters does not exist; create it, or a partition stands still when it needs it");
+        }
+    }
+    let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+    consumer
+        .subscribe(&names)
+        .map_err(|error| invalid(&format!("the topics can't be subscribed to: {error}")))
+}

@@ -1,0 +1,264 @@
+//! The work on one partition: *take, read, deliver, give up or try again, move on*.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
+
+use crate::arrived::Arrived;
+use crate::letter::Address;
+use crate::place::{Inlet, Place};
+use crate::post::Post;
+use crate::round::{Batch, Consequence, Next, Patience};
+use crate::sequence::{Gap, Sequences};
+use crate::tally::Tally;
+
+/// How long to wait at first when nothing can be handled, or no letter be written.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often it is looked how far a delivery is: what is done is committed while a slow handler still works.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is called for each gap.
+pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
+
+/// What all workers of a consumer share.
+pub(crate) struct Crew {
+    pub(crate) group: Arc<str>,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) post: Post,
+    pub(crate) address: Address,
+    pub(crate) patience: Patience,
+    pub(crate) longest_pause: Duration,
+    pub(crate) records: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) numbered_keys: usize,
+    pub(crate) on_gap: Option<OnGap>,
+}
+
+/// The work on one partition, for as long as it is held.
+pub(crate) struct Worker {
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) place: Arc<Place>,
+    pub(crate) tally: Tally,
+    sequences: Sequences,
+    /// Since when nothing can be handled, and how long it is left alone the next time.
+    outage: Option<(Instant, Duration)>,
+}
+
+/// How the work on a batch ended.
+enum End {
+    Done,
+    /// The worker is to end, and what is open of the batch comes to somebody else.
+    Stopped,
+}
+
+impl Worker {
+    pub(crate) fn new(crew: Arc<Crew>, place: Arc<Place>) -> Self {
+        let tally = Tally::new(&crew.group, &place.topic);
+        let sequences = Sequences::new(crew.numbered_keys);
+        Self { crew, place, tally, sequences, outage: None }
+    }
+
+    /// Works until the place is to end.
+    pub(crate) async fn run(mut self, mut inlet: Inlet) {
+        while let Some(records) = inlet.next(self.crew.records).await {
+            let mut batch = self.read(records);
+            loop {
+                match AssertUnwindSafe(self.work(&mut batch)).catch_unwind().await {
+                    Ok(End::Done) => break,
+                    Ok(End::Stopped) => return,
+                    // What its message says may quote a payload.
+                    Err(_) => {
+                        tracing::error!(group = %self.crew.group, topic = %self.place.topic,
+                            partition = self.place.partition, "a worker panicked; its batch is tried again");
+                        self.place.sleep_until(Instant::now() + Duration::from_secs(1)).await;
+                        if self.place.end().is_some() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the events of records, and looks at their numbers.
+    fn read(&mut self, records: Vec<Arrived>) -> Batch {
+        self.tally.consumed.increment(records.len() as u64);
+        let mut read = |record: Arrived| {
+            if record.is_for_another(&self.crew.group) {
+                return (record, None);
+            }
+            let event = record.event();
+            if let Ok(event) = &event {
+                self.look_for_gap(&record, event);
+            }
+            let event = event.map_err(|error| DeliveryFailure::new("not_an_event", error.to_string()));
+            (record, Some(event))
+        };
+        Batch::new(records.into_iter().map(&mut read).collect())
+    }
+
+    fn look_for_gap(&mut self, record: &Arrived, event: &Recorded) {
+        let key = event.key();
+        let Some(expected) = self.sequences.note(event, &key) else { return };
+        let gap = Gap {
+            group: Arc::clone(&self.crew.group),
+            topic: Arc::clone(&record.topic),
+            partition: record.partition,
+            offset: record.offset,
+            key: key.into_owned(),
+            expected,
+            got: event.sequence.unwrap_or_default(),
+            event_id: event.event_id,
+        };
+        self.tally.gaps.increment(1);
+        tracing::warn!(group = %gap.group, topic = %gap.topic, partition = gap.partition, offset = gap.offset,
+            key = gap.key, expected, got = gap.got, event_id = %gap.event_id,
+            "numbers of this key are missing; look for what happened to them at the producer");
+        if let Some(hook) = &self.crew.on_gap
+            && std::panic::catch_unwind(AssertUnwindSafe(|| hook(&gap))).is_err()
+        {
+            tracing::error!(group = %gap.group, "the hook for gaps panicked");
+        }
+    }
+
+    /// Works on a batch until all of it is done, or the worker is to end.
+    async fn work(&mut self, batch: &mut Batch) -> End {
+        loop {
+            while let Some(index) = batch.next_letter() {
+                if !self.give_up(batch, index).await {
+                    return End::Stopped;
+                }
+            }
+            self.move_on(batch);
+            if batch.is_done() {
+                return End::Done;
+            }
+            let end = self.place.end();
+            if let Some(end) = end
+                && (!batch.has_holes() || self.outage.is_some() || Instant::now() >= end)
+            {
+                return End::Stopped;
+            }
+            match batch.next(Instant::now(), end.is_some()) {
+                Next::Now(mut ready) => {
+                    if self.outage.is_some() {
+                        // One is enough to ask with.
+                        ready.truncate(1);
+                    }
+                    self.round(batch, &ready, end.is_some()).await;
+                }
+                Next::At(time) => self.place.sleep_until(time).await,
+            }
+        }
+    }
+
+    /// Delivers some of a batch once, and draws the consequences.
+    async fn round(&mut self, batch: &mut Batch, ready: &[usize], filling: bool) {
+        let attempt = |index: &usize| {
+            let item = &batch.items[*index];
+            let event = item.event.as_ref().map(|(event, _)| Arc::clone(event))?;
+            Some(Attempt { event, attempt: item.tries + 1 })
+        };
+        let mut delivery =
+            Delivery::new(Arc::clone(&self.crew.group), ready.iter().filter_map(attempt).collect());
+        (delivery.concurrency, delivery.timeout) = (self.crew.concurrency, self.crew.timeout);
+        let delivery = Arc::new(delivery);
+        let crew = Arc::clone(&self.crew);
+        let mut any = false;
+        let answer = {
+            let mut delivering = crew.sink.deliver(Arc::clone(&delivery));
+            loop {
+                let end = self.place.end();
+                if end.is_some() && !filling {
+                    // What has begun is finished, and nothing more is begun.
+                    delivery.stop();
+                }
+                tokio::select! {
+                    answer = &mut delivering => break answer,
+                    _ = self.place.ending(), if end.is_none() => {}
+                    // Out of time: what is under way is dropped, and what was not reported was not done.
+                    () = sleep_until(end), if end.is_some() => break Ok(()),
+                    () = tokio::time::sleep(LOOK) => {
+                        any |= self.account(batch, ready, &delivery);
+                        self.move_on(batch);
+                    }
+                }
+            }
+        };
+        any |= self.account(batch, ready, &delivery);
+        match answer {
+            Err(reason) => self.away(&reason).await,
+            Ok(()) if any => self.back(),
+            // Nothing was tried, and nobody said why.
+            Ok(()) => self.place.sleep_until(Instant::now() + FIRST_PAUSE).await,
+        }
+    }
+
+    /// Draws the consequences of what was reported so far; whether there was anything.
+    fn account(&self, batch: &mut Batch, ready: &[usize], delivery: &Delivery) -> bool {
+        let (now, mut any) = (Instant::now(), false);
+        for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
+            let Some(outcome) = outcome else { continue };
+            any = true;
+            match batch.judge(*index, outcome, self.crew.patience, now) {
+                Consequence::Handled => {
+                    self.tally.handled.increment(1);
+                    self.tally.duplicates.increment(batch.finish(*index) as u64);
+                }
+                Consequence::Duplicate => {
+                    self.tally.duplicates.increment(1 + batch.finish(*index) as u64);
+                }
+                Consequence::Again(pause, failure) => {
+                    self.tally.retried.increment(1);
+                    let (record, tries) = (&batch.items[*index].record, batch.items[*index].tries);
+                    tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+                        offset = record.offset, attempt = tries, next_in_seconds = pause.as_secs_f64(),
+                        error_code = %failure.code, error = %failure.message, "failed; it will be tried again");
+                }
+                Consequence::Held | Consequence::GivenUp => {}
+            }
+        }
+        any
+    }
+
+    /// Says how far the partition is done.
+    fn move_on(&self, batch: &Batch) {
+        if let Some(offset) = batch.reached() {
+            self.place.reach(offset);
+        }
+    }
+
+    /// Nothing can be handled now.
+    async fn away(&mut self, reason: &Unavailable) {
+        let (since, pause) = match self.outage {
+            Some((since, pause)) => (since, pause),
+            None => {
+                tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+                    reason = %reason, "nothing can be handled; the partition waits, and no event loses a try");
+                (Instant::now(), FIRST_PAUSE)
+            }
+        };
+        self.outage = Some((since, (pause * 2).min(self.crew.longest_pause)));
+        self.place.sleep_until(Instant::now() + pause.min(self.crew.longest_pause)).await;
+    }
+
+    fn back(&mut self) {
+        if let Some((since, _)) = self.outage.take() {
+            tracing::info!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+                seconds = since.elapsed().as_secs_f64(), "events are handled again");
+        }
+    }
+}
+
+/// Sleeps until then; for ever without a time.
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
