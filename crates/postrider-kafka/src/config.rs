@@ -49,6 +49,19 @@ impl KafkaBuilder {
         }
     }
 
+    /// What writes dead letters: what was read is written again, with a little more; the topic itself says how large a
+    /// record may be.
+    pub(crate) fn for_letters(
+        brokers: &str,
+        security: &Security,
+        properties: &BTreeMap<String, String>,
+    ) -> Self {
+        let mut settings = Self::new(brokers).property("message.max.bytes", "100000000");
+        settings.security = security.clone();
+        settings.properties.extend(properties.clone());
+        settings
+    }
+
     /// What a topic's name is made of: see [`Template`](postrider_core::Template); `{stream}` unless set.
     #[must_use]
     pub fn topic(mut self, template: impl Into<String>) -> Self {

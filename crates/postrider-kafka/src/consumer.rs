@@ -1,6 +1,7 @@
 //! A consumer as an application writes it down.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
 
 use crate::letter::Address;
 use crate::round::Patience;
+use crate::security::{Mechanism, Security};
 use crate::sequence::Gap;
 use crate::worker::OnGap;
 
@@ -48,6 +50,7 @@ pub struct Consumer<S: Source> {
     pub(crate) address: Address,
     pub(crate) numbered_keys: usize,
     pub(crate) on_gap: Option<OnGap>,
+    pub(crate) security: Security,
     pub(crate) properties: BTreeMap<String, String>,
 }
 
@@ -71,6 +74,7 @@ impl<S: Source> Consumer<S> {
             address: Address::default(),
             numbered_keys: 100_000,
             on_gap: None,
+            security: Security::default(),
             properties: BTreeMap::new(),
         }
     }
@@ -237,7 +241,33 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// Sets a property of librdkafka, for reading and for the dead letters: how to log in, for example.
+    /// Logs in as a user: see [`KafkaBuilder::sasl`](crate::KafkaBuilder::sasl).
+    #[must_use]
+    pub fn sasl(
+        mut self,
+        mechanism: Mechanism,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Self {
+        self.security.sasl = Some((mechanism, user.into(), password.into()));
+        self
+    }
+
+    /// Speaks TLS: see [`KafkaBuilder::tls`](crate::KafkaBuilder::tls).
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.security.tls = true;
+        self
+    }
+
+    /// Speaks TLS with an authority of one's own: see [`KafkaBuilder::tls_authority`](crate::KafkaBuilder::tls_authority).
+    #[must_use]
+    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
+        self.security.authority = Some(file.into());
+        self.tls()
+    }
+
+    /// Sets a property of librdkafka, for reading and for the dead letters; it wins over what else is set here.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());

@@ -1,6 +1,7 @@
 //! The tool for dead letters: looking at them, and putting them back.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,13 @@ use rdkafka::{Offset, TopicPartitionList};
 use time::format_description::well_known::Rfc3339;
 
 use crate::arrived::Arrived;
+use crate::config::KafkaBuilder;
 use crate::config::invalid;
 use crate::letter::{self, Address};
 use crate::offsets::{self, patiently};
 use crate::post::Post;
 use crate::producer::refused;
-use crate::sink::Kafka;
+use crate::security::{Mechanism, Security};
 
 /// How long to wait for an answer of the brokers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,6 +60,7 @@ pub struct DeadLetters {
     brokers: String,
     group: String,
     address: Address,
+    security: Security,
     properties: BTreeMap<String, String>,
 }
 
@@ -74,6 +77,7 @@ impl DeadLetters {
             brokers: brokers.to_owned(),
             group: group.to_owned(),
             address: Address::default(),
+            security: Security::default(),
             properties: BTreeMap::new(),
         }
     }
@@ -85,7 +89,33 @@ impl DeadLetters {
         self
     }
 
-    /// Sets a property of librdkafka: how to log in, for example.
+    /// Logs in as a user: see [`KafkaBuilder::sasl`](crate::KafkaBuilder::sasl).
+    #[must_use]
+    pub fn sasl(
+        mut self,
+        mechanism: Mechanism,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Self {
+        self.security.sasl = Some((mechanism, user.into(), password.into()));
+        self
+    }
+
+    /// Speaks TLS: see [`KafkaBuilder::tls`](crate::KafkaBuilder::tls).
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.security.tls = true;
+        self
+    }
+
+    /// Speaks TLS with an authority of one's own: see [`KafkaBuilder::tls_authority`](crate::KafkaBuilder::tls_authority).
+    #[must_use]
+    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
+        self.security.authority = Some(file.into());
+        self.tls()
+    }
+
+    /// Sets a property of librdkafka; it wins over what else is set here.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
@@ -113,10 +143,8 @@ impl DeadLetters {
     /// *Guarantees*: a letter counts as put back only when its record is on all in-sync replicas; letters of a key keep their
     /// order. *On failure*: what was not put back stays a letter, and of the last 500 some may be put back twice.
     pub async fn requeue(&self, topic: &str) -> Result<usize> {
-        let mut settings = Kafka::builder(&self.brokers).property("message.max.bytes", "100000000");
-        for (name, value) in &self.properties {
-            settings = settings.property(name, value);
-        }
+        let settings = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
+        settings.clone().connect().await?;
         let post = Post::new(settings.client())?;
         if !post.has(topic).await? {
             let message =
@@ -152,6 +180,9 @@ impl DeadLetters {
             ("enable.partition.eof", "true"),
             ("allow.auto.create.topics", "false"),
         ] {
+            config.set(name, value);
+        }
+        for (name, value) in self.security.properties() {
             config.set(name, value);
         }
         for (name, value) in &self.properties {

@@ -9,13 +9,12 @@ use postrider_core::{Error, ErrorKind, Result, Source};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
-use crate::config::invalid;
+use crate::config::{KafkaBuilder, invalid};
 use crate::consumer::{Consumer, Offsets};
 use crate::group::Group;
 use crate::post::Post;
 use crate::producer::refused;
 use crate::running::RunningConsumer;
-use crate::sink::Kafka;
 use crate::topic;
 use crate::worker::Crew;
 
@@ -115,21 +114,13 @@ impl<S: Source> Consumer<S> {
         ] {
             config.set(name, value);
         }
+        for (name, value) in self.security.properties() {
+            config.set(name, value);
+        }
         for (name, value) in &self.properties {
             config.set(name, value);
         }
         config
-    }
-
-    /// What writes dead letters: the same brokers, the same login, and what the sink promises.
-    fn post(&self) -> Result<Post> {
-        let mut settings = Kafka::builder(&self.brokers);
-        // What was read is to be written again, with a little more: the topic itself says how large a record may be.
-        settings = settings.property("message.max.bytes", "100000000");
-        for (name, value) in &self.properties {
-            settings = settings.property(name, value);
-        }
-        Post::new(settings.client())
     }
 
     /// Joins the group and begins to work.
@@ -139,7 +130,10 @@ impl<S: Source> Consumer<S> {
     pub async fn start(mut self) -> Result<RunningConsumer> {
         self.check()?;
         let client = self.client();
-        let post = self.post()?;
+        // What writes dead letters has the same brokers and the same login, and keeps what the sink promises.
+        let letters = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
+        let post = Post::new(letters.client())?;
+        letters.connect().await?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let sink = Arc::new(self.handlers.build(&self.source)?);
         let crew = Arc::new(Crew {

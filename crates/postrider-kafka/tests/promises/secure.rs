@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Relay, Source};
-use postrider_kafka::{Kafka, KafkaBuilder, Mechanism};
+use postrider::{NewEvent, Received, Relay, Source};
+use postrider_kafka::{Consumer, Kafka, KafkaBuilder, Mechanism};
 use xtask::kafka::{Broker, Listener, Options};
 
+use crate::PATIENCE;
 use crate::arrivals::Topic;
 
 const SECRET: &str = "planted4secret";
@@ -90,6 +91,33 @@ async fn a_password_opens_the_way_and_a_wrong_one_is_said_to_be_wrong() {
     for secret in [SECRET, WRONG] {
         assert!(!logs.contains(secret), "a password is in the logs");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_logs_in_as_a_sink_does() {
+    let broker = broker(&Options::new().user("alice", SECRET).tls());
+    let secure = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+    goes_through(&broker, secure.sasl(Mechanism::ScramSha256, "alice", SECRET), "to consume").await;
+    let address = broker.address(Listener::SaslTls).expect("such a listener");
+    let (seen, mut sees) = tokio::sync::mpsc::unbounded_channel();
+    let consumer = |password: &str| {
+        let seen = seen.clone();
+        Consumer::new(&Outbox::new(), &address, "secure")
+            .topics(["orders"])
+            .sasl(Mechanism::ScramSha256, "alice", password)
+            .tls_authority(broker.authority())
+            .on_type("OrderPaid", move |event: Received<i64>| {
+                let _ = seen.send(event.into_inner());
+                async {}
+            })
+    };
+    let sentence = consumer(WRONG).start().await.err().expect("refused").to_string();
+    assert!(sentence.contains("the user or its password is refused"), "{sentence}");
+    assert!(!sentence.contains(WRONG), "{sentence}");
+    let running = consumer(SECRET).start().await.expect("started");
+    let came = tokio::time::timeout(PATIENCE, sees.recv()).await.expect("in time");
+    assert_eq!(came, Some(7));
+    running.stop().await.expect("stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
