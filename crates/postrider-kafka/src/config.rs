@@ -90,8 +90,8 @@ impl KafkaBuilder {
         self
     }
 
-    /// How long a record may wait for its confirmation before the brokers count as unavailable; 10 s unless set. Keep it
-    /// below the relay's lease.
+    /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. Keep it well
+    /// below the relay's lease, to two thirds of it at most: nothing waits for longer than half as long again.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -146,6 +146,14 @@ impl KafkaBuilder {
                 )));
             }
         }
+        if let Some(name) = ["message.timeout.ms", "delivery.timeout.ms"]
+            .into_iter()
+            .find(|name| self.properties.contains_key(*name))
+        {
+            return Err(invalid(&format!(
+                "{name} would break a promise (nothing out of order): it gives up single records; set the send timeout"
+            )));
+        }
         if !cfg!(feature = "tls") {
             without_tls(&self.asked())?;
         }
@@ -167,7 +175,9 @@ impl KafkaBuilder {
     /// What the client is made with, for benchmarks that compare.
     #[doc(hidden)]
     pub fn client(&self) -> ClientConfig {
-        let millis = self.timeout.as_millis().max(1).to_string();
+        // Batches are taken back as a whole when their time is over, before the client would begin to. It does for a process
+        // that stood still: what it wakes up with is too old to be sent.
+        let millis = (self.timeout.as_millis().max(1) * 3 / 2 + 1).to_string();
         let mut config = ClientConfig::new();
         // Of a connection that is closed only the log tells.
         let asked = self.properties.contains_key("debug");

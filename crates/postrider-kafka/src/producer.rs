@@ -35,6 +35,10 @@ pub(crate) struct Producer {
     pub(crate) inner: Arc<BaseProducer<Reports>>,
     /// Whether it knows one broker to begin with.
     is_single: bool,
+    /// How long a batch may be under way.
+    timeout: Duration,
+    /// Something was taken back from it: what it sends next might not follow what it sent.
+    spent: AtomicBool,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -138,7 +142,8 @@ impl Producer {
         });
         let thread = thread.map_err(|error| invalid(&format!("no thread can be started: {error}")))?;
         let is_single = !settings.brokers.contains(',');
-        Ok(Self { inner, is_single, stop, thread: Some(thread) })
+        let timeout = settings.timeout;
+        Ok(Self { inner, is_single, timeout, spent: AtomicBool::new(false), stop, thread: Some(thread) })
     }
 
     /// Asks which topics there are, and gives up early where waiting does not help. It blocks.
@@ -191,18 +196,28 @@ impl Producer {
         board.batch = board.batch.wrapping_add(1);
         board.reports = vec![None; records];
         board.open = 0;
-        Flight { producer: self, batch: board.batch, landed: false }
+        let deadline = Instant::now() + self.timeout;
+        Flight { producer: self, batch: board.batch, deadline, landed: false }
     }
 
-    /// The error after which this producer is good for nothing more.
+    /// Why this producer is good for nothing more, if it is not.
     pub(crate) fn fatal(&self) -> Option<String> {
+        if self.spent.load(Ordering::Acquire) {
+            return Some("what it had not sent in time was taken back".to_owned());
+        }
         self.inner.client().fatal_error().map(|(_, reason)| reason)
+    }
+
+    /// Takes back all that is not confirmed.
+    fn purge(&self) {
+        self.spent.store(true, Ordering::Release);
+        self.inner.purge(PurgeConfig::default().queue().inflight());
     }
 }
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        self.inner.purge(PurgeConfig::default().queue().inflight());
+        self.purge();
         self.stop.store(true, Ordering::Release);
         // The thread ends by itself; whoever drops this may be on the runtime, and must not wait.
         drop(self.thread.take());
@@ -213,6 +228,9 @@ impl Drop for Producer {
 pub(crate) struct Flight<'p> {
     producer: &'p Producer,
     batch: u32,
+    /// When all that is left of it is taken back, at once. The client's own timeout takes record by record: it gives up the
+    /// first of a key and sends the next, whatever it guarantees otherwise.
+    deadline: Instant,
     landed: bool,
 }
 
@@ -233,6 +251,9 @@ impl Flight<'_> {
             }
             match error.rdkafka_error_code() {
                 Some(Code::QueueFull) => {
+                    if Instant::now() >= self.deadline {
+                        return Ok(Err(Code::TimedOutQueue));
+                    }
                     record = back;
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
@@ -245,6 +266,7 @@ impl Flight<'_> {
     /// Waits until something is known of every record that was sent.
     pub(crate) async fn landed(mut self) -> Vec<Option<Report>> {
         let reports = self.producer.inner.context();
+        let mut end = Some(self.deadline);
         loop {
             let complete = reports.complete.notified();
             {
@@ -258,7 +280,14 @@ impl Flight<'_> {
                     return landed;
                 }
             }
-            complete.await;
+            let Some(deadline) = end else {
+                complete.await;
+                continue;
+            };
+            if tokio::time::timeout_at(deadline.into(), complete).await.is_err() {
+                self.producer.purge();
+                end = None;
+            }
         }
     }
 }
@@ -266,7 +295,7 @@ impl Flight<'_> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.landed {
-            self.producer.inner.purge(PurgeConfig::default().queue().inflight());
+            self.producer.purge();
         }
     }
 }

@@ -190,7 +190,7 @@ impl Kafka {
         indexes: &[usize],
     ) -> Result<bool, Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
-        let mut all = true;
+        let (mut all, mut away) = (true, None);
         let flight = producer.begin(delivery.events.len());
         let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
         for &index in indexes {
@@ -216,7 +216,11 @@ impl Kafka {
                         Ok(()) => None,
                         Err(code) => match self.outcome(code, topic, event) {
                             Some(outcome) => Some(outcome),
-                            None => return Err(Unavailable::new(code.to_string())),
+                            // What was sent before is still to be confirmed.
+                            None => {
+                                away = Some(Unavailable::new(code.to_string()));
+                                break;
+                            }
                         },
                     }
                 }
@@ -232,6 +236,9 @@ impl Kafka {
         }
         let reports = flight.landed().await;
         self.confirm(producer, delivery, plan, &sent, &reports)?;
+        if let Some(away) = away {
+            return Err(away);
+        }
         Ok(all && reports.iter().flatten().all(Result::is_ok))
     }
 

@@ -244,3 +244,29 @@ async fn answers_that_fail_for_a_moment_reorder_no_key() {
     let firsts: Vec<i64> = found.iter().copied().filter(|version| known.insert(*version)).collect();
     assert_eq!(firsts, (1..=200).collect::<Vec<i64>>(), "{found:?}");
 }
+
+/// The client's own timeout takes record by record: it gives up the first of a key and sends the next. Here a broker is so
+/// slow that some records would wait too long, and those behind them would not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_time_is_over_is_taken_back_as_a_whole() {
+    let mock = mock(1);
+    let sink = Kafka::builder(&mock.bootstrap_servers())
+        .send_timeout(Duration::from_secs(2))
+        .property("batch.num.messages", "7")
+        .property("queue.buffering.max.messages", "600")
+        .build()
+        .expect("a sink");
+    deliver_all(&sink, vec![event("a", 1)], Order::Key).await;
+    mock.broker_round_trip_time(1, Duration::from_millis(150)).expect("slow answers");
+    let events: Vec<Recorded> = (2..=1000).map(|version| event("a", version)).collect();
+    let quicker = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        mock.broker_round_trip_time(1, Duration::ZERO).expect("quick answers");
+    };
+    tokio::join!(deliver_all(&sink, events, Order::Key), quicker);
+    let found = versions(&mock, 1).remove("a").expect("versions");
+    let mut known = HashSet::new();
+    let firsts: Vec<i64> = found.iter().copied().filter(|version| known.insert(*version)).collect();
+    let gap = firsts.windows(2).find(|pair| pair[1] != pair[0] + 1);
+    assert_eq!((firsts.len(), gap), (1000, None));
+}
