@@ -14,6 +14,7 @@ use crate::Failure;
 use crate::engine::Tally;
 
 pub mod drain;
+pub mod effects;
 pub mod latency;
 pub mod memory;
 

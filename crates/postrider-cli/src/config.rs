@@ -110,6 +110,13 @@ pub(crate) struct Store {
     pub(crate) bell: bool,
 }
 
+impl Store {
+    /// Whether it is a file rather than a server.
+    pub(crate) fn is_file(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("sqlite:"))
+    }
+}
+
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.as_deref().map(without_password);

@@ -86,9 +86,11 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
             }
             Err(failure) => failure,
         };
-        let waits = error
-            .downcast_ref::<postrider::Error>()
-            .is_some_and(|error| matches!(error.kind(), postrider::ErrorKind::Unreachable));
+        // A server may come back; a file that is not there is not going to.
+        let waits = !config.store.is_file()
+            && error
+                .downcast_ref::<postrider::Error>()
+                .is_some_and(|error| matches!(error.kind(), postrider::ErrorKind::Unreachable));
         if !waits {
             return Err(error);
         }
@@ -130,7 +132,6 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Failure> {
                 .types(reader.types.clone())
                 .order(reader.order)
                 .lanes(reader.lanes)
-                .batch(reader.batch)
                 .start(reader.start)
                 .retry(reader.retry.clone())
                 .on_dead(reader.on_dead)
@@ -138,6 +139,10 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Failure> {
                 .concurrency(reader.concurrency)
                 .timeout(reader.timeout)
                 .longest_pause(reader.longest_pause);
+            let subscriber = match reader.batch {
+                Some(batch) => subscriber.batch(batch),
+                None => subscriber,
+            };
             sink.give(subscriber)
         });
     }

@@ -71,7 +71,7 @@ fn store_options(store: &Store) -> postgres::StoreOptions {
 /// Creates or updates the schema, or prints the SQL that would.
 pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure> {
     if print {
-        if store.url.as_ref().is_some_and(|url| url.starts_with("sqlite:")) {
+        if store.is_file() {
             return Err("--print is for PostgreSQL; SQLite has no DBA to give it to".into());
         }
         let sql = postgres::migration_sql(&store.schema)?;

@@ -68,7 +68,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     for reader in &config.readers {
         writeln!(
             out,
-            "subscription   {} -> {}: streams {}, types {}, order {}, {} lane{}, batch {}, {} at once, {} each, replay {}",
+            "subscription   {} -> {}: streams {}, types {}, order {}, {} lane{}, {} at once, {} each, replay {}",
             reader.name,
             reader.sink,
             reader.streams.join(" "),
@@ -76,7 +76,6 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             reader.order,
             reader.lanes,
             if reader.lanes == 1 { "" } else { "s" },
-            reader.batch,
             reader.concurrency,
             show(reader.timeout),
             if reader.replay { "allowed" } else { "forbidden" }

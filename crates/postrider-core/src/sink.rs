@@ -24,6 +24,11 @@ pub trait Sink: Send + Sync + 'static {
     /// begun and begins nothing.
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable>;
 
+    /// How many events it likes to be given at once, where the subscription does not say.
+    fn batch(&self) -> u32 {
+        1000
+    }
+
     /// Whether it runs the application's own code in this process, which an event may make it end.
     fn runs_handlers(&self) -> bool {
         false

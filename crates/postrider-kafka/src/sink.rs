@@ -290,6 +290,11 @@ impl Kafka {
 
 #[async_trait]
 impl Sink for Kafka {
+    /// Between two batches the brokers wait for the database: the fewer, the better.
+    fn batch(&self) -> u32 {
+        5000
+    }
+
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let lane = delivery.lease.as_ref().map_or(0, |lease| lease.lane);
         let producer = self.producer(lane)?;

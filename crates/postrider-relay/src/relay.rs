@@ -164,11 +164,11 @@ impl<S: Source> Relay<S> {
             let name: Arc<str> = subscription.name.as_str().into();
             readers.push(Arc::new(Reader {
                 store: Arc::clone(&store),
-                sink,
                 clock: self.source.clock(),
                 owner: self.owner.clone(),
                 settings: self.settings,
-                batch: subscriber.batch,
+                batch: subscriber.batch.unwrap_or_else(|| sink.batch()),
+                sink,
                 concurrency: subscriber.concurrency,
                 timeout: subscriber.timeout,
                 order: subscription.order,

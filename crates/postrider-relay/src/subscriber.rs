@@ -26,7 +26,7 @@ pub struct Subscriber<S: Source> {
     pub(crate) while_unavailable: WhileUnavailable,
     pub(crate) longest_pause: Duration,
     pub(crate) concurrency: usize,
-    pub(crate) batch: u32,
+    pub(crate) batch: Option<u32>,
     pub(crate) timeout: Duration,
     pub(crate) deaths: u32,
 }
@@ -42,7 +42,7 @@ impl<S: Source> Subscriber<S> {
             while_unavailable: WhileUnavailable::Wait,
             longest_pause: Duration::from_secs(30),
             concurrency: 16,
-            batch: 1000,
+            batch: None,
             timeout: Duration::from_secs(30),
             deaths: 3,
         }
@@ -200,11 +200,11 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// How many events are read at once; two batches are in memory at a time. Of several lanes each reads so many on
+    /// How many events are read at once: 1,000, or 5,000 to Kafka, unless set; two batches are in memory at a time. Of several lanes each reads so many on
     /// average, and up to four times as many where the keys are spread unevenly.
     #[must_use]
     pub fn batch(mut self, events: u32) -> Self {
-        self.batch = events;
+        self.batch = Some(events);
         self
     }
 
@@ -236,7 +236,7 @@ impl<S: Source> Subscriber<S> {
         if self.concurrency == 0 {
             return zero("concurrency");
         }
-        if self.batch == 0 {
+        if self.batch == Some(0) {
             return zero("batch");
         }
         if self.deaths == 0 {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use postrider_bench::Failure;
-use postrider_bench::kafka::{drain, latency, memory};
+use postrider_bench::kafka::{drain, effects, latency, memory};
 use postrider_bench::report::Report;
 
 #[tokio::main]
@@ -52,6 +52,9 @@ async fn run(mut report: Report, quick: bool, only: &[String]) -> Result<bool, F
     }
     if wants("latency") {
         latency::run(&mut report, quick).await?;
+    }
+    if wants("effects") {
+        effects::run(&mut report, quick).await?;
     }
     if wants("memory") {
         memory::run(&mut report, quick).await?;

@@ -25,7 +25,7 @@ pub(crate) struct Reader {
     /// In how many lanes.
     pub(crate) lanes: u32,
     /// How many events at once, if the sink is not to say.
-    pub(crate) batch: u32,
+    pub(crate) batch: Option<u32>,
     /// Where it starts, the first time.
     pub(crate) start: Start,
     /// When a failed event is tried again.
@@ -65,7 +65,7 @@ impl Reader {
             types: patterns(&mut section, "types")?,
             order: section.word("order", &orders)?.unwrap_or(Order::Key),
             lanes: at_least_one(&mut section, "lanes")?.unwrap_or(1),
-            batch: at_least_one(&mut section, "batch")?.unwrap_or(1000),
+            batch: at_least_one(&mut section, "batch")?,
             start: start(&mut section)?,
             retry: retry(&mut section)?,
             on_dead: section
