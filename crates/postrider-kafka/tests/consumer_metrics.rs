@@ -57,3 +57,19 @@ async fn a_consumer_emits_what_is_documented() {
         assert!(text.contains(&format!("\n{}{{", metric.name)), "{} is not emitted", metric.name);
     }
 }
+
+/// The table in METRICS.md says the same.
+#[test]
+fn the_table_for_people_is_the_table_of_the_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../METRICS.md");
+    let text = std::fs::read_to_string(path).expect("METRICS.md");
+    let rows: Vec<String> = CONSUMER_METRICS
+        .iter()
+        .map(|metric| {
+            let kind = format!("{:?}", metric.kind).to_lowercase();
+            format!("| `{}` | {kind} | {} | {} |", metric.name, metric.labels.join(", "), metric.help)
+        })
+        .collect();
+    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("| `postrider_consumer_")).collect();
+    assert_eq!(found, rows);
+}
