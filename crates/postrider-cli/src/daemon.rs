@@ -21,6 +21,15 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
         return Err(Problem::new(what).into());
     }
+    // Nobody is to rely on what does not happen.
+    for (there, what) in
+        [(config.retention.is_some(), "[retention]"), (!config.alerts.is_empty(), "[[alert]]")]
+    {
+        if there {
+            let what = format!("{what} is understood, but this version does not act on it yet; leave it out");
+            return Err(Problem::new(what).into());
+        }
+    }
     logging::start(&config.log)?;
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {

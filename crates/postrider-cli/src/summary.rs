@@ -84,12 +84,14 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     if let Some(retention) = &config.retention {
         writeln!(
             out,
-            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}",
+            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between",
             retention.at / 60,
             retention.at % 60,
             show(retention.delivered),
             if retention.archive { "to the archive" } else { "deleted" },
-            show(retention.inbox)
+            show(retention.inbox),
+            retention.batch,
+            show(retention.pause)
         )?;
     }
     for alert in &config.alerts {

@@ -173,16 +173,6 @@ impl Figure {
     }
 }
 
-impl Than {
-    /// Whether a figure is beyond a limit.
-    pub(crate) fn holds(self, figure: f64, limit: f64) -> bool {
-        match self {
-            Self::More => figure > limit,
-            Self::AtLeast => figure >= limit,
-        }
-    }
-}
-
 /// Who is told.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Notify {

@@ -119,15 +119,6 @@ impl Sink {
         section.finish()?;
         Ok(sink)
     }
-
-    /// The word for it.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Kafka(_) => "kafka",
-            Self::Http(_) => "http",
-            Self::Stdout(_) => "stdout",
-        }
-    }
 }
 
 fn kafka(section: &mut Section<'_>, envelope: Envelope) -> Result<KafkaSink, Problem> {

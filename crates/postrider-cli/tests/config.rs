@@ -1,0 +1,191 @@
+//! What the binary says of its settings, good and bad.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("postrider-config-{}", postrider::Uuid::new_v4()));
+        std::fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn check(file: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    command.args(["config", "check", "--config"]).arg(file).args(flags).env_clear();
+    command.envs(variables.iter().copied()).output().expect("it runs")
+}
+
+/// What it says of this file: one line on standard error, and the exit code for it.
+fn complaint(text: &str) -> String {
+    let folder = Folder::new();
+    let output = check(&folder.file("p.toml", text), &[], &[]);
+    said(&output, text)
+}
+
+fn said(output: &Output, of: &str) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{of}\n{error}");
+    assert!(output.stdout.is_empty(), "{of}");
+    assert_eq!(error.trim_end().lines().count(), 1, "one sentence: {error}");
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
+
+const SINKS: &str = "[sink.out]\ntype = \"stdout\"\n";
+
+fn subscription(lines: &str) -> String {
+    format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"out\"\n{lines}\n")
+}
+
+/// Each file, and what is said of it.
+#[test]
+fn what_is_wrong_is_named_with_what_would_be_right() {
+    let s = subscription;
+    let cases: Vec<(String, &[&str])> = vec![
+        ("[store\n".into(), &["line 1"]),
+        ("a = 1\n".into(), &["a: there is no such setting"]),
+        ("[stroe]\nurl = \"x\"\n".into(), &["stroe: there is no such setting", "\"store\""]),
+        ("[store]\nurll = \"sqlite:x\"\n".into(), &["store.urll", "\"url\""]),
+        ("[store]\nurl = \"oracle://x\"\n".into(), &["store.url", "postgres://"]),
+        ("[store]\nurl = [1]\n".into(), &["store.url: text is expected, not a list"]),
+        ("[store]\nurl = \"env:NOT_THERE\"\n".into(), &["store.url", "NOT_THERE is not set"]),
+        ("[store]\nurl = \"file:/nowhere/at/all\"\n".into(), &["store.url", "/nowhere/at/all", "does not exist"]),
+        ("[store]\nconnections = 1\n".into(), &["store.connections", "2 or more"]),
+        ("[store]\nbell = \"maybe\"\n".into(), &["store.bell", "true or false"]),
+        ("store = 3\n".into(), &["store: a table is expected", "a number"]),
+        ("[relay]\nlease = 30\n".into(), &["relay.lease", "\"30\" is no time", "\"5m\""]),
+        ("[relay]\nleese = \"30s\"\n".into(), &["relay.leese", "\"lease\""]),
+        ("[relay]\nlease = \"1ms\"\n".into(), &["relay.lease", "out of bounds"]),
+        ("[http]\nlisten = \"everywhere\"\n".into(), &["http.listen", "127.0.0.1:9187"]),
+        ("[log]\nformat = \"xml\"\n".into(), &["log.format", "\"human\", \"json\""]),
+        ("[sink.x]\n".into(), &["sink.x.type: it is missing", "\"kafka\""]),
+        ("[sink.x]\ntype = \"kafak\"\n".into(), &["sink.x.type", "\"kafak\" is not known"]),
+        ("[sink.x]\ntype = \"kafka\"\n".into(), &["sink.x.brokers: it is missing", "127.0.0.1:9092"]),
+        ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\ntopik = \"t\"\n".into(), &["sink.x.topik", "\"topic\""]),
+        ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\ntopic = \"{strem}\"\n".into(), &["sink.x", "{strem}"]),
+        ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { acks = \"1\" }\n".into(), &["sink.x", "break a promise"]),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"linger.mss\" = \"1\" }\n".into(),
+            &["sink.x", "linger.mss", "not a property"],
+        ),
+        ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is missing"]),
+        ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
+        ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
+        ("[[subscription]]\nsink = \"out\"\n".into(), &["subscription[1].name: it is missing"]),
+        (format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"otu\"\n"), &["subscription[s].sink", "\"out\""]),
+        (s("order = \"keys\""), &["subscription[s].order", "\"key\", \"strict\", \"none\""]),
+        (s("lanes = 0"), &["subscription[s].lanes: it is 1 or more"]),
+        (s("batch = -1"), &["subscription[s].batch", "1 or more"]),
+        (s("streams = []"), &["subscription[s].streams", "nothing would be delivered"]),
+        (s("streams = \"a\"\ntypes = 3"), &["subscription[s].types", "a list is expected"]),
+        (s("start = \"yesterday\""), &["subscription[s].start", "\"beginning\""]),
+        (s("retry = { schedule = [] }"), &["subscription[s].retry", "at least one pause"]),
+        (s("retry = { schedule = [\"soon\"] }"), &["subscription[s].retry.schedule", "\"soon\" is no time"]),
+        (s("retry = { every = \"1s\", schedule = [\"1s\"] }"), &["subscription[s].retry", "exclude"]),
+        (s("retry = { every = \"1s\", max_atempts = 3 }"), &["subscription[s].retry.max_atempts", "\"max_attempts\""]),
+        (s("timeout = \"0s\""), &["subscription[s].timeout", "longer than nothing"]),
+        (format!("{}[[subscription]]\nname = \"s\"\nsink = \"out\"\n", s("")), &["two subscriptions are called \"s\""]),
+        ("[retention]\nat = \"25:00\"\n".into(), &["retention.at", "\"02:00\""]),
+        ("[retention]\nmask = [\"card\"]\n".into(), &["retention.archive"]),
+        ("[[alert]]\nto = [\"log\"]\n".into(), &["alert[1].when: it is missing"]),
+        ("[[alert]]\nwhen = \"undeliverd > 3\"\n".into(), &["alert[1].when", "undelivered"]),
+        ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is no number"]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nto = [\"slak\"]\n[notify.slack]\ntype = \"slack\"\nurl = \"https://x\"\n".into(), &["alert[1].to", "\"slack\""]),
+        ("[[alert]]\npreset = \"bank\"\n".into(), &["alert[1].preset", "ledger"]),
+        ("[notify.p]\ntype = \"pagerduty\"\n".into(), &["notify.p.key: it is missing"]),
+        ("[notify.p]\ntype = \"slack\"\nurl = \"hooks\"\n".into(), &["notify.p.url", "https://"]),
+    ];
+    for (text, words) in &cases {
+        let sentence = complaint(text);
+        for word in *words {
+            assert!(sentence.contains(word), "{word:?} is missing for\n{text}\n{sentence}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_a_flag_over_both() {
+    let folder = Folder::new();
+    let file = folder.file("p.toml", "[relay]\nlease = \"11s\"\n[store]\nurl = \"sqlite:a.db\"\n");
+    let shown = |flags: &[&str], variables: &[(&str, &str)]| {
+        let output = check(&file, flags, variables);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert!(shown(&[], &[]).contains("lease 11s"));
+    let variables =
+        [("POSTRIDER_RELAY_LEASE", "12s"), ("POSTRIDER_STORE_URL", "sqlite:b.db"), ("OTHER", "1")];
+    let text = shown(&[], &variables);
+    assert!(text.contains("lease 12s") && text.contains("sqlite:b.db"), "{text}");
+    let text = shown(&["--set", "relay.lease=13s", "--store", "sqlite:c.db"], &variables);
+    assert!(text.contains("lease 13s") && text.contains("sqlite:c.db"), "{text}");
+
+    let sentence = said(&check(&file, &[], &[("POSTRIDER_RELAY_LEESE", "1s")]), "a variable");
+    assert!(
+        sentence.contains("POSTRIDER_RELAY_LEESE is no setting; is POSTRIDER_RELAY_LEASE meant?"),
+        "{sentence}"
+    );
+    let sentence = said(&check(&file, &["--set", "relay.leese=1s"], &[]), "a flag");
+    assert!(sentence.contains("relay.leese"), "{sentence}");
+    let sentence = said(&check(Path::new("/nowhere.toml"), &[], &[]), "no file");
+    assert!(sentence.contains("/nowhere.toml can't be read: it does not exist"), "{sentence}");
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let folder = Folder::new();
+    let token = folder.file("token", "planted-token\n");
+    let text = format!(
+        "[store]\nurl = \"postgres://user:planted-password@h/db?sslpassword=planted-password\"\n\
+         [sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\nlogin = \"plain\"\nuser = \"u\"\npassword = \"env:SECRET\"\n\
+         [sink.h]\ntype = \"http\"\nurl = \"http://u:planted-password@h/\"\ntoken = \"file:{}\"\n\
+         [notify.s]\ntype = \"slack\"\nurl = \"https://h/planted-path\"\n",
+        token.display()
+    );
+    let output = check(&folder.file("p.toml", &text), &[], &[("SECRET", "planted-secret")]);
+    let shown =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{shown}");
+    assert!(!shown.contains("planted"), "{shown}");
+    assert!(shown.contains("postgres://user:***@h/db"), "{shown}");
+}
+
+/// The example, as it is and with everything that is commented out: both are understood.
+#[test]
+fn the_example_is_understood() {
+    let example = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../postrider.example.toml"));
+    let variables = [("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")];
+    let output = check(example, &[], &variables);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(example).expect("the example");
+    let folder = Folder::new();
+    let token = folder.file("token", "t");
+    let all: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(setting) if setting.split(' ').nth(1) == Some("=") => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let all = all.replace("/run/secrets/hook-token", &token.display().to_string());
+    let output = check(&folder.file("all.toml", &all), &[], &variables);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_ne!(text, all);
+}
