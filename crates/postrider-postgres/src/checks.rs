@@ -113,7 +113,11 @@ fn clock(row: &PgRow, now: OffsetDateTime) -> Result<Check> {
     Ok(if ahead.abs() > SKEW {
         Check::warn(
             "clock",
-            format!("the database's clock is {ahead} s ahead of this machine's"),
+            format!(
+                "the database's clock is {} s {} this machine's",
+                ahead.abs(),
+                if ahead > 0 { "ahead of" } else { "behind" }
+            ),
             "leases and retries go by the database's clock alone; to make sense of times, set both by NTP",
         )
     } else {
