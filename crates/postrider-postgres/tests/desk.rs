@@ -13,8 +13,8 @@ use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, log_with_clock, read, settle, subscribe,
 };
 use postrider_core::{
-    AuditEntry, Check, Clock, Desk, EventQuery, OffsetDateTime, Replay, ReplayFrom, Store, StuckQuery, Sweep,
-    Uuid, Verdict,
+    AuditEntry, Check, Clock, Desk, Effect, ErrorKind, EventQuery, OffsetDateTime, Replay, ReplayFrom,
+    Source, Store, StuckQuery, Sweep, Uuid, Verdict,
 };
 use postrider_postgres::{Outbox, StoreOptions};
 use sqlx::postgres::PgPoolOptions;
@@ -165,4 +165,29 @@ async fn a_role_that_relays_may_sit_at_the_desk_and_change_no_audit() {
     pool.close().await;
     store.pool().close().await;
     log.run(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// A handler's transaction that is open when the replay comes keeps the next holder out, and its effect happens once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_is_at_work_during_a_replay_is_waited_for() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let event = commit_one(&log, "a").await;
+    let mut lease = claim(&log.store, "s").await;
+    let batch = read(&log.store, &lease, 10).await;
+    settle(&log.store, &mut lease, &batch).await;
+    let events = [event];
+    let effect = |lease| Effect { lease: Some(lease), consumer: "s", events: &events, timeout: LONG };
+    let (open, first) = log.outbox.begin(effect(&lease)).await.expect("begin");
+    assert_eq!(first, [true]);
+    assert_eq!(log.store.replay(&from(event)).await.expect("replay").events, 1);
+    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "it is still at work");
+    Outbox::commit(open).await.expect("commit");
+    let error = log.outbox.begin(effect(&lease)).await.expect_err("the lane was taken away");
+    assert_eq!(error.kind(), ErrorKind::LeaseLost);
+    let heir = claim(&log.store, "s").await;
+    assert_eq!(read(&log.store, &heir, 10).await.events[0].event.event_id, event, "it comes again");
+    let (again, first) = log.outbox.begin(effect(&heir)).await.expect("begin");
+    assert_eq!(first, [false], "and its effect does not");
+    Outbox::rollback(again).await.expect("rollback");
 }

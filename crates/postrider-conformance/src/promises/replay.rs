@@ -13,7 +13,7 @@ use postrider_core::{
 use crate::harness::Harness;
 use crate::relay::{
     Dice, LONG, change_lanes, claim, commit_one, drain, event, ids, log, log_with_clock, read, settle,
-    subscribe,
+    subscribe, until,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -339,7 +339,9 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
     let mut dice = Dice::new(99);
     let mut last = None;
     for _ in 0..12 {
-        tokio::time::sleep(Duration::from_millis(20 + dice.roll(60))).await;
+        let count = || settled.lock().expect("no panic").len();
+        let enough = count() + 1 + usize::try_from(dice.roll(60)).expect("small");
+        until("some more came", async || count() >= enough).await;
         let all = log.event_ids().await;
         let point = all[usize::try_from(dice.roll(all.len() as u64)).expect("an index")];
         let before = settled.lock().expect("no panic").len();
