@@ -52,6 +52,15 @@ macro_rules! conformance {
                 the_archive_can_be_read_but_not_delivered, nothing_is_pruned_without_a_subscription,
                 retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches;
             bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
+            desk: subscriptions_are_shown_with_their_lanes, a_paused_subscription_rests_until_it_is_resumed,
+                a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
+                events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
+                a_chain_shows_causes_and_what_followed, stuck_deliveries_are_listed_with_their_failures,
+                what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+            replay: everything_from_an_event_on_comes_again, a_dry_run_counts_and_changes_nothing,
+                a_replay_takes_lanes_from_their_holders, deliveries_of_what_comes_again_are_forgotten,
+                a_replay_skips_nothing_and_begins_at_the_start_at_the_earliest,
+                a_replay_that_cannot_be_whole_is_refused, retention_waits_for_what_comes_again;
             writers: order_per_aggregate_holds_with_sixteen_writers,
                 what_was_committed_is_delivered_exactly_once_while_lanes_are_claimed_lost_and_changed
         );
@@ -68,6 +77,7 @@ macro_rules! conformance_of_concurrent_writers {
                 late_events_respect_filters_and_lanes, prune_never_takes_an_event_that_a_lane_has_not_seen,
                 an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes,
                 late_events_count_as_pending_until_they_are_read, a_subscription_that_starts_now_sees_what_commits_later;
+            replay: a_replay_forgets_no_late_event, replays_among_writers_lose_nothing;
             bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_wait_that_is_dropped_forgets_nothing, a_fast_relay_does_not_make_every_commit_ring
         );
     };

@@ -31,6 +31,8 @@ pub enum ErrorKind {
     LeaseLost,
     /// A subscription, an event or a delivery of that name or id does not exist.
     NotFound,
+    /// What was asked for would lose or repeat something as things stand; the sentence says what. Nothing was changed.
+    Refused,
     /// What the log holds contradicts what it must hold; an operator has to look.
     Corrupt,
     /// The database answered with an error that has no kind of its own here.

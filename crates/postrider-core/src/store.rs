@@ -58,7 +58,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Guarantees*: under key and strict order an event comes only together with, and after, every open
     /// one before it; it says when to look again. *Caller must*: deliver those of a key in order and stop at
-    /// the first failure of it. *On failure*: nothing changed.
+    /// the first failure of it. *On failure*: nothing changed; [`LeaseLost`](crate::ErrorKind::LeaseLost) says
+    /// that the lane was set back to be read again: claim anew.
     async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch>;
 
     /// Writes what became of a batch: the new position, the settled batch, the deliveries; or nothing.

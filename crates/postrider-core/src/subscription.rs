@@ -22,6 +22,8 @@ pub struct Subscription {
     pub order: Order,
     /// What happens to a key when one of its events dies.
     pub on_dead: OnDead,
+    /// Whether an operator may let it read again what it has read.
+    pub replay: bool,
 }
 
 impl Subscription {
@@ -34,6 +36,7 @@ impl Subscription {
             start: Start::Beginning,
             order: Order::Key,
             on_dead: OnDead::Skip,
+            replay: true,
         }
     }
 
@@ -76,6 +79,13 @@ impl Subscription {
     #[must_use]
     pub fn on_dead(mut self, on_dead: OnDead) -> Self {
         self.on_dead = on_dead;
+        self
+    }
+
+    /// Whether an operator may let it read again what it has read; allowed unless set.
+    #[must_use]
+    pub fn replay(mut self, allowed: bool) -> Self {
+        self.replay = allowed;
         self
     }
 

@@ -61,6 +61,13 @@ impl Lane {
         *self = Self { claims: self.claims, ..Self::new(self.place, self.epoch + 1) };
     }
 
+    /// Sets it back to a place, unless it has not got so far, and makes every lease of it stale. A handler that is still at
+    /// work in it keeps the next holder out.
+    pub(crate) fn rewind(&mut self, to: Place) {
+        let place = if self.place.number > to.number { to } else { self.place };
+        *self = Self { pin: Arc::clone(&self.pin), ..Self::new(place, self.epoch + 1) };
+    }
+
     /// Whether a lease is the one that it was last claimed under.
     pub(crate) fn is_held_by(&self, lease: &Lease) -> bool {
         self.epoch == lease.epoch && self.owner.as_deref() == Some(&lease.owner)
@@ -75,16 +82,16 @@ impl Reader {
             return Standing::Lost;
         };
         let changing = self.lanes_next.is_some() && self.target.is_none_or(|target| target == lane.place);
-        if changing || self.gives_way(&lease.owner, number, now) {
+        if self.paused || changing || self.gives_way(&lease.owner, number, now) {
             Standing::Recalled
         } else {
             Standing::Held
         }
     }
 
-    /// Whether a lane may be claimed at all: while lanes change, only those that have not arrived.
+    /// Whether a lane may be claimed at all: not of a paused subscription, and while lanes change, only those that have not arrived.
     fn is_open_to_claims(&self, lane: &Lane) -> bool {
-        self.lanes_next.is_none() || self.target.is_some_and(|target| target != lane.place)
+        !self.paused && (self.lanes_next.is_none() || self.target.is_some_and(|target| target != lane.place))
     }
 }
 
@@ -95,7 +102,7 @@ pub(crate) fn claim(log: &Log, subscription: &str, owner: &str, lease: Duration)
     let now = log.now();
     relane::step(&mut data, subscription, now, OP)?;
     let reader = data.reader(subscription, OP)?;
-    let changing = reader.lanes_next.is_some();
+    let changing = reader.lanes_next.is_some() || reader.paused;
     let allowed = changing || reader.may_claim(owner, now);
     let free = reader.lanes.iter().enumerate();
     let free = free.filter(|(_, lane)| allowed && reader.is_open_to_claims(lane) && lane.is_free(now));

@@ -26,6 +26,7 @@
 mod bell;
 mod clock;
 mod delivery;
+mod desk;
 mod figures;
 mod hash;
 mod inbox;
@@ -37,6 +38,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod replay;
 mod settle;
 mod share;
 mod source;

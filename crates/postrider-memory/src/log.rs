@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postrider_core::{Clock, Error, ErrorKind, Recorded, Result};
+use postrider_core::{Audit, Clock, Error, ErrorKind, Recorded, Result};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -61,6 +61,12 @@ pub(crate) struct Data {
     pub(crate) ids: HashMap<Uuid, i64>,
     /// What retention moved away.
     pub(crate) archive: Vec<Recorded>,
+    /// How far retention has got in the log.
+    pub(crate) swept: Option<Swept>,
+    /// When the last mark was made that retention took, of each consumer.
+    pub(crate) forgotten: HashMap<Arc<str>, OffsetDateTime>,
+    /// Who did what.
+    pub(crate) audits: Vec<Audit>,
     /// The last number of each key that has numbers.
     pub(crate) counters: HashMap<String, i64>,
     /// What each consumer has handled, and when.
@@ -69,6 +75,14 @@ pub(crate) struct Data {
     pub(crate) values: HashMap<String, String>,
     /// The subscriptions, by name.
     pub(crate) readers: BTreeMap<String, Reader>,
+}
+
+/// Of what retention has taken, the highest place, the highest id and the latest time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Swept {
+    pub(crate) number: i64,
+    pub(crate) id: i64,
+    pub(crate) recorded_at: OffsetDateTime,
 }
 
 impl Data {

@@ -44,9 +44,14 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     if let Some(reader) = reader {
         hold(reader, lease, &mut events);
     }
-    // Whether anybody holds the lane is not for a read to say: who waits for work looks without a lease.
+    // Whether anybody holds the lane is not for a read to say: who waits for work looks without a lease. A lane that
+    // was set back is to be claimed anew.
     let recalled = reader.is_none_or(|reader| {
-        reader.standing(lease, now) == Standing::Recalled
+        let lane = reader.lanes.get(lease.lane as usize);
+        let stands_at = Place::of(&lease.position, OP).unwrap_or_default().number;
+        reader.paused
+            || lane.is_some_and(|lane| lane.place.number < stands_at)
+            || reader.standing(lease, now) == Standing::Recalled
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });
     let next = if next == start { from.clone() } else { next.position() };

@@ -17,7 +17,7 @@ use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, swe
 /// The log in memory, as relays use it. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    log: Arc<Log>,
+    pub(crate) log: Arc<Log>,
 }
 
 impl MemoryStore {

@@ -20,6 +20,11 @@ pub(crate) struct Reader {
     pub(crate) filter: Filter,
     pub(crate) order: Order,
     pub(crate) on_dead: OnDead,
+    /// Whether an operator may let it read again what it has read.
+    pub(crate) replay: bool,
+    /// Whether an operator has stopped it.
+    pub(crate) paused: bool,
+    pub(crate) created_at: OffsetDateTime,
     /// Nothing up to this place belongs to it.
     pub(crate) start: i64,
     /// Nothing recorded before this belongs to it.
@@ -70,7 +75,7 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
     let now = log.now();
     if let Some(reader) = data.readers.get_mut(&wanted.name) {
         reader.filter = wanted.filter.clone();
-        (reader.order, reader.on_dead) = (wanted.order, wanted.on_dead);
+        (reader.order, reader.on_dead, reader.replay) = (wanted.order, wanted.on_dead, wanted.replay);
         for delivery in reader.deliveries.values_mut() {
             delivery.holds = holds(delivery.state, reader.order, reader.on_dead);
         }
@@ -82,6 +87,9 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
         filter: wanted.filter.clone(),
         order: wanted.order,
         on_dead: wanted.on_dead,
+        replay: wanted.replay,
+        paused: false,
+        created_at: now,
         start: place.number,
         since,
         lanes: Vec::new(),

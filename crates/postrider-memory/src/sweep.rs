@@ -1,13 +1,14 @@
 //! Retention: what leaves the log.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{DeliveryState, Recorded, Sweep, Swept};
 use time::OffsetDateTime;
 
 use crate::clock::earlier;
-use crate::log::{Data, Log};
+use crate::log::{self, Data, Log};
 use crate::subscribe::Reader;
 
 /// One round of retention.
@@ -30,6 +31,12 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: bool) -> Swept {
         for reader in data.readers.values_mut() {
             reader.deliveries.remove(&event.id);
         }
+        let before = data.swept;
+        data.swept = Some(log::Swept {
+            number: before.map_or(*place, |before| before.number.max(*place)),
+            id: before.map_or(event.id, |before| before.id.max(event.id)),
+            recorded_at: before.map_or(event.recorded_at, |before| before.recorded_at.max(event.recorded_at)),
+        });
         if keep {
             data.archive.push(event);
         }
@@ -102,7 +109,9 @@ fn inbox(log: &Log, older_than: Duration, limit: u32) -> Swept {
         .cloned()
         .collect();
     for mark in &chosen {
-        data.inbox.remove(mark);
+        let Some(at) = data.inbox.remove(mark) else { continue };
+        let last = data.forgotten.entry(Arc::clone(&mark.0)).or_insert(at);
+        *last = (*last).max(at);
     }
     swept(chosen.len(), limit)
 }

@@ -24,7 +24,7 @@ select (select count(*) from late) as id, null::uuid as event_id, null::text as 
        null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
        (select count(*) from fresh)::integer as max_attempts,
        null::boolean as late,
-       (select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text) as held,
+       coalesce((select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text), true) as held,
        (select max(id) from fresh) as scanned_to
 union all
 select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,

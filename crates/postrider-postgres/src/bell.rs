@@ -84,6 +84,21 @@ impl Hub {
         }
     }
 
+    /// Whether notifications arrive, as a message to itself tells; nothing if the bell is off.
+    pub(crate) async fn hears(&self, within: Duration) -> Option<bool> {
+        if !self.enabled {
+            return None;
+        }
+        self.listen();
+        let mut rung = self.heard.rung.subscribe();
+        let heard = async {
+            while !self.heard.hears.load(Ordering::Acquire) {
+                let _ = rung.changed().await;
+            }
+        };
+        Some(tokio::time::timeout(within, heard).await.is_ok())
+    }
+
     /// Rings without an event.
     pub(crate) async fn ring(&self) -> Result<()> {
         let query = sqlx_core::query::query("select pg_notify($1, '')").bind(self.sql.schema.channel());

@@ -8,7 +8,9 @@
 //! changes. A sequenced event locks its key's counter and is in order anyway.
 
 mod bell;
+mod checks;
 mod delivery;
+mod desk;
 mod error;
 mod figures;
 mod inbox;
@@ -19,6 +21,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod replay;
 mod row;
 mod settle;
 mod source;

@@ -50,7 +50,7 @@ pub struct PgStore {
     pub(crate) floor: i64,
     /// How many connections were made so far.
     pub(crate) connects: Arc<AtomicU64>,
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 impl PgStore {

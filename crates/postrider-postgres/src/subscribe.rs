@@ -38,6 +38,7 @@ impl PgStore {
             .bind(start.frontier)
             .bind(start.snapshot.to_string())
             .bind(self.clock.now())
+            .bind(subscription.replay)
             .fetch_one(&mut *tx)
             .await
             .map_err(during("subscribe"))?;

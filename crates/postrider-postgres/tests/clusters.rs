@@ -10,7 +10,9 @@ use postrider_conformance::Log;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe,
 };
-use postrider_core::{Clock, ErrorKind, Settlement, Standing, Store, Subscription, Uuid};
+use postrider_core::{
+    Clock, Desk, ErrorKind, Replay, ReplayFrom, Settlement, Standing, Store, Subscription, Uuid,
+};
 use postrider_postgres::Outbox;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};
@@ -61,6 +63,56 @@ fn restore(dump: &str) -> Cluster {
         .expect("psql");
     assert!(status.success());
     cluster
+}
+
+/// A replay sets a position of another cluster back, too: what it owes stays owed, and so does what the new cluster writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_after_a_restore_loses_nothing() {
+    let old = cluster();
+    let log = Pg::default().log_on(options(&old), Clock::Database).await;
+    burn(&log.pool, 3000).await;
+    subscribe(&log.store, "s").await;
+    let mut late = log.begin().await;
+    let owed = late.record(&event("late", 1)).await.expect("record");
+    let mut events = Vec::new();
+    for n in 0..10 {
+        events.push(commit_one(&log, &format!("a{}", n % 3)).await);
+    }
+    assert_eq!(ids(&drain(&log.store, "s").await), events);
+    late.commit().await.expect("commit");
+    let new = restore(&dump(&old, &log.schema));
+
+    let pool = pool(&new).await;
+    let outbox = Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox");
+    let mut open = pool.begin().await.expect("begin");
+    let open_id = outbox.record(&mut open, &event("open", 1)).await.expect("record");
+    open.commit().await.expect("commit");
+    let store = outbox.store().await.expect("store");
+    let replay = async |from: Uuid| {
+        let from = ReplayFrom::Event(from);
+        let replay = Replay { subscription: "s".into(), from, effects_may_repeat: false, dry_run: false };
+        store.replay(&replay).await.expect("replay").events
+    };
+    assert_eq!(replay(events[6]).await, 4);
+    let mut expected = vec![owed];
+    expected.extend(&events[6..]);
+    expected.push(open_id);
+    assert_eq!(ids(&drain(&store, "s").await), expected, "what a foreign position owes comes first");
+
+    // Now the position is of this cluster, and goes back below its floor.
+    let mut open = pool.begin().await.expect("begin");
+    let open_id = outbox.record(&mut open, &event("open", 2)).await.expect("record");
+    let last = outbox.record_outside_transaction(&event("last", 1)).await.expect("record");
+    expected = events[2..].to_vec();
+    expected.extend([*ids(&drain(&store, "s").await).last().expect("the last one")]);
+    assert_eq!(expected.last(), Some(&last));
+    assert_eq!(replay(events[2]).await, 10);
+    let again = ids(&drain(&store, "s").await);
+    assert_eq!(again.len(), 10);
+    assert!(expected.iter().all(|id| again.contains(id)), "everything from there on");
+    open.commit().await.expect("commit");
+    assert_eq!(ids(&drain(&store, "s").await), [open_id]);
+    assert!(drain(&store, "s").await.is_empty());
 }
 
 /// Transaction ids of another cluster mean nothing in this one: after a dump is restored into a new cluster, what was

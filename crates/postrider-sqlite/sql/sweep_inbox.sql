@@ -11,3 +11,4 @@ delete from postrider_inbox where (consumer, event_id) in (
                  or exists (select 1 from postrider_delivery d
                             where d.id = e.id and d.state in ('waiting', 'retrying', 'dead'))))
     order by i.handled_at limit ?2)
+returning consumer, handled_at

@@ -21,8 +21,10 @@
 //! ([`ErrorKind::Conflict`](postrider_core::ErrorKind::Conflict)): [`Outbox::begin`] begins one that can't.
 
 mod bell;
+mod checks;
 mod clock;
 mod delivery;
+mod desk;
 mod error;
 mod figures;
 mod hash;
@@ -35,6 +37,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod replay;
 mod row;
 mod settle;
 mod source;

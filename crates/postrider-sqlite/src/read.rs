@@ -22,6 +22,7 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
     let mut conn = store.conn(OP).await?;
     let look = store.sql.query(statement!("read_recalled.sql")).bind(&lease.subscription);
+    let look = look.bind(i64::from(lease.lane)).bind(id_of(&lease.position, OP)?);
     let look = look.fetch_optional(&mut *conn).await.map_err(failed(OP))?;
     let recalled = look.map_or(Ok(true), |look| look.try_get("recalled")).map_err(failed(OP))?;
 

@@ -28,7 +28,8 @@ pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Res
                 store.sql.query(statement!("subscribe.sql")).bind(&wanted.name).bind(streams).bind(types);
             let created =
                 created.bind(order).bind(on_dead).bind(i64::from(wanted.lanes)).bind(start).bind(since);
-            let row = created.bind(now).fetch_one(&mut *tx).await.map_err(failed(OP))?;
+            let created = created.bind(now).bind(wanted.replay);
+            let row = created.fetch_one(&mut *tx).await.map_err(failed(OP))?;
             let frontier: i64 = row.try_get("start_frontier").map_err(failed(OP))?;
             let fresh = Generation { lanes: i64::from(wanted.lanes), position: frontier, epoch: 0 };
             make_lanes(store.sql, &mut tx, &wanted.name, fresh, now, OP).await?;
@@ -44,7 +45,13 @@ pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Res
                 .bind(&wanted.name)
                 .bind(streams)
                 .bind(types);
-            again.bind(order).bind(on_dead).execute(&mut *tx).await.map_err(failed(OP))?;
+            again
+                .bind(order)
+                .bind(on_dead)
+                .bind(wanted.replay)
+                .execute(&mut *tx)
+                .await
+                .map_err(failed(OP))?;
             if (was.0.as_str(), was.1.as_str()) != (order, on_dead) {
                 let holds = store
                     .sql

@@ -1,5 +1,6 @@
 //! Retention: what leaves the log.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider_core::{Result, Sweep, Swept};
@@ -8,6 +9,7 @@ use sqlx_sqlite::SqliteConnection;
 
 use crate::clock::micros_of;
 use crate::error::failed;
+use crate::row;
 use crate::sql::{Statement, statement};
 use crate::store::SqliteStore;
 
@@ -45,17 +47,18 @@ async fn events(store: &SqliteStore, older_than: Duration, limit: u32, keep: boo
         let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&ids).bind(now);
         archive.execute(&mut *tx).await.map_err(failed(OP))?;
     }
+    run(store, &mut tx, statement!("sweep_mark.sql"), &ids).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
-    delete(store, &mut tx, statement!("sweep_events.sql"), &ids).await?;
+    run(store, &mut tx, statement!("sweep_events.sql"), &ids).await?;
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
-    delete(store, &mut tx, statement!("sweep_deliveries.sql"), &ids).await?;
+    run(store, &mut tx, statement!("sweep_deliveries.sql"), &ids).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     batches.execute(&mut *tx).await.map_err(failed(OP))?;
     tx.commit().await.map_err(failed(OP))?;
     Ok(swept(chosen.len() as u64, limit))
 }
 
-async fn delete(
+async fn run(
     store: &SqliteStore,
     conn: &mut SqliteConnection,
     statement: Statement,
@@ -70,9 +73,19 @@ async fn inbox(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<
     let now = store.now(&mut tx, OP).await?;
     let forget =
         store.sql.query(statement!("sweep_inbox.sql")).bind(now.saturating_sub(micros_of(older_than)));
-    let taken = forget.bind(i64::from(limit)).execute(&mut *tx).await.map_err(failed(OP))?.rows_affected();
+    let rows = forget.bind(i64::from(limit)).fetch_all(&mut *tx).await.map_err(failed(OP))?;
+    let mut forgotten: BTreeMap<String, i64> = BTreeMap::new();
+    for row in &rows {
+        let at: i64 = row.try_get("handled_at").map_err(failed(OP))?;
+        let last = forgotten.entry(row::text(row, 0, OP)?.into_owned()).or_insert(at);
+        *last = at.max(*last);
+    }
+    for (consumer, at) in forgotten {
+        let note = store.sql.query(statement!("sweep_forgotten.sql")).bind(consumer).bind(at);
+        note.execute(&mut *tx).await.map_err(failed(OP))?;
+    }
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(taken, limit))
+    Ok(swept(rows.len() as u64, limit))
 }
 
 fn swept(taken: u64, limit: u32) -> Swept {

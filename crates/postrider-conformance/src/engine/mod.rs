@@ -1,5 +1,6 @@
 //! The promises of the engine, run on every store: [`engine!`](crate::engine!).
 
+pub mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;

@@ -2,12 +2,14 @@
 
 pub mod bell;
 pub mod deliveries;
+pub mod desk;
 pub mod inbox;
 pub mod lanes;
 pub mod late;
 pub mod leases;
 pub mod reading;
 pub mod recording;
+pub mod replay;
 pub mod retention;
 pub mod states;
 pub mod writers;

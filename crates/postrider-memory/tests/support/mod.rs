@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, Error, NewEvent, Payload, Recorded, Result, Store, Uuid};
+use postrider_core::{Clock, Desk, Error, NewEvent, Payload, Recorded, Result, Store, Uuid};
 use postrider_memory::{Outbox, Savepoint, Transaction};
 
 const UNCHANGEABLE: &str = "events can't be changed: a log in memory has no call for it";
@@ -34,6 +34,14 @@ impl Log for MemoryLog {
 
     async fn second_store(&self) -> Arc<dyn Store> {
         self.store()
+    }
+
+    fn desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.outbox.store())
+    }
+
+    async fn second_desk(&self) -> Arc<dyn Desk> {
+        self.desk()
     }
 
     async fn begin(&self) -> Box<dyn Writer> {

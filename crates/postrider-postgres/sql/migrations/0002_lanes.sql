@@ -27,6 +27,7 @@ create table {schema}.subscription (
     start_frontier bigint not null,
     start_snapshot pg_snapshot not null,
     paused         boolean not null default false,
+    replay         boolean not null default true,
     -- Somebody who holds so many lanes found none free, and is to be made room for until then: see want.sql.
     wanted_with    integer,
     wanted_until   timestamptz,

@@ -2,6 +2,19 @@
 
 create index settled_batch_time on {schema}.settled_batch (subscription, settled_at);
 
+-- How far retention has got in the log: of what it took, the highest id and the latest time. From there on the log is whole.
+create table {schema}.swept (
+    one         boolean primary key default true check (one),
+    id          bigint not null,
+    recorded_at timestamptz not null
+);
+
+-- When the last mark was made that retention took out of a consumer's inbox. What was recorded after that is still known.
+create table {schema}.forgotten (
+    consumer   text primary key,
+    handled_at timestamptz not null
+);
+
 -- Up to which id a subscription had settled everything that is neither late nor open by a time: the smallest
 -- over the lanes it had then. Each generation of lanes begins with a row a lane, so none is missed.
 create function {schema}.horizon(wanted text, cutoff timestamptz) returns bigint language plpgsql stable as $$
@@ -70,7 +83,12 @@ begin
                occurred_at, recorded_at, headers, payload, content_type, content, at
         from {schema}.event where id = any (ids);
     end if;
-    delete from {schema}.event where id = any (ids);
+    with gone as (
+        delete from {schema}.event where id = any (ids) returning id, recorded_at
+    )
+    insert into {schema}.swept as w (id, recorded_at) select max(gone.id), max(gone.recorded_at) from gone
+    on conflict (one) do update
+        set id = greatest(w.id, excluded.id), recorded_at = greatest(w.recorded_at, excluded.recorded_at);
     perform set_config('postrider.sweeping', '', true);
     delete from {schema}.delivery where id = any (ids);
     if cardinality(ids) = most then
@@ -95,6 +113,11 @@ declare
     here   bigint := {schema}.this_system();
     taken  bigint;
 begin
+    -- A replay that is under way has just looked at what is known.
+    if not pg_try_advisory_xact_lock_shared(hashtextextended('postrider inbox {schema}', 0)) then
+        return 0;
+    end if;
+    with gone as (
     delete from {schema}.inbox where (consumer, event_id) in (
         select i.consumer, i.event_id from {schema}.inbox i
         where i.handled_at <= cutoff
@@ -107,8 +130,13 @@ begin
                                 where not (e.id <= l.frontier
                                            and ((l.system = here and e.id <= ground)
                                                 or pg_visible_in_snapshot(e.tx_id, l.snapshot))))))
-        order by i.handled_at limit most);
-    get diagnostics taken = row_count;
+        order by i.handled_at limit most)
+    returning consumer, handled_at
+    ), noted as (
+        insert into {schema}.forgotten as f (consumer, handled_at) select consumer, max(handled_at) from gone group by consumer
+        on conflict (consumer) do update set handled_at = greatest(f.handled_at, excluded.handled_at)
+    )
+    select count(*) into taken from gone;
     return taken;
 end
 $$;
@@ -162,6 +190,27 @@ $$;
 
 -- Born here: nothing was written elsewhere.
 insert into {schema}.cluster (system, floor) values ({schema}.this_system(), 0);
+
+-- What operators did. Rows are only added.
+create table {schema}.audit (
+    id           bigint generated always as identity primary key,
+    at           timestamptz not null,
+    who          text not null,
+    what         text not null,
+    why          text,
+    subscription text,
+    event_id     uuid
+);
+
+create function {schema}.refuse_audit() returns trigger language plpgsql as $$
+begin
+    raise exception 'postrider: what operators did stays written: % of %.% is refused',
+                    lower(tg_op), tg_table_schema, tg_table_name using errcode = 'restrict_violation';
+end
+$$;
+
+create trigger refuse_audit before update or delete or truncate on {schema}.audit
+    for each statement execute function {schema}.refuse_audit();
 
 -- A payload for people who query: jsonb where it can be, nothing where it can't (a number too long for it).
 create function {schema}.as_jsonb(value json) returns jsonb language plpgsql immutable as $$
@@ -249,6 +298,7 @@ begin
     execute format('grant update on sequence {schema}.bell to %I', to_role);
     execute format('grant insert, update, delete on {schema}.subscription, {schema}.lane, {schema}.settled_batch, '
                    '{schema}.delivery, {schema}.inbox to %I', to_role);
+    execute format('grant insert on {schema}.audit to %I', to_role);
     execute format('grant execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer), '
                    '{schema}.sweep_inbox(timestamptz, integer), {schema}.arrive() to %I', to_role);
 end

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
+use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
 use postrider_postgres::{Outbox, Patch, PgStore, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
@@ -135,6 +135,14 @@ impl Log for PgLog {
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
+        Arc::new(self.outbox.store_with(&self.options).await.expect("store"))
+    }
+
+    fn desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn second_desk(&self) -> Arc<dyn Desk> {
         Arc::new(self.outbox.store_with(&self.options).await.expect("store"))
     }
 

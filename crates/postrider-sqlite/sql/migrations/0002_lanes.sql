@@ -16,6 +16,7 @@ create table postrider_subscription (
     since          integer,
     start_frontier integer not null,
     paused         integer not null default 0,
+    replay         integer not null default 1,
     wanted_with    integer,
     wanted_until   integer,
     created_at     integer not null

@@ -2,6 +2,40 @@
 
 create index postrider_settled_batch_time on postrider_settled_batch (subscription, settled_at);
 
+-- How far retention has got in the log: of what it took, the highest id and the latest time. From there on the log is whole.
+create table postrider_swept (
+    one         integer primary key check (one = 1),
+    id          integer not null,
+    recorded_at integer not null
+) strict;
+
+-- When the last mark was made that retention took out of a consumer's inbox. What was recorded after that is still known.
+create table postrider_forgotten (
+    consumer   text primary key,
+    handled_at integer not null
+) strict, without rowid;
+
+-- What operators did. Rows are only added.
+create table postrider_audit (
+    id           integer primary key autoincrement,
+    at           integer not null,
+    who          text not null,
+    what         text not null,
+    why          text,
+    subscription text,
+    event_id     blob
+) strict;
+
+create trigger postrider_audit_refuse_update before update on postrider_audit
+begin
+    select raise(abort, 'postrider: what operators did stays written: it can''t be changed');
+end;
+
+create trigger postrider_audit_refuse_delete before delete on postrider_audit
+begin
+    select raise(abort, 'postrider: what operators did stays written: it can''t be deleted');
+end;
+
 -- Where every event stands for every subscription that wants it, without asking the time: `settled_state` is
 -- null until its lane has read it. The hash of the key is the one of src/hash.rs; GLOB, because LIKE takes A for a.
 create view postrider_event_standing as

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
+use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
 use postrider_sqlite::{Outbox, SqliteStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool, Transaction};
@@ -62,11 +62,16 @@ pub struct LiteLog {
 }
 
 impl LiteLog {
-    fn patched(&self, store: SqliteStore) -> Arc<dyn Store> {
-        Arc::new(match self.patch {
+    fn patched(&self, store: SqliteStore) -> SqliteStore {
+        match self.patch {
             Some(patch) => store.with_sql(patch),
             None => store,
-        })
+        }
+    }
+
+    async fn second(&self) -> SqliteStore {
+        let outbox = Outbox::builder().clock(self.clock.clone());
+        self.patched(outbox.connect(&pool(&self.folder).await).await.expect("connect").store())
     }
 
     async fn ids(&self, sql: &'static str) -> Vec<Uuid> {
@@ -83,12 +88,19 @@ impl Drop for LiteLog {
 #[async_trait]
 impl Log for LiteLog {
     fn store(&self) -> Arc<dyn Store> {
-        self.patched(self.outbox.store())
+        Arc::new(self.patched(self.outbox.store()))
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
-        let outbox = Outbox::builder().clock(self.clock.clone());
-        self.patched(outbox.connect(&pool(&self.folder).await).await.expect("connect").store())
+        Arc::new(self.second().await)
+    }
+
+    fn desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.patched(self.outbox.store()))
+    }
+
+    async fn second_desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.second().await)
     }
 
     async fn begin(&self) -> Box<dyn Writer> {

@@ -1,0 +1,52 @@
+//! A running relay, and an operator beside it. Called by the stores' own tests: the engine does not know a desk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postrider::{Desk, Received, Replay, ReplayFrom, Source};
+
+use super::{OrderChanged, Seen, record, relay, until};
+
+async fn is_held(desk: &dyn Desk) -> bool {
+    let all = desk.subscriptions().await.expect("subscriptions");
+    all.iter().flat_map(|info| &info.lanes).any(|lane| lane.owner.is_some())
+}
+
+/// A relay whose lanes are idle and given back, and that sleeps, notices a replay, a pause and a resume; not by its poll.
+pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, desk: Arc<dyn Desk>) {
+    let seen = Seen::default();
+    let notes = seen.clone();
+    let handler = move |event: Received<OrderChanged>| {
+        notes.note(&event);
+        async {}
+    };
+    let relay = relay(outbox).poll_interval(Duration::from_secs(120));
+    let running = relay.subscribe("s", |s| s.on(handler)).start().await.expect("started");
+    let mut events = Vec::new();
+    for version in 1..=3 {
+        events.push(record(outbox, "a", version).await);
+    }
+    until("all three", async || seen.count() == 3).await;
+    until("an idle lane is given back", async || !is_held(&*desk).await).await;
+    let replay = Replay {
+        subscription: "s".into(),
+        from: ReplayFrom::Event(events[1]),
+        effects_may_repeat: false,
+        dry_run: false,
+    };
+    assert_eq!(desk.replay(&replay).await.expect("replay").events, 2);
+    until("two of them again", async || seen.count() == 5).await;
+    assert_eq!(seen.versions("a"), [1, 2, 3, 2, 3]);
+
+    assert!(is_held(&*desk).await, "it is held now");
+    assert_eq!(desk.replay(&replay).await.expect("replay").events, 2);
+    until("two of them again, under the holder's hands", async || seen.count() == 7).await;
+
+    desk.pause("s", true).await.expect("pause");
+    until("a paused subscription's lanes are given back", async || !is_held(&*desk).await).await;
+    record(outbox, "a", 4).await;
+    desk.pause("s", false).await.expect("resume");
+    until("it goes on", async || seen.count() == 8).await;
+    assert_eq!(seen.versions("a"), [1, 2, 3, 2, 3, 2, 3, 4]);
+    running.stop().await.expect("stopped");
+}

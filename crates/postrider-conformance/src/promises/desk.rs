@@ -1,0 +1,412 @@
+//! What operators are promised: what they see is so, and what they do happens once and completely.
+
+use std::time::Duration;
+
+use postrider_core::{
+    AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, Desk, ErrorKind, EventQuery, Found, NewEvent,
+    OffsetDateTime, OnDead, Order, Pattern, Settlement, Standing, Start, Stuck, StuckQuery, Subscription,
+    Sweep, Uuid, Verdict,
+};
+
+use crate::harness::{Harness, Log};
+use crate::relay::{LONG, claim, commit_one, drain, ids, log, log_with_clock, read, settle, subscribe};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Every subscription as it is in force, and where its lanes stand.
+pub async fn subscriptions_are_shown_with_their_lanes(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    assert_eq!(desk.subscriptions().await.expect("subscriptions"), []);
+    let wanted = Subscription::new("b").streams(["or*"]).types(["OrderChanged", "100%_"]).lanes(2);
+    let wanted = wanted.order(Order::Strict).on_dead(OnDead::Hold).replay(false);
+    let made_at = clock.now();
+    store.subscribe(&wanted).await.expect("subscribe");
+    commit_one(&*log, "x").await;
+    store.subscribe(&Subscription::new("a").start(Start::Now)).await.expect("subscribe");
+    let since = clock.now() - DAY;
+    store.subscribe(&Subscription::new("c").start(Start::At(since))).await.expect("subscribe");
+    let shown = desk.subscriptions().await.expect("subscriptions");
+    let names: Vec<&str> = shown.iter().map(|info| info.subscription.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(shown[1].subscription, wanted, "as it was asked for");
+    assert_eq!((shown[0].subscription.start, shown[0].lanes[0].behind), (Start::Now, 0));
+    assert_eq!(shown[2].subscription.start, Start::At(since));
+    assert!(shown.iter().all(|info| info.created_at == made_at && !info.paused && info.lanes_next.is_none()));
+    let lanes = &shown[1].lanes;
+    assert_eq!(lanes.iter().map(|lane| lane.lane).collect::<Vec<_>>(), [0, 1]);
+    assert!(lanes.iter().all(|lane| lane.behind == 1 && lane.reached == 0 && lane.owner.is_none()));
+    assert!(lanes.iter().all(|lane| lane.settled_at.is_none() && lane.lease_until.is_none()));
+
+    let mut lease = claim(&*store, "b").await;
+    clock.advance(Duration::from_secs(1));
+    let batch = read(&*store, &lease, 10).await;
+    settle(&*store, &mut lease, &batch).await;
+    store.relane("b", 3).await.expect("relane");
+    let shown = desk.subscriptions().await.expect("subscriptions");
+    let held = &shown[1].lanes[lease.lane as usize];
+    assert_eq!((held.owner.as_deref(), held.lease_until), (Some("relay"), Some(lease.until)));
+    assert_eq!((held.behind, held.settled_at), (0, Some(clock.now())));
+    assert_eq!((shown[1].lanes.len(), shown[1].lanes_next), (2, Some(3)), "a change is under way");
+    clock.advance(LONG * 2);
+    let shown = desk.subscriptions().await.expect("subscriptions");
+    assert!(shown[1].lanes.iter().all(|lane| lane.owner.is_none()), "the lease has run out");
+}
+
+/// A paused subscription gives nothing out, tells its holders, and goes on where it stood.
+pub async fn a_paused_subscription_rests_until_it_is_resumed(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    subscribe(&*store, "s").await;
+    subscribe(&*store, "other").await;
+    let first = commit_one(&*log, "a").await;
+    let mut lease = claim(&*store, "s").await;
+    let batch = read(&*store, &lease, 10).await;
+    for _ in 0..2 {
+        desk.pause("s", true).await.expect("pause");
+        assert!(desk.subscriptions().await.expect("subscriptions")[1].paused);
+    }
+    assert!(read(&*store, &lease, 10).await.recalled, "told at the next read");
+    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), Standing::Recalled);
+    assert_eq!(settle(&*store, &mut lease, &batch).await, Standing::Recalled, "what was in flight is kept");
+    store.release(lease.clone()).await.expect("release");
+    assert!(store.claim("s", "relay", LONG).await.expect("claim").is_none());
+    assert!(read(&*store, &lease, 10).await.recalled, "who only looks is told, too");
+    assert_eq!(ids(&drain(&*store, "other").await), [first], "another is none of its business");
+    let second = commit_one(&*log, "a").await;
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe again");
+    assert!(store.claim("s", "relay", LONG).await.expect("claim").is_none(), "a restart does not resume it");
+    for _ in 0..2 {
+        desk.pause("s", false).await.expect("resume");
+    }
+    assert_eq!(ids(&drain(&*store, "s").await), [second]);
+    for paused in [true, false] {
+        let error = desk.pause("nobody", paused).await.expect_err("there is no such subscription");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("\"nobody\""), "{error}");
+    }
+}
+
+/// A resume rings relays that sleep.
+pub async fn a_resume_rings_sleeping_relays(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, desk) = (log.store(), log.second_desk().await);
+    subscribe(&*store, "s").await;
+    desk.pause("s", true).await.expect("pause");
+    let mut bell = store.bell();
+    // Until it sleeps: a wait that lasts.
+    let (asleep, began) = (Duration::from_millis(300), std::time::Instant::now());
+    while tokio::time::timeout(asleep, bell.wait(LONG)).await.is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it never fell asleep");
+    }
+    let waiting = tokio::spawn(async move { bell.wait(LONG).await });
+    tokio::task::yield_now().await;
+    desk.pause("s", false).await.expect("resume");
+    let woken = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    woken.expect("it was not rung").expect("joined").expect("wait");
+}
+
+/// A removed subscription is gone with all that was its own, and nothing waits for it; its inbox stays.
+pub async fn a_removed_subscription_holds_nothing_up(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    store.subscribe(&Subscription::new("old").lanes(2)).await.expect("subscribe");
+    subscribe(&*store, "kept").await;
+    let event = commit_one(&*log, "a").await;
+    let mut writer = log.begin().await;
+    assert!(writer.first_time("old", event).await.expect("mark"));
+    writer.commit().await.expect("commit");
+    let mut lease = claim(&*store, "old").await;
+    let mut other = claim(&*store, "old").await;
+    let batch = read(&*store, &lease, 10).await;
+    let batch = if batch.events.is_empty() {
+        std::mem::swap(&mut lease, &mut other);
+        read(&*store, &lease, 10).await
+    } else {
+        batch
+    };
+    let mut settlement = Settlement::of(&batch);
+    let failure = DeliveryFailure::new("refused", "no");
+    settlement.deliveries.push(DeliveryChange::dead(batch.events[0].event.id, 1, failure));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+
+    let error = desk.remove("old", false).await.expect_err("it is held");
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("\"relay\""), "{error}");
+    assert_eq!(desk.subscriptions().await.expect("subscriptions").len(), 2);
+    desk.remove("old", true).await.expect("remove");
+    assert_eq!(desk.remove("old", true).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), Standing::Lost);
+    let settlement = Settlement::at(lease.position.clone());
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Lost);
+    let told = match store.read(&lease, &lease.position, 1).await {
+        Ok(batch) => batch.recalled,
+        Err(error) => error.kind() == ErrorKind::LeaseLost,
+    };
+    assert!(told, "who only looks is told, too");
+    assert_eq!(store.claim("old", "relay", LONG).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    let shown = desk.subscriptions().await.expect("subscriptions");
+    assert_eq!(shown.len(), 1);
+    assert_eq!(desk.stuck(&StuckQuery::default()).await.expect("stuck"), []);
+
+    drain(&*store, "kept").await;
+    clock.advance(DAY * 2);
+    let prune = Sweep::Prune { older_than: DAY, limit: 10 };
+    assert_eq!(store.sweep(&prune).await.expect("prune").taken, 1, "nothing waits for it any more");
+    let mut writer = log.begin().await;
+    assert!(!writer.first_time("old", event).await.expect("mark"), "its effects stay known");
+    writer.rollback().await;
+    subscribe(&*store, "old").await;
+    let next = commit_one(&*log, "a").await;
+    assert_eq!(ids(&drain(&*store, "old").await), [next], "made again, it begins anew");
+    desk.remove("old", false).await.expect("nobody holds it");
+}
+
+async fn record(log: &dyn Log, event: NewEvent) -> Uuid {
+    let mut writer = log.begin().await;
+    let id = writer.record(&event).await.expect("record");
+    writer.commit().await.expect("commit");
+    id
+}
+
+async fn look(desk: &dyn Desk, query: EventQuery) -> Found {
+    desk.events(&query).await.expect("events")
+}
+
+fn found(found: &Found) -> Vec<Uuid> {
+    found.events.iter().map(|logged| logged.event.event_id).collect()
+}
+
+/// Events are found by each of their traits, in the log and in the archive.
+pub async fn events_are_found_by_what_they_are(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    subscribe(&*store, "s").await;
+    let archived = record(&*log, NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON")).await;
+    drain(&*store, "s").await;
+    clock.advance(DAY * 3);
+    store.sweep(&Sweep::Archive { older_than: DAY, limit: 10 }).await.expect("archive");
+    let new = |stream: &str, event_type: &str, aggregate: &str, id: &str| {
+        NewEvent::of(stream, event_type, aggregate, id, &1).expect("JSON")
+    };
+    let keyed = record(&*log, new("orders", "OrderPaid", "Order", "8").ordered_by("account 1")).await;
+    let mut correlated = new("billing", "bill.Sent", "Bill", "7");
+    correlated.headers.set_correlation_id("c-1");
+    let correlated = record(&*log, correlated).await;
+    let plain = record(&*log, new("orders", "OrderChanged", "Order", "7")).await;
+    let query = EventQuery::default;
+
+    let all = look(&*desk, query()).await;
+    assert_eq!(found(&all), [plain, correlated, keyed, archived], "the newest first");
+    assert_eq!(
+        all.events.iter().map(|event| event.archived).collect::<Vec<_>>(),
+        [false, false, false, true]
+    );
+    assert!(all.complete && all.looked == 4, "{all:?}");
+    let oldest = look(&*desk, EventQuery { oldest_first: true, ..query() }).await;
+    assert_eq!(found(&oldest), [archived, keyed, correlated, plain]);
+    assert_eq!(oldest.events[0].event.payload.as_json(), Some("1"));
+
+    for (wanted, query) in [
+        (vec![keyed], EventQuery { event_id: Some(keyed), ..query() }),
+        (vec![archived], EventQuery { event_id: Some(archived), ..query() }),
+        (vec![], EventQuery { event_id: Some(Uuid::now_v7()), ..query() }),
+        (
+            vec![plain, archived],
+            EventQuery { aggregate_type: Some("Order".into()), aggregate_id: Some("7".into()), ..query() },
+        ),
+        (vec![plain, correlated, archived], EventQuery { aggregate_id: Some("7".into()), ..query() }),
+        (vec![keyed], EventQuery { key: Some("account 1".into()), ..query() }),
+        (vec![plain, archived], EventQuery { key: Some("Order:7".into()), ..query() }),
+        (vec![keyed, archived], EventQuery { event_type: Some(Pattern::new("*Paid")), ..query() }),
+        (vec![correlated], EventQuery { stream: Some(Pattern::new("b*")), ..query() }),
+        (vec![correlated], EventQuery { correlation_id: Some("c-1".into()), ..query() }),
+        (vec![], EventQuery { correlation_id: Some("c".into()), ..query() }),
+        (vec![], EventQuery { caused: true, ..query() }),
+    ] {
+        let answer = look(&*desk, query.clone()).await;
+        assert_eq!(found(&answer), wanted, "{query:?}");
+        assert!(answer.complete, "{query:?}");
+    }
+    let at = |place: usize| oldest.events[place].event.recorded_at;
+    let id = |place: usize| oldest.events[place].event.id;
+    let between = EventQuery { from: Some(at(1)), until: Some(at(3)), ..query() };
+    let answer = look(&*desk, between).await;
+    let expected = oldest.events.iter().rev().filter(|e| (at(1)..at(3)).contains(&e.event.recorded_at));
+    assert_eq!(answer.events, expected.cloned().collect::<Vec<_>>());
+    let ids = EventQuery { after: Some(id(0)), before: Some(id(3)), ..query() };
+    assert_eq!(found(&look(&*desk, ids).await), [correlated, keyed]);
+}
+
+/// A look ends where it was told to, says how far it got, and goes on from there.
+pub async fn a_look_at_events_is_bounded_and_goes_on(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let desk = log.desk();
+    let mut recorded = Vec::new();
+    for n in 0..12 {
+        recorded.push(commit_one(&*log, if n == 1 { "rare" } else { "common" }).await);
+    }
+    let first = look(&*desk, EventQuery { limit: 5, ..EventQuery::default() }).await;
+    assert_eq!(found(&first), recorded[7..].iter().rev().copied().collect::<Vec<_>>());
+    assert!(!first.complete);
+    let (reached, _) = first.reached.expect("somewhere");
+    assert_eq!(reached, first.events[4].event.id);
+    let rest = look(&*desk, EventQuery { before: Some(reached), ..EventQuery::default() }).await;
+    assert_eq!(found(&rest), recorded[..7].iter().rev().copied().collect::<Vec<_>>());
+    assert!(rest.complete);
+
+    let rare = EventQuery { aggregate_id: Some("rare".into()), rows: 8, ..EventQuery::default() };
+    let partial = look(&*desk, rare.clone()).await;
+    assert_eq!((partial.events.len(), partial.looked, partial.complete), (0, 8, false));
+    let (reached, back_to) = partial.reached.expect("somewhere");
+    assert!(back_to <= first.events[4].event.recorded_at);
+    let partial = look(&*desk, EventQuery { before: Some(reached), ..rare }).await;
+    assert_eq!((found(&partial), partial.complete), (vec![recorded[1]], true));
+}
+
+/// An event with what caused it and what followed from it, however far.
+pub async fn a_chain_shows_causes_and_what_followed(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let desk = log.desk();
+    let caused = |aggregate: &str, cause: Option<Uuid>| {
+        let mut event = crate::relay::event(aggregate, 1);
+        if let Some(cause) = cause {
+            event.headers.set_causation_id(cause);
+        }
+        event
+    };
+    let outside = Uuid::now_v7();
+    let first = record(&*log, caused("first", Some(outside))).await;
+    let second = record(&*log, caused("second", Some(first))).await;
+    let aside = record(&*log, caused("aside", Some(first))).await;
+    let third = record(&*log, caused("third", Some(second))).await;
+    record(&*log, caused("stranger", None)).await;
+    let fourth = record(&*log, caused("fourth", Some(third))).await;
+    let chain = desk.chain(second).await.expect("chain");
+    let ids = |events: &[postrider_core::Logged]| -> Vec<Uuid> {
+        events.iter().map(|logged| logged.event.event_id).collect()
+    };
+    assert_eq!((ids(&chain.causes), ids(&chain.followed)), (vec![first], vec![third, fourth]));
+    assert_eq!((chain.event.event.event_id, chain.lost_cause), (second, Some(outside)));
+    assert!(chain.complete && chain.looked == 4, "{chain:?}");
+    let chain = desk.chain(first).await.expect("chain");
+    assert_eq!(ids(&chain.followed), [second, aside, third, fourth]);
+    let own = Uuid::now_v7();
+    record(&*log, caused("circle", Some(own)).with_id(own)).await;
+    let chain = desk.chain(own).await.expect("a circle ends");
+    assert!(chain.causes.is_empty() && chain.followed.is_empty());
+    assert_eq!(desk.chain(outside).await.expect_err("unknown").kind(), ErrorKind::NotFound);
+}
+
+/// What is dead or to be tried again, with its failure, by id; in pages, and by what is known of it.
+pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    for name in ["one", "two"] {
+        subscribe(&*store, name).await;
+    }
+    for aggregate in ["a", "b", "c", "d", "done"] {
+        commit_one(&*log, aggregate).await;
+    }
+    for name in ["two", "one"] {
+        let mut lease = claim(&*store, name).await;
+        let batch = read(&*store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        let id = |n: usize| batch.events[n].event.id;
+        settlement.deliveries = vec![
+            DeliveryChange::dead(id(0), 3, DeliveryFailure::new("refused", format!("{name} said no"))),
+            DeliveryChange::dead(id(1), 5, DeliveryFailure::new("timeout", "too slow")),
+            DeliveryChange::retrying(id(2), 1, LONG, DeliveryFailure::new("refused", "not now")),
+            DeliveryChange::waiting(id(3)),
+        ];
+        store.settle(&mut lease, &settlement).await.expect("settle");
+        clock.advance(Duration::from_secs(10));
+    }
+    let list = async |query: StuckQuery| -> Vec<Stuck> { desk.stuck(&query).await.expect("stuck") };
+    let shown = |stuck: &[Stuck]| -> Vec<String> {
+        stuck.iter().map(|stuck| format!("{}/{}", stuck.event.aggregate_id, stuck.subscription)).collect()
+    };
+    let dead = list(StuckQuery::default()).await;
+    assert_eq!(shown(&dead), ["a/one", "a/two", "b/one", "b/two"]);
+    let first = &dead[0];
+    assert_eq!((first.state, first.attempts, first.next_at), (DeliveryState::Dead, 3, None));
+    assert_eq!(first.error_code.as_deref(), Some("refused"));
+    assert_eq!(first.error_message.as_deref(), Some("one said no"));
+    assert_eq!(first.last_attempt_at, Some(clock.now() - Duration::from_secs(10)));
+    assert_eq!(first.first_failed_at, first.last_attempt_at);
+    assert_eq!(first.event.payload.as_json(), Some("1"));
+    let retrying = list(StuckQuery { retrying: true, ..StuckQuery::default() }).await;
+    assert_eq!(shown(&retrying), ["c/one", "c/two", "d/one", "d/two"]);
+    assert_eq!((retrying[0].state, retrying[2].state), (DeliveryState::Retrying, DeliveryState::Waiting));
+    assert_eq!(retrying[0].next_at, Some(clock.now() - Duration::from_secs(10) + LONG));
+
+    let page = list(StuckQuery { limit: 3, ..StuckQuery::default() }).await;
+    let last = &page[2];
+    let after = Some((last.event.id, last.subscription.clone()));
+    assert_eq!(shown(&list(StuckQuery { after, ..StuckQuery::default() }).await), ["b/two"]);
+    let one = StuckQuery { subscription: Some("one".into()), ..StuckQuery::default() };
+    assert_eq!(shown(&list(one.clone()).await), ["a/one", "b/one"]);
+    assert_eq!(
+        shown(&list(StuckQuery { error_code: Some("timeout".into()), ..one.clone() }).await),
+        ["b/one"]
+    );
+    for (pattern, expected) in [("Order*", 2), ("Bill*", 0)] {
+        let query = StuckQuery { event_type: Some(Pattern::new(pattern)), ..one.clone() };
+        assert_eq!(list(query).await.len(), expected, "{pattern}");
+    }
+    let middle = Some(clock.now() - Duration::from_secs(15));
+    let late = list(StuckQuery { from: middle, ..StuckQuery::default() }).await;
+    assert_eq!(shown(&late), ["a/one", "b/one"]);
+    let early = list(StuckQuery { until: middle, ..StuckQuery::default() }).await;
+    assert_eq!(shown(&early), ["a/two", "b/two"]);
+    assert_eq!(list(StuckQuery { subscription: Some("none".into()), ..StuckQuery::default() }).await, []);
+}
+
+/// Who did what and why is written down, newest first.
+pub async fn what_operators_did_is_written_down(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let desk = log.desk();
+    assert_eq!(desk.audits(0).await.expect("audits"), []);
+    let pause = AuditEntry {
+        who: "ada".into(),
+        what: "pause".into(),
+        why: Some("the endpoint is being moved".into()),
+        subscription: Some("s".into()),
+        event_id: None,
+    };
+    let requeue = AuditEntry {
+        who: "bob".into(),
+        what: "requeue: 1".into(),
+        event_id: Some(Uuid::now_v7()),
+        ..AuditEntry::default()
+    };
+    desk.audit(&pause).await.expect("audit");
+    clock.advance(DAY);
+    desk.audit(&requeue).await.expect("audit");
+    let audits = desk.audits(10).await.expect("audits");
+    assert_eq!(audits.iter().map(|audit| &audit.entry).collect::<Vec<_>>(), [&requeue, &pause]);
+    assert_eq!((audits[0].at, audits[1].at), (clock.now(), clock.now() - DAY));
+    assert!(audits[0].id > audits[1].id);
+    assert_eq!(desk.audits(1).await.expect("audits"), audits[..1]);
+    let error = desk.audit(&AuditEntry::default()).await.expect_err("nobody did nothing");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// A new log, and one in use, have nothing bad; every check has a name of its own and a sentence.
+pub async fn checks_find_nothing_bad_in_a_good_log(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    for round in 0..2 {
+        let checks = desk.checks(OffsetDateTime::now_utc()).await.expect("checks");
+        assert!(checks.iter().all(|check| check.verdict < Verdict::Bad), "round {round}: {checks:#?}");
+        assert!(checks.iter().all(|check| !check.what.is_empty()), "{checks:#?}");
+        assert!(checks.iter().all(|check| check.remedy.is_some() == (check.verdict > Verdict::Good)));
+        let mut names: Vec<_> = checks.iter().map(|check| check.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), checks.len(), "each once: {checks:#?}");
+        subscribe(&*store, "s").await;
+        commit_one(&*log, "a").await;
+        drain(&*store, "s").await;
+    }
+}

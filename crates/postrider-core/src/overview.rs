@@ -1,0 +1,38 @@
+//! Subscriptions as operators see them.
+
+use time::OffsetDateTime;
+
+use crate::Subscription;
+
+/// A subscription, and where its lanes stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionInfo {
+    /// As it is in force. A start *now* on a log that was empty is shown as the beginning: they are the same.
+    pub subscription: Subscription,
+    /// How many lanes it is to have, while they are being changed.
+    pub lanes_next: Option<u32>,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// When it was first made.
+    pub created_at: OffsetDateTime,
+    /// Its lanes, by number.
+    pub lanes: Vec<LaneInfo>,
+}
+
+/// Where a lane stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneInfo {
+    /// Its number, from 0 on.
+    pub lane: u32,
+    /// The highest id that it has settled.
+    pub reached: i64,
+    /// How many ids the end of the log is ahead of it: an estimate, and rather too high, because it counts what other lanes
+    /// read, what the subscription does not want, and gaps. [`figures`](crate::Store::figures) counts.
+    pub behind: u64,
+    /// Who holds it now.
+    pub owner: Option<String>,
+    /// Until when.
+    pub lease_until: Option<OffsetDateTime>,
+    /// When it was last settled.
+    pub settled_at: Option<OffsetDateTime>,
+}

@@ -1,0 +1,198 @@
+//! The log in memory for people at the controls: what there is, pausing, removing, looking things up, writing down.
+
+use std::ops::Bound::{Excluded, Unbounded};
+
+use async_trait::async_trait;
+use postrider_core::{
+    Audit, AuditEntry, Check, DeliveryState, Desk, Error, ErrorKind, EventQuery, Found, LaneInfo, Logged,
+    OffsetDateTime, Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription, SubscriptionInfo,
+};
+
+use crate::log::{Data, Log, unknown};
+use crate::replay;
+use crate::store::MemoryStore;
+use crate::subscribe::Reader;
+
+#[async_trait]
+impl Desk for MemoryStore {
+    async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
+        let data = self.log.data();
+        let now = self.log.now();
+        Ok(data.readers.iter().map(|(name, reader)| info(&data, name, reader, now)).collect())
+    }
+
+    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+        self.log.data().reader(subscription, "pause")?.paused = paused;
+        self.log.tower.committed();
+        Ok(())
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        remove(&self.log, subscription, force)
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<Found> {
+        Ok(events(&self.log.data(), query))
+    }
+
+    async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
+        Ok(stuck(&self.log.data(), query))
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        replay::replay(&self.log, replay)
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        entry.check()?;
+        let mut data = self.log.data();
+        let at = self.log.now();
+        let id = i64::try_from(data.audits.len()).unwrap_or(i64::MAX) + 1;
+        data.audits.push(Audit { id, at, entry: entry.clone() });
+        Ok(())
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        let limit = if limit == 0 { 100 } else { limit as usize };
+        Ok(self.log.data().audits.iter().rev().take(limit).cloned().collect())
+    }
+
+    async fn checks(&self, _now: OffsetDateTime) -> Result<Vec<Check>> {
+        Ok(vec![Check::warn(
+            "storage",
+            "the log is in memory: it ends with this process",
+            "use it in tests only",
+        )])
+    }
+}
+
+fn info(data: &Data, name: &str, reader: &Reader, now: OffsetDateTime) -> SubscriptionInfo {
+    let last_settled = |number: usize| {
+        let of_lane = |settled: &&crate::settle::Settled| {
+            (settled.lane, settled.lanes) == (number, reader.lanes.len()) && !settled.by.is_empty()
+        };
+        reader.settled.iter().rev().find(of_lane).map(|settled| settled.at)
+    };
+    let lanes = reader.lanes.iter().enumerate().map(|(number, lane)| {
+        let holder = lane.holder(now);
+        LaneInfo {
+            lane: u32::try_from(number).unwrap_or(u32::MAX),
+            reached: lane.place.frontier,
+            behind: u64::try_from(data.end.number - lane.place.number).unwrap_or(0),
+            owner: holder.map(|(owner, _)| owner.to_owned()),
+            lease_until: holder.map(|(_, until)| until),
+            settled_at: last_settled(number),
+        }
+    });
+    let subscription = Subscription {
+        name: name.to_owned(),
+        filter: reader.filter.clone(),
+        lanes: u32::try_from(reader.lanes.len()).unwrap_or(u32::MAX),
+        start: match (reader.since, reader.start) {
+            (Some(since), _) => postrider_core::Start::At(since),
+            (None, 0) => postrider_core::Start::Beginning,
+            (None, _) => postrider_core::Start::Now,
+        },
+        order: reader.order,
+        on_dead: reader.on_dead,
+        replay: reader.replay,
+    };
+    SubscriptionInfo {
+        subscription,
+        lanes_next: reader.lanes_next,
+        paused: reader.paused,
+        created_at: reader.created_at,
+        lanes: lanes.collect(),
+    }
+}
+
+fn remove(log: &Log, subscription: &str, force: bool) -> Result<()> {
+    const OP: &str = "remove";
+    let mut data = log.data();
+    let now = log.now();
+    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, OP))?;
+    let holder = reader.lanes.iter().find_map(|lane| lane.holder(now));
+    if let Some((owner, _)) = holder.filter(|_| !force) {
+        let message =
+            format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
+        return Err(Error::new(ErrorKind::Refused, OP, message));
+    }
+    data.readers.remove(subscription);
+    log.tower.committed();
+    Ok(())
+}
+
+fn events(data: &Data, query: &EventQuery) -> Found {
+    let mut all: Vec<(&postrider_core::Recorded, bool)> =
+        data.events.values().map(|event| (event, false)).collect();
+    all.extend(data.archive.iter().map(|event| (event, true)));
+    if query.event_id.is_some() {
+        let matching = all.iter().filter(|(event, _)| query.wants(event));
+        let events: Vec<Logged> = matching
+            .map(|(event, archived)| Logged { event: (*event).clone(), archived: *archived })
+            .collect();
+        return Found { looked: events.len() as u64, events, reached: None, complete: true };
+    }
+    all.sort_by_key(|(event, _)| event.id);
+    if !query.oldest_first {
+        all.reverse();
+    }
+    let mut search = Search::new(query);
+    while let Some((after, before, rows)) = search.page() {
+        let page = all.iter().filter(|(event, _)| event.id > after && event.id < before).take(rows as usize);
+        let page: Vec<_> = page.collect();
+        let last = page.last().map(|(event, _)| (event.id, event.recorded_at));
+        let looked = page.len() as u64;
+        let wanted = page.into_iter().filter(|(event, _)| query.wants(event));
+        let wanted = wanted.map(|(event, archived)| Logged { event: (*event).clone(), archived: *archived });
+        search.take(wanted.collect(), looked, last, rows);
+    }
+    search.found()
+}
+
+fn stuck(data: &Data, query: &StuckQuery) -> Vec<Stuck> {
+    let wanted = data
+        .readers
+        .iter()
+        .filter(|(name, _)| query.subscription.as_ref().is_none_or(|wanted| wanted == *name));
+    let mut found: Vec<Stuck> = wanted
+        .flat_map(|(name, reader)| {
+            let first = query.after.as_ref().map_or(0, |(id, _)| id - 1);
+            reader
+                .deliveries
+                .range((Excluded(first), Unbounded))
+                .map(move |(id, delivery)| (name, id, delivery))
+        })
+        .filter(|(name, id, delivery)| {
+            let in_state = if query.retrying {
+                delivery.is_undelivered()
+            } else {
+                delivery.state == DeliveryState::Dead
+            };
+            let tried = delivery.last_attempt_at;
+            in_state
+                && query.after.as_ref().is_none_or(|(after, behind)| (**id, name.as_str()) > (*after, behind))
+                && (query.error_code.is_none() || query.error_code == delivery.error_code)
+                && query.from.is_none_or(|from| tried.is_some_and(|tried| tried >= from))
+                && query.until.is_none_or(|until| tried.is_some_and(|tried| tried < until))
+        })
+        .filter_map(|(name, id, delivery)| {
+            let (_, event) = data.event(*id)?;
+            let fits = query.event_type.as_ref().is_none_or(|wanted| wanted.matches(&event.event_type));
+            fits.then(|| Stuck {
+                subscription: name.clone(),
+                event: event.clone(),
+                state: delivery.state,
+                attempts: delivery.attempts,
+                next_at: delivery.next_at.filter(|_| delivery.state == DeliveryState::Retrying),
+                first_failed_at: delivery.first_failed_at,
+                last_attempt_at: delivery.last_attempt_at,
+                error_code: delivery.error_code.clone(),
+                error_message: delivery.error_message.clone(),
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| (a.event.id, &a.subscription).cmp(&(b.event.id, &b.subscription)));
+    found.truncate(query.most() as usize);
+    found
+}

@@ -1,0 +1,12 @@
+//! A running relay on the log in memory, and an operator beside it.
+
+use std::sync::Arc;
+
+use postrider_conformance::engine::desk::a_sleeping_relay_notices_its_operator;
+use postrider_memory::Outbox;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
+    let outbox = Outbox::new();
+    a_sleeping_relay_notices_its_operator(&outbox, Arc::new(outbox.store())).await;
+}

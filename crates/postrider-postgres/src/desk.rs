@@ -1,0 +1,263 @@
+//! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
+
+use async_trait::async_trait;
+use postrider_core::{
+    Audit, AuditEntry, Check, Desk, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
+    OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
+    SubscriptionInfo,
+};
+use sqlx_core::row::Row;
+use sqlx_postgres::PgRow;
+
+use crate::error::during;
+use crate::row::{self, Names};
+use crate::store::PgStore;
+
+#[async_trait]
+impl Desk for PgStore {
+    async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
+        let text = self.sql.text("subscriptions", include_str!("../sql/subscriptions.sql"));
+        let rows = text.query().bind(self.clock.now()).fetch_all(&self.pool).await;
+        let mut all: Vec<SubscriptionInfo> = Vec::new();
+        for row in &rows.map_err(during("subscriptions"))? {
+            if all.last().is_none_or(|last| last.subscription.name != row::text(row, 0).unwrap_or_default()) {
+                all.push(info(row)?);
+            }
+            if let Some(last) = all.last_mut() {
+                last.lanes.push(lane(row)?);
+            }
+        }
+        Ok(all)
+    }
+
+    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+        const PAUSE: &str = "update {schema}.subscription set paused = $2 where name = $1";
+        let query = self.sql.text("pause", PAUSE).query().bind(subscription.to_owned()).bind(paused);
+        if query.execute(&self.pool).await.map_err(during("pause"))?.rows_affected() == 0 {
+            return Err(Self::unknown("pause", subscription));
+        }
+        self.ring().await
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        self.remove_subscription(subscription, force).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<Found> {
+        match query.event_id {
+            Some(event_id) => self.event_by_id(query, event_id).await,
+            None => self.walk(query).await,
+        }
+    }
+
+    async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
+        self.list_stuck(query).await
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        self.read_again(replay).await
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        const AUDIT: &str = "insert into {schema}.audit (at, who, what, why, subscription, event_id) \
+             values (coalesce($1::timestamptz, clock_timestamp()), $2, $3, $4, $5, $6)";
+        entry.check()?;
+        let query = self.sql.text("audit", AUDIT).query().bind(self.clock.now()).bind(entry.who.clone());
+        let query = query.bind(entry.what.clone()).bind(entry.why.clone());
+        let query = query.bind(entry.subscription.clone()).bind(entry.event_id);
+        query.execute(&self.pool).await.map_err(during("audit"))?;
+        Ok(())
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        const AUDITS: &str = "select id, at, who, what, why, subscription, event_id from {schema}.audit \
+             order by id desc limit $1";
+        let limit = if limit == 0 { 100 } else { limit };
+        let rows = self.sql.text("audits", AUDITS).query().bind(i64::from(limit)).fetch_all(&self.pool).await;
+        rows.map_err(during("audits"))?.iter().map(audited).collect()
+    }
+
+    async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>> {
+        self.look_for_trouble(now).await
+    }
+}
+
+impl PgStore {
+    async fn remove_subscription(&self, subscription: &str, force: bool) -> Result<()> {
+        const OP: &str = "remove";
+        const LOCK: &str = "select from {schema}.subscription where name = $1 for update";
+        const HOLDER: &str = "select h.owner from {schema}.holders($1, coalesce($2::timestamptz, clock_timestamp())) as h limit 1";
+        let text = |sql: &str| self.sql.text("remove", sql);
+        let name = subscription.to_owned();
+        let mut tx = self.pool.begin().await.map_err(during(OP))?;
+        let locked = text(LOCK).query().bind(name.clone()).fetch_optional(&mut *tx).await;
+        locked.map_err(during(OP))?.ok_or_else(|| Self::unknown(OP, subscription))?;
+        // Nobody can claim a lane any more: a claim locks the subscription.
+        let holder = text(HOLDER).query().bind(name.clone()).bind(self.clock.now());
+        let holder = holder.fetch_optional(&mut *tx).await.map_err(during(OP))?;
+        if let Some(holder) = holder.filter(|_| !force) {
+            let owner = row::text(&holder, 0)?;
+            let message =
+                format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
+            return Err(Error::new(ErrorKind::Refused, OP, message));
+        }
+        for (table, column) in [
+            ("lane", "subscription"),
+            ("delivery", "subscription"),
+            ("settled_batch", "subscription"),
+            ("subscription", "name"),
+        ] {
+            let delete =
+                include_str!("../sql/remove.sql").replace("{table}", table).replace("{column}", column);
+            text(&delete).query().bind(name.clone()).execute(&mut *tx).await.map_err(during(OP))?;
+        }
+        tx.commit().await.map_err(during(OP))?;
+        self.ring().await
+    }
+
+    async fn event_by_id(&self, query: &EventQuery, event_id: postrider_core::Uuid) -> Result<Found> {
+        let text = self.sql.text("event", include_str!("../sql/event.sql"));
+        let rows = text.query().bind(event_id).fetch_all(&self.pool).await.map_err(during("events"))?;
+        let mut names = Names::default();
+        let events = rows.iter().map(|row| logged(row, &mut names)).collect::<Result<Vec<_>>>()?;
+        let looked = events.len() as u64;
+        let events = events.into_iter().filter(|logged| query.wants(&logged.event)).collect();
+        Ok(Found { events, looked, reached: None, complete: true })
+    }
+
+    async fn walk(&self, query: &EventQuery) -> Result<Found> {
+        let (direction, end) = if query.oldest_first { ("asc", "desc") } else { ("desc", "asc") };
+        let text = include_str!("../sql/events.sql").replace("{direction}", direction).replace("{end}", end);
+        let text = self.sql.text("events", &text);
+        let mut search = Search::new(query);
+        let mut names = Names::default();
+        while let Some((after, before, rows)) = search.page() {
+            let page = text
+                .query()
+                .bind(after)
+                .bind(before)
+                .bind(i64::from(rows))
+                .bind(query.aggregate_type.clone())
+                .bind(query.aggregate_id.clone())
+                .bind(query.key.clone())
+                .bind(query.event_type.as_ref().map(Pattern::to_like))
+                .bind(query.stream.as_ref().map(Pattern::to_like))
+                .bind(query.from)
+                .bind(query.until)
+                .bind(query.correlation_id.clone())
+                .bind(query.caused)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(during("events"))?;
+            let (mut wanted, mut looked, mut last) = (Vec::new(), 0, None);
+            for row in &page {
+                if row::opt_bytes(row, 1)?.is_none() {
+                    looked = u64::try_from(row::int64(row, 0)?).unwrap_or(0);
+                    last = row::opt_i64(row, 7)?.zip(row::opt_time(row, 13)?);
+                } else {
+                    wanted.push(logged(row, &mut names)?);
+                }
+            }
+            wanted.sort_by_key(|logged| logged.event.id);
+            if !query.oldest_first {
+                wanted.reverse();
+            }
+            search.take(wanted, looked, last, rows);
+        }
+        Ok(search.found())
+    }
+
+    async fn list_stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
+        let state = if query.retrying { "d.state in ('waiting', 'retrying')" } else { "d.state = 'dead'" };
+        let text = include_str!("../sql/stuck.sql").replace("{state}", state);
+        let (id, behind) = query.after.clone().unwrap_or_default();
+        let rows = self
+            .sql
+            .text("stuck", &text)
+            .query()
+            .bind(query.subscription.clone())
+            .bind(query.event_type.as_ref().map(Pattern::to_like))
+            .bind(query.error_code.clone())
+            .bind(query.from)
+            .bind(query.until)
+            .bind(id)
+            .bind(behind)
+            .bind(i64::from(query.most()))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(during("stuck"))?;
+        let mut names = Names::default();
+        rows.iter()
+            .map(|row| {
+                Ok(Stuck {
+                    event: row::recorded(row, &mut names)?,
+                    subscription: row::text(row, 15)?.to_owned(),
+                    state: row::text(row, 16)?.parse()?,
+                    attempts: row::count(row, 17)?,
+                    next_at: row::opt_time(row, 18)?,
+                    first_failed_at: row::opt_time(row, 19)?,
+                    last_attempt_at: row::opt_time(row, 20)?,
+                    error_code: row::opt_text(row, 21)?.map(ToOwned::to_owned),
+                    error_message: row::opt_text(row, 22)?.map(ToOwned::to_owned),
+                })
+            })
+            .collect()
+    }
+}
+
+fn logged(row: &PgRow, names: &mut Names) -> Result<Logged> {
+    Ok(Logged { event: row::recorded(row, names)?, archived: row::flag(row, 15)? })
+}
+
+fn info(row: &PgRow) -> Result<SubscriptionInfo> {
+    let patterns = |column: usize| -> Result<Vec<Pattern>> {
+        let likes: Vec<String> = row.try_get(column).map_err(during("subscriptions"))?;
+        Ok(likes.iter().map(|like| Pattern::from_like(like)).collect())
+    };
+    let start = match (row::opt_time(row, 7)?, row::int64(row, 8)?) {
+        (Some(since), _) => Start::At(since),
+        (None, 0) => Start::Beginning,
+        (None, _) => Start::Now,
+    };
+    Ok(SubscriptionInfo {
+        subscription: Subscription {
+            name: row::text(row, 0)?.to_owned(),
+            filter: Filter { streams: patterns(1)?, types: patterns(2)? },
+            lanes: row::count(row, 5)?,
+            start,
+            order: row::text(row, 3)?.parse()?,
+            on_dead: row::text(row, 4)?.parse()?,
+            replay: row::flag(row, 10)?,
+        },
+        lanes_next: row::opt_i32(row, 6)?.and_then(|lanes| u32::try_from(lanes).ok()),
+        paused: row::flag(row, 9)?,
+        created_at: row::timestamp(row, 11)?,
+        lanes: Vec::new(),
+    })
+}
+
+fn lane(row: &PgRow) -> Result<LaneInfo> {
+    Ok(LaneInfo {
+        lane: row::count(row, 12)?,
+        reached: row::int64(row, 13)?,
+        behind: row::opt_i64(row, 14)?.and_then(|behind| u64::try_from(behind).ok()).unwrap_or(0),
+        owner: row::opt_text(row, 15)?.map(ToOwned::to_owned),
+        lease_until: row::opt_time(row, 16)?,
+        settled_at: row::opt_time(row, 17)?,
+    })
+}
+
+fn audited(row: &PgRow) -> Result<Audit> {
+    let owned = |column| row::opt_text(row, column).map(|text| text.map(ToOwned::to_owned));
+    Ok(Audit {
+        id: row::int64(row, 0)?,
+        at: row::timestamp(row, 1)?,
+        entry: AuditEntry {
+            who: row::text(row, 2)?.to_owned(),
+            what: row::text(row, 3)?.to_owned(),
+            why: owned(4)?,
+            subscription: owned(5)?,
+            event_id: row.try_get(6).map_err(during("audits"))?,
+        },
+    })
+}

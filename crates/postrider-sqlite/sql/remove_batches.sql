@@ -1,0 +1,3 @@
+-- Deletes the history of a subscription. Lock: the database's write lock. Index: postrider_settled_batch_range.
+-- Parameters: ?1 subscription.
+delete from postrider_settled_batch where subscription = ?1

@@ -1,0 +1,242 @@
+//! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
+
+use async_trait::async_trait;
+use postrider_core::{
+    Audit, AuditEntry, Check, Desk, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
+    OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
+    SubscriptionInfo,
+};
+use sqlx_core::row::Row;
+use sqlx_sqlite::SqliteRow;
+
+use crate::clock::{micros, time_of};
+use crate::error::failed;
+use crate::row::{self, Names, maybe_text};
+use crate::sql::statement;
+use crate::store::SqliteStore;
+use crate::subscribe::{patterns_from_json, unknown};
+use crate::{checks, replay};
+
+#[async_trait]
+impl Desk for SqliteStore {
+    async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
+        const OP: &str = "subscriptions";
+        let mut conn = self.conn(OP).await?;
+        let now = self.now(&mut conn, OP).await?;
+        let rows = self.sql.query(statement!("subscriptions.sql")).bind(now).fetch_all(&mut *conn).await;
+        let mut all: Vec<SubscriptionInfo> = Vec::new();
+        for row in &rows.map_err(failed(OP))? {
+            let name: String = row.try_get("name").map_err(failed(OP))?;
+            if all.last().is_none_or(|last| last.subscription.name != name) {
+                all.push(info(row, name)?);
+            }
+            if let Some(last) = all.last_mut() {
+                last.lanes.push(lane(row)?);
+            }
+        }
+        Ok(all)
+    }
+
+    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+        const OP: &str = "pause";
+        let mut tx = self.write(OP).await?;
+        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(paused);
+        if pause.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
+            return Err(unknown(subscription, OP));
+        }
+        // A commit is what sleeping relays look for.
+        tx.commit().await.map_err(failed(OP))
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        const OP: &str = "remove";
+        let mut tx = self.write(OP).await?;
+        let now = self.now(&mut tx, OP).await?;
+        let holder = self.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
+        let holder = holder.fetch_optional(&mut *tx).await.map_err(failed(OP))?;
+        if let Some(holder) = holder.filter(|_| !force) {
+            let owner = row::text(&holder, 0, OP)?;
+            let message =
+                format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
+            return Err(Error::new(ErrorKind::Refused, OP, message));
+        }
+        for statement in [
+            statement!("relane_clear.sql"),
+            statement!("remove_deliveries.sql"),
+            statement!("remove_batches.sql"),
+        ] {
+            self.sql.query(statement).bind(subscription).execute(&mut *tx).await.map_err(failed(OP))?;
+        }
+        let removed = self.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut *tx).await;
+        if removed.map_err(failed(OP))?.rows_affected() == 0 {
+            return Err(unknown(subscription, OP));
+        }
+        tx.commit().await.map_err(failed(OP))
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<Found> {
+        const OP: &str = "events";
+        let mut conn = self.conn(OP).await?;
+        let mut names = Names::default();
+        if let Some(event_id) = query.event_id {
+            let rows = self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut *conn).await;
+            let (events, looked, _) = wanted(query, &rows.map_err(failed(OP))?, &mut names)?;
+            return Ok(Found { events, looked, reached: None, complete: true });
+        }
+        let statement = if query.oldest_first {
+            statement!("events_oldest.sql")
+        } else {
+            statement!("events_newest.sql")
+        };
+        let mut search = Search::new(query);
+        while let Some((after, before, rows)) = search.page() {
+            let page = self.sql.query(statement).bind(after).bind(before).bind(i64::from(rows));
+            let page = page.fetch_all(&mut *conn).await.map_err(failed(OP))?;
+            let (events, looked, last) = wanted(query, &page, &mut names)?;
+            search.take(events, looked, last, rows);
+        }
+        Ok(search.found())
+    }
+
+    async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
+        const OP: &str = "stuck";
+        let these = if query.retrying {
+            "indexed by postrider_delivery_due where state in ('waiting', 'retrying')"
+        } else {
+            "indexed by postrider_delivery_dead where state = 'dead'"
+        };
+        let (id, behind) = query.after.clone().unwrap_or_default();
+        let stuck = self.sql.query_where(statement!("stuck.sql"), these).bind(query.subscription.as_deref());
+        let stuck = stuck.bind(query.event_type.as_ref().map(Pattern::as_str));
+        let stuck = stuck.bind(query.error_code.as_deref());
+        let stuck = stuck.bind(query.from.map(micros)).bind(query.until.map(micros));
+        let stuck = stuck.bind(id).bind(behind).bind(i64::from(query.most()));
+        let mut conn = self.conn(OP).await?;
+        let rows = stuck.fetch_all(&mut *conn).await.map_err(failed(OP))?;
+        let mut names = Names::default();
+        rows.iter().map(|row| stuck_of(row, &mut names)).collect()
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        replay::replay(self, replay).await
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        const OP: &str = "audit";
+        entry.check()?;
+        let mut tx = self.write(OP).await?;
+        let now = self.now(&mut tx, OP).await?;
+        let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
+        let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
+        audit.execute(&mut *tx).await.map_err(failed(OP))?;
+        tx.commit().await.map_err(failed(OP))
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        const OP: &str = "audits";
+        let limit = if limit == 0 { 100 } else { limit };
+        let mut conn = self.conn(OP).await?;
+        let rows =
+            self.sql.query(statement!("audits.sql")).bind(i64::from(limit)).fetch_all(&mut *conn).await;
+        let audited = |row: &SqliteRow| {
+            let entry = AuditEntry {
+                who: row::text(row, 2, OP)?.into_owned(),
+                what: row::text(row, 3, OP)?.into_owned(),
+                why: maybe_text(row, 4, OP)?,
+                subscription: maybe_text(row, 5, OP)?,
+                event_id: row.try_get(6).map_err(failed(OP))?,
+            };
+            let at = time_of(row.try_get(1).map_err(failed(OP))?);
+            Ok(Audit { id: row.try_get(0).map_err(failed(OP))?, at, entry })
+        };
+        rows.map_err(failed(OP))?.iter().map(audited).collect()
+    }
+
+    async fn checks(&self, _now: OffsetDateTime) -> Result<Vec<Check>> {
+        checks::checks(self).await
+    }
+}
+
+type Page = (Vec<Logged>, u64, Option<(i64, OffsetDateTime)>);
+
+/// The events of a page that are wanted, how many rows there were, and the last of them.
+fn wanted(query: &EventQuery, rows: &[SqliteRow], names: &mut Names) -> Result<Page> {
+    const OP: &str = "events";
+    let (mut events, mut last) = (Vec::new(), None);
+    for row in rows {
+        let event = row::recorded(row, names, OP)?;
+        last = Some((event.id, event.recorded_at));
+        if query.wants(&event) {
+            events.push(Logged { event, archived: row.try_get("archived").map_err(failed(OP))? });
+        }
+    }
+    Ok((events, rows.len() as u64, last))
+}
+
+fn small(row: &SqliteRow, column: &str, op: &'static str) -> Result<u32> {
+    let number: i64 = row.try_get(column).map_err(failed(op))?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn maybe_time(row: &SqliteRow, column: &str, op: &'static str) -> Result<Option<OffsetDateTime>> {
+    let micros: Option<i64> = row.try_get(column).map_err(failed(op))?;
+    Ok(micros.map(time_of))
+}
+
+fn info(row: &SqliteRow, name: String) -> Result<SubscriptionInfo> {
+    const OP: &str = "subscriptions";
+    let words = |column: &str| row.try_get::<String, _>(column).map_err(failed(OP));
+    let lanes_next: Option<i64> = row.try_get("lanes_next").map_err(failed(OP))?;
+    let start_frontier: i64 = row.try_get("start_frontier").map_err(failed(OP))?;
+    let start = match (maybe_time(row, "since", OP)?, start_frontier) {
+        (Some(since), _) => Start::At(since),
+        (None, 0) => Start::Beginning,
+        (None, _) => Start::Now,
+    };
+    Ok(SubscriptionInfo {
+        subscription: Subscription {
+            name,
+            filter: Filter {
+                streams: patterns_from_json(&words("streams")?)?,
+                types: patterns_from_json(&words("types")?)?,
+            },
+            lanes: small(row, "lanes", OP)?,
+            start,
+            order: words("order_policy")?.parse()?,
+            on_dead: words("on_dead")?.parse()?,
+            replay: row.try_get("replay").map_err(failed(OP))?,
+        },
+        lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
+        paused: row.try_get("paused").map_err(failed(OP))?,
+        created_at: time_of(row.try_get("created_at").map_err(failed(OP))?),
+        lanes: Vec::new(),
+    })
+}
+
+fn lane(row: &SqliteRow) -> Result<LaneInfo> {
+    const OP: &str = "subscriptions";
+    let behind: i64 = row.try_get("behind").map_err(failed(OP))?;
+    Ok(LaneInfo {
+        lane: small(row, "lane", OP)?,
+        reached: row.try_get("position").map_err(failed(OP))?,
+        behind: u64::try_from(behind).unwrap_or(0),
+        owner: row.try_get("owner").map_err(failed(OP))?,
+        lease_until: maybe_time(row, "lease_until", OP)?,
+        settled_at: maybe_time(row, "settled_at", OP)?,
+    })
+}
+
+fn stuck_of(row: &SqliteRow, names: &mut Names) -> Result<Stuck> {
+    const OP: &str = "stuck";
+    Ok(Stuck {
+        event: row::recorded(row, names, OP)?,
+        subscription: row::text(row, 15, OP)?.into_owned(),
+        state: row::text(row, 16, OP)?.parse()?,
+        attempts: small(row, "attempts", OP)?,
+        next_at: maybe_time(row, "next_at", OP)?,
+        first_failed_at: maybe_time(row, "first_failed_at", OP)?,
+        last_attempt_at: maybe_time(row, "last_attempt_at", OP)?,
+        error_code: maybe_text(row, 21, OP)?,
+        error_message: maybe_text(row, 22, OP)?,
+    })
+}

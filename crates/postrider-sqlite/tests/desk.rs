@@ -1,0 +1,58 @@
+//! What the desk promises on SQLite beyond the suite: running relays, checks that find something, audits that stay.
+
+mod support;
+
+use std::sync::Arc;
+
+use postrider_conformance::Log;
+use postrider_conformance::engine::desk::a_sleeping_relay_notices_its_operator;
+use postrider_conformance::relay::{LONG, commit_one, drain, log_with_clock, subscribe};
+use postrider_core::{AuditEntry, Check, Clock, OffsetDateTime, Sweep, Verdict};
+use support::Lite;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
+    let log = Lite::default().lite_log(Clock::Database).await;
+    a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test]
+async fn what_operators_did_can_be_neither_changed_nor_deleted() {
+    let log = Lite::default().lite_log(Clock::Database).await;
+    let entry = AuditEntry { who: "ada".into(), what: "pause".into(), ..AuditEntry::default() };
+    log.desk().audit(&entry).await.expect("audit");
+    for change in ["update postrider_audit set who = 'bob'", "delete from postrider_audit"] {
+        let error = sqlx::query(change).execute(log.outbox.pool()).await.expect_err("refused");
+        assert!(error.to_string().contains("stays written"), "{error}");
+    }
+    assert_eq!(log.desk().audits(1).await.expect("audits")[0].entry, entry);
+}
+
+fn verdict<'c>(checks: &'c [Check], name: &str) -> (Verdict, &'c str) {
+    let check = checks.iter().find(|check| check.name == name).expect(name);
+    (check.verdict, &check.what)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checks_find_what_is_wrong() {
+    let (log, clock) = log_with_clock(&Lite::default()).await;
+    let (store, desk) = (log.store(), log.desk());
+    let checks = async || desk.checks(OffsetDateTime::now_utc()).await.expect("checks");
+    subscribe(&*store, "s").await;
+    let event = commit_one(&*log, "a").await;
+    clock.advance(LONG);
+    let found = checks().await;
+    assert_eq!(verdict(&found, "lanes"), (Verdict::Warn, "nobody reads what waits for: s"));
+    assert_eq!(verdict(&found, "journal"), (Verdict::Good, "it is a write-ahead log"));
+    assert_eq!(verdict(&found, "file"), (Verdict::Good, "it is sound"));
+    assert_eq!(verdict(&found, "writing").0, Verdict::Good);
+    drain(&*store, "s").await;
+    let mut writer = log.begin().await;
+    assert!(writer.first_time("s", event).await.expect("mark"));
+    writer.commit().await.expect("commit");
+    assert_eq!(verdict(&checks().await, "inbox").0, Verdict::Good);
+    clock.advance(LONG);
+    assert_eq!(store.sweep(&Sweep::Inbox { older_than: LONG, limit: 10 }).await.expect("sweep").taken, 1);
+    let found = checks().await;
+    assert_eq!((verdict(&found, "inbox").0, verdict(&found, "lanes").0), (Verdict::Warn, Verdict::Good));
+}
