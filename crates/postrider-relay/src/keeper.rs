@@ -31,6 +31,8 @@ pub(crate) struct Keeper {
     bell: Box<dyn Bell>,
     /// When to ask again for lanes that others hold.
     ask_at: Instant,
+    /// How many lanes to take at once: one, and twice as many each time, so that relays that start together share them.
+    greed: u32,
     /// How often it was asked for in vain: soon again at first, because who holds too many gives one up when it is told to.
     in_vain: u32,
     /// There is something to do: ask now.
@@ -48,6 +50,7 @@ impl Keeper {
             idle: HashMap::new(),
             total: None,
             ask_at: Instant::now(),
+            greed: 1,
             in_vain: 0,
             ask_now: true,
             gauges: Gauges::default(),
@@ -100,6 +103,7 @@ impl Keeper {
     /// Claims what is free.
     async fn claim(&mut self) {
         let reader = Arc::clone(&self.reader);
+        let mut taken = 0;
         loop {
             let asked = Instant::now();
             match reader.store.claim(&reader.name, &reader.owner, reader.settings.lease).await {
@@ -114,8 +118,14 @@ impl Keeper {
                     self.held.insert(lane);
                     let work = Lane::new(Arc::clone(&reader), lease, asked).work();
                     self.lanes.spawn(async move { (lane, work.await) });
+                    taken += 1;
                     if self.total.is_some_and(|total| self.held.len() >= total as usize) {
                         break;
+                    }
+                    if taken >= self.greed {
+                        self.greed = self.greed.saturating_mul(2);
+                        self.ask_at = Instant::now() + SOON;
+                        return;
                     }
                 }
                 Ok(None) => {
@@ -123,6 +133,7 @@ impl Keeper {
                     // What others hold is theirs to sleep for.
                     self.idle.clear();
                     self.in_vain = self.in_vain.saturating_add(1);
+                    self.greed = 1;
                     break;
                 }
                 Err(error) => {
@@ -144,7 +155,7 @@ impl Keeper {
     /// How long until a lane that others hold is asked for again.
     fn patience(&self) -> Duration {
         let longest = (self.reader.settings.lease / 10).clamp(SOON, Duration::from_secs(3));
-        (SOON * 2_u32.saturating_pow(self.in_vain.min(16))).min(longest)
+        (SOON * 2_u32.saturating_pow(self.in_vain.saturating_sub(1).min(16))).min(longest)
     }
 
     fn ended(&mut self, lane: u32, end: End) {
