@@ -65,6 +65,10 @@ pub(crate) struct Counted {
 
 #[async_trait]
 impl Sink for Counted {
+    fn batch(&self) -> u32 {
+        self.sink.batch()
+    }
+
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let events = delivery.events.len() as u64;
         self.sink.deliver(delivery).await?;

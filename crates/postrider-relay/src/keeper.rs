@@ -12,8 +12,8 @@ use postrider_core::{Bell, Lease, Order};
 use tokio::task::JoinSet;
 
 use crate::lane::{End, Lane};
-use crate::meter::Gauges;
 use crate::reader::Reader;
+use crate::showing::Showing;
 
 /// After a recall the lane is left to others for a moment.
 const COURTESY: Duration = Duration::from_millis(200);
@@ -37,8 +37,7 @@ pub(crate) struct Keeper {
     in_vain: u32,
     /// There is something to do: ask now.
     ask_now: bool,
-    gauges: Gauges,
-    show_at: Option<Instant>,
+    showing: Showing,
 }
 
 impl Keeper {
@@ -53,8 +52,7 @@ impl Keeper {
             greed: 1,
             in_vain: 0,
             ask_now: true,
-            gauges: Gauges::default(),
-            show_at: reader.settings.figures.map(|every| Instant::now() + every),
+            showing: Showing::new(&reader),
             reader,
         }
     }
@@ -67,7 +65,7 @@ impl Keeper {
                 self.claim().await;
             }
             let ask = self.ask_at.saturating_duration_since(Instant::now());
-            let show = self.show_at.map(|at| at.saturating_duration_since(Instant::now()));
+            self.showing.is_ours(self.held.contains(&0) || self.idle.contains_key(&0));
             let wants_more = self.wants_more();
             tokio::select! {
                 Some(joined) = self.lanes.join_next(), if !self.lanes.is_empty() => match joined {
@@ -83,7 +81,6 @@ impl Keeper {
                 something = Self::look(&reader, &mut *self.bell, &self.idle), if !self.idle.is_empty() => {
                     self.ask_now = something;
                 }
-                () = tokio::time::sleep(show.unwrap_or(Duration::MAX)), if show.is_some() => self.show().await,
             }
         }
         let grace = reader.settings.grace + reader.settings.lease;
@@ -201,23 +198,6 @@ impl Keeper {
             if let Ok(Err(error)) = tokio::time::timeout(longest, bell.wait(reader.settings.poll)).await {
                 reader.outage.begins(&error);
                 reader.rest(Duration::from_millis(200)).await;
-            }
-        }
-    }
-
-    /// Shows how the subscription is doing, if this relay has its first lane.
-    async fn show(&mut self) {
-        let Some(every) = self.reader.settings.figures else { return };
-        self.show_at = Some(Instant::now() + every);
-        if !self.held.contains(&0) && !self.idle.contains_key(&0) {
-            // Another relay shows them now.
-            self.gauges.show(&self.reader.name, &[]);
-        } else {
-            match self.reader.store.figures(&self.reader.name).await {
-                Ok(figures) => self.gauges.show(&self.reader.name, &figures),
-                Err(error) => {
-                    tracing::debug!(subscription = %self.reader.name, error = %error, "no figures this time");
-                }
             }
         }
     }

@@ -23,6 +23,7 @@ mod reader;
 mod received;
 mod relay;
 mod route;
+mod showing;
 mod subscriber;
 mod suspect;
 mod tx;
