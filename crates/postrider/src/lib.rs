@@ -57,7 +57,7 @@
 //! Delivery is at least once. An event may come again when a process was killed after it had delivered and
 //! before it could settle (at most the batches in flight); when a process stood still for longer than its
 //! lease (its settlement is refused, but what it had sent may be sent again by its heir); when the answer of a
-//! broker that took a message was lost; and when a dump was restored. Nothing else repeats an event: neither a
+//! broker that took a message was lost; when a dump was restored; and when an operator asks for a replay. Nothing else repeats an event: neither a
 //! clean stop nor a change of the number of lanes does. A consumer that keeps an inbox in its own transaction
 //! sees the effect of each event once in all of these cases, for as long as the inbox is kept.
 //!
