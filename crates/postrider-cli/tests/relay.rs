@@ -205,9 +205,9 @@ async fn a_relay_that_is_killed_has_an_heir() {
     // Whoever has the lane.
     let first_holds = !first.lines().is_empty();
     if first_holds {
-        first.signal("-KILL")
+        first.signal("-KILL");
     } else {
-        second.signal("-KILL")
+        second.signal("-KILL");
     }
     ground.record(200, 300).await;
     let seen =
