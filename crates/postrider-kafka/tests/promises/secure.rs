@@ -111,7 +111,7 @@ async fn a_consumer_logs_in_as_a_sink_does() {
                 async {}
             })
     };
-    let sentence = consumer(WRONG).start().await.err().expect("refused").to_string();
+    let sentence = consumer(WRONG).start().await.expect_err("refused").to_string();
     assert!(sentence.contains("the user or its password is refused"), "{sentence}");
     assert!(!sentence.contains(WRONG), "{sentence}");
     let running = consumer(SECRET).start().await.expect("started");
