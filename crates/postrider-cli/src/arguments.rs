@@ -8,7 +8,7 @@ use crate::config::Origins;
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
-#[command(name = "postrider", version, disable_help_subcommand = true)]
+#[command(name = "postrider", version)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,

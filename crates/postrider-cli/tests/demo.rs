@@ -54,14 +54,15 @@ fn what_is_not_a_command_is_said_so() {
     let folder = Folder::new("usage");
     let output = postrider(&["dmeo"], &folder.0);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`dmeo` is not a command"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("'dmeo'") && said.contains("'demo'"), "{said}");
     assert_eq!(postrider(&[], &folder.0).status.code(), Some(2));
     let extra = postrider(&["demo", "extra"], &folder.0);
     assert_eq!(extra.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&extra.stderr).contains("`extra` is one word too many"));
+    assert!(String::from_utf8_lossy(&extra.stderr).contains("'extra'"));
     let nowhere = postrider(&["demo"], std::path::Path::new("/dev/null"));
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("set TMPDIR"));
     let help = postrider(&["help"], &folder.0);
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("postrider demo"));
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("Run a small shop"));
 }
