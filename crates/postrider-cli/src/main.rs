@@ -1,6 +1,7 @@
 //! The binary `postrider`: the only place that reads arguments, files and the environment.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -20,8 +21,7 @@ mod summary;
 /// What ends a command.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -32,14 +32,24 @@ async fn main() -> ExitCode {
         }
     };
     let name = arguments.command.name();
-    match run(arguments).await {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("postrider: no threads can be started: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let code = match runtime.block_on(run(arguments)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
             eprintln!("postrider: {name}: {failure}");
             ExitCode::from(if failure.is::<config::Problem>() { 2 } else { 1 })
         }
-    }
+    };
+    // A line for a reader that does not read may be stuck for ever: it was not settled, and is not waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    code
 }
 
 /// Runs a command; whether all is well.

@@ -17,22 +17,24 @@ pub(crate) struct Arrived {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Whether its headers could be read: a name that is not UTF-8 makes the client give up on them.
+    pub(crate) is_legible: bool,
     /// Milliseconds since 1970, where the record has a time.
     pub(crate) time: Option<i64>,
 }
 
 impl Arrived {
     pub(crate) fn new(topic: Arc<str>, message: &impl Message) -> Self {
-        let headers = message.headers().map(|headers| {
-            let own = |header: Header<'_, &[u8]>| (header.key.to_owned(), header.value.map(<[u8]>::to_vec));
-            headers.iter().map(own).collect()
-        });
+        let own = |header: Header<'_, &[u8]>| (header.key.to_owned(), header.value.map(<[u8]>::to_vec));
+        let read = || message.headers().map(|headers| headers.iter().map(own).collect()).unwrap_or_default();
+        let headers = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
         Self {
             topic,
             partition: message.partition(),
             offset: message.offset(),
             key: message.key().map(<[u8]>::to_vec),
             value: message.payload().map(<[u8]>::to_vec),
+            is_legible: headers.is_ok(),
             headers: headers.unwrap_or_default(),
             time: message.timestamp().to_millis(),
         }
@@ -73,6 +75,11 @@ impl Arrived {
     /// The event in it: a CloudEvent in binary or structured mode, or a payload with the headers `event_id` and
     /// `event_type`. *On failure*: why it is none, in a sentence without the payload.
     pub(crate) fn event(&self) -> Result<Recorded> {
+        if !self.is_legible {
+            return Err(refused(
+                "the name of one of its headers is not UTF-8; none of them could be read".to_owned(),
+            ));
+        }
         let key = self.key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
         let arrival = self.arrival(key);
         let content_type = self.text("content-type");
@@ -125,7 +132,7 @@ impl Arrived {
     ) -> Result<Recorded> {
         let payload = CloudEvents::payload(content_type, self.value.as_deref())?;
         let mut attributes = Attributes::new();
-        for (name, value) in [("specversion", "1.0"), ("id", id), ("type", kind), ("source", "/")] {
+        for (name, value) in [("specversion", "1.0"), ("id", id), ("type", kind), ("source", arrival.topic)] {
             attributes.insert(name.to_owned(), value.to_owned());
         }
         let mut event = CloudEvents::read(&attributes, payload, arrival)?;

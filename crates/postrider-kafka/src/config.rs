@@ -20,6 +20,11 @@ const KEPT: &[(&str, &[&str])] = &[
     ("acks", &["all", "-1"]),
     ("request.required.acks", &["all", "-1"]),
     ("enable.gapless.guarantee", &["true"]),
+    ("allow.auto.create.topics", &["false"]),
+    (
+        "partitioner",
+        &["murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a"],
+    ),
 ];
 
 /// Makes a [`Kafka`] sink.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use postrider_core::{Error, ErrorKind, OffsetDateTime, Result, Uuid};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::error::KafkaError;
@@ -159,10 +158,9 @@ impl DeadLetters {
                 blocking(move || reader.next(&group, CHUNK).map(|chunk| (reader, chunk))).await?;
             reader = back;
             let Some(chunk) = chunk else { return Ok(count) };
-            // Handed over in order, each by the first poll of its future.
-            let sent = chunk.iter().map(|letter| post.send(letter::revived(letter, topic, &self.group)));
-            for answer in join_all(sent).await {
-                answer?;
+            // One after the other: of a queue that is full nobody knows who comes first.
+            for letter in &chunk {
+                post.send(letter::revived(letter, topic, &self.group)).await?;
             }
             count += chunk.len();
             reader = blocking(move || reader.commit().map(|()| reader)).await?;

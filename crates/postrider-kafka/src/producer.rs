@@ -234,7 +234,13 @@ pub(crate) struct Flight<'p> {
     landed: bool,
 }
 
-impl Flight<'_> {
+impl<'p> Flight<'p> {
+    /// Where reports come in, as long as they are of this batch: whoever claimed the lane anew may have begun another.
+    fn board(&self) -> Option<MutexGuard<'p, Board>> {
+        let board = self.producer.inner.context().board();
+        (board.batch == self.batch).then_some(board)
+    }
+
     /// Hands a record to the producer.
     pub(crate) async fn send(
         &self,
@@ -243,10 +249,12 @@ impl Flight<'_> {
     ) -> Result<Report, Unavailable> {
         record.delivery_opaque = ((self.batch as usize) << 32) | index;
         loop {
-            self.producer.inner.context().board().open += 1;
+            match self.board() {
+                Some(mut board) => board.open += 1,
+                None => return Err(Unavailable::new("another batch of the lane has begun")),
+            }
             let Err((error, back)) = self.producer.inner.send(record) else { return Ok(Ok(())) };
-            {
-                let mut board = self.producer.inner.context().board();
+            if let Some(mut board) = self.board() {
                 board.open = board.open.saturating_sub(1);
             }
             match error.rdkafka_error_code() {
@@ -270,7 +278,7 @@ impl Flight<'_> {
         loop {
             let complete = reports.complete.notified();
             {
-                let mut board = reports.board();
+                let Some(mut board) = self.board() else { return Vec::new() };
                 if board.open == 0 {
                     self.landed = true;
                     let landed = std::mem::take(&mut board.reports);

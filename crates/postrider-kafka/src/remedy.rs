@@ -15,6 +15,18 @@ pub enum Remedy {
     HoldTopic,
 }
 
+/// What befalls a record because of another: of a batch, or of a producer that had to be given up.
+pub(crate) fn is_consequence(code: Code) -> bool {
+    matches!(
+        code,
+        Code::PurgeQueue
+            | Code::PurgeInflight
+            | Code::Fatal
+            | Code::GaplessGuarantee
+            | Code::InvalidDifferentRecord
+    )
+}
+
 /// Every error that has a remedy of its own. Any other is tried again.
 pub(crate) const TABLE: &[(Code, Remedy)] = &[
     // The brokers, the network between, or the way to them.
@@ -43,6 +55,7 @@ pub(crate) const TABLE: &[(Code, Remedy)] = &[
     (Code::PurgeQueue, Remedy::Unavailable),
     (Code::PurgeInflight, Remedy::Unavailable),
     (Code::Fatal, Remedy::Unavailable),
+    (Code::InvalidDifferentRecord, Remedy::Unavailable),
     (Code::GaplessGuarantee, Remedy::Unavailable),
     (Code::OutOfOrderSequenceNumber, Remedy::Unavailable),
     (Code::UnknownProducerId, Remedy::Unavailable),

@@ -14,7 +14,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use crate::config::KafkaBuilder;
 use crate::producer::{Producer, Report};
 use crate::record;
-use crate::remedy::{Remedy, remedy};
+use crate::remedy::{Remedy, is_consequence, remedy};
 use crate::topic::Topics;
 
 /// How long to wait for an answer about topics.
@@ -44,6 +44,14 @@ struct Known {
 enum Plan {
     Send(String),
     Say(Outcome),
+}
+
+/// What came of producing some of a batch.
+struct Produced {
+    /// Whether all of it was taken.
+    all: bool,
+    /// What the brokers found too large, but not alone.
+    too_large: Vec<usize>,
 }
 
 impl Kafka {
@@ -181,14 +189,36 @@ impl Kafka {
         }
     }
 
-    /// Produces some of a batch at once; whether all of it was taken.
+    /// Sends one after the other what was too large together; whether all of it was taken.
+    async fn singly(
+        &self,
+        lane: u32,
+        delivery: &Delivery,
+        plan: &[Plan],
+        indexes: &[usize],
+    ) -> Result<bool, Unavailable> {
+        let (mut stopped, mut all) = (Stopped::new(delivery.order), true);
+        for &index in indexes {
+            let event = &*delivery.events[index].event;
+            // The producer that was refused is good for nothing more.
+            if stopped.holds(event)
+                || !self.produce(&self.producer(lane)?, delivery, plan, &[index]).await?.all
+            {
+                stopped.failed(event);
+                all = false;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Produces some of a batch at once.
     async fn produce(
         &self,
         producer: &Arc<Producer>,
         delivery: &Delivery,
         plan: &[Plan],
         indexes: &[usize],
-    ) -> Result<bool, Unavailable> {
+    ) -> Result<Produced, Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
         let (mut all, mut away) = (true, None);
         let flight = producer.begin(delivery.events.len());
@@ -235,14 +265,15 @@ impl Kafka {
             }
         }
         let reports = flight.landed().await;
-        self.confirm(producer, delivery, plan, &sent, &reports)?;
+        let too_large = self.confirm(producer, delivery, plan, &sent, &reports)?;
         if let Some(away) = away {
             return Err(away);
         }
-        Ok(all && reports.iter().flatten().all(Result::is_ok))
+        let taken = |index: &usize| matches!(reports.get(*index), Some(Some(Ok(()))));
+        Ok(Produced { all: all && sent.iter().all(taken), too_large })
     }
 
-    /// Reports what became of records, in order.
+    /// Reports what became of records, in order; gives those that were too large for the brokers, but not alone.
     fn confirm(
         &self,
         producer: &Producer,
@@ -250,8 +281,9 @@ impl Kafka {
         plan: &[Plan],
         sent: &[usize],
         reports: &[Option<Report>],
-    ) -> Result<(), Unavailable> {
-        let mut unavailable = None;
+    ) -> Result<Vec<usize>, Unavailable> {
+        let (mut unavailable, mut consequence, mut explained) = (None, None, false);
+        let mut too_large = Vec::new();
         // What strict order holds back was not sent; of what was, each key speaks for itself.
         let order = if delivery.order == Order::Strict { Order::Key } else { delivery.order };
         let mut stopped = Stopped::new(order);
@@ -259,22 +291,36 @@ impl Kafka {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
                 (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
+                // The brokers refuse what came together: which of it is too large shows when each is sent alone.
+                (Some(Err(Code::MessageSizeTooLarge)), _) if sent.len() > 1 => {
+                    if !stopped.holds(event) {
+                        too_large.push(index);
+                    }
+                }
                 (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
                     // Behind a failure of its key it was not tried, whatever is said of it.
                     Some(outcome) => {
                         if !stopped.holds(event) {
                             stopped.failed(event);
+                            explained = true;
                             delivery.report(index, outcome);
                         }
                     }
                     None => {
-                        unavailable.get_or_insert(code);
+                        stopped.failed(event);
+                        if is_consequence(code) {
+                            consequence.get_or_insert(code);
+                        } else {
+                            unavailable.get_or_insert(code);
+                        }
                     }
                 },
-                _ => {}
+                _ => stopped.failed(event),
             }
         }
-        match unavailable {
+        // What befell the others because of one that was refused is over with it: they are sent again at once.
+        explained |= !too_large.is_empty();
+        match unavailable.or(consequence.filter(|_| !explained)) {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
                 *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
@@ -283,7 +329,7 @@ impl Kafka {
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
                 ))
             }
-            None => Ok(()),
+            None => Ok(too_large),
         }
     }
 }
@@ -301,7 +347,8 @@ impl Sink for Kafka {
         let plan = self.plan(&producer, &delivery).await?;
         let all: Vec<usize> = (0..delivery.events.len()).collect();
         if delivery.order != Order::Strict {
-            self.produce(&producer, &delivery, &plan, &all).await?;
+            let produced = self.produce(&producer, &delivery, &plan, &all).await?;
+            self.singly(lane, &delivery, &plan, &produced.too_large).await?;
             return Ok(());
         }
         // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
@@ -315,7 +362,11 @@ impl Sink for Kafka {
             (topic, record::key(event))
         };
         for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
-            if !self.produce(&producer, &delivery, &plan, run).await? {
+            let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run).await?;
+            let rest = produced.too_large.as_slice();
+            // What was too large together may go alone, as long as that is all of the run.
+            let all_alone = rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest).await?;
+            if !produced.all && !all_alone {
                 return Ok(());
             }
         }

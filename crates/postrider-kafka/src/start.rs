@@ -35,6 +35,7 @@ const KEPT: &[(&str, &[&str], &str)] = &[
         &["classic"],
         "only in the classic one is a partition given back before it is given away",
     ),
+    ("allow.auto.create.topics", &["false"], "Postrider creates no topics"),
     ("group.id", &[], "the group is the consumer's name"),
     ("bootstrap.servers", &[], "the brokers are given to the consumer itself"),
     ("metadata.broker.list", &[], "the brokers are given to the consumer itself"),

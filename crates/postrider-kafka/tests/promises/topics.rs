@@ -85,3 +85,43 @@ async fn a_topic_that_is_deleted_holds_its_events_and_no_others_until_it_is_ther
         assert_eq!(assert_whole(&arrivals, &HashMap::from([(name.to_owned(), wanted)])), 0, "each once");
     }
 }
+
+/// The brokers judge what comes together: many small events may be too large for a topic where none of them is alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn small_events_that_are_too_large_together_all_arrive_and_a_large_one_alone_is_dead() {
+    let broker = Broker::create(&Options::new()).expect("a broker starts");
+    broker.create_topics_with(&[("orders", 1)], &[("max.message.bytes", "65536")]).expect("a topic");
+    let outbox = Outbox::new();
+    let mut wanted = HashMap::new();
+    let mut last = HashMap::new();
+    let (mut all, mut large) = (Vec::new(), None);
+    for number in 0..300_i64 {
+        let key = format!("key {}", number % 10);
+        if number == 150 {
+            let event = NewEvent::of("orders", "OrderPaid", "Order", "large", &"x".repeat(100_000));
+            large = Some(outbox.record_alone(&event.expect("an event")).await.expect("recorded"));
+        }
+        let version = last.entry(key.clone()).or_insert(0_i64);
+        *version += 1;
+        wanted.insert(key.clone(), *version);
+        let event = NewEvent::of("orders", "OrderPaid", "Order", &key, &*version).expect("an event");
+        let event = event.with_header("padding", "x".repeat(1000));
+        all.push(outbox.record_alone(&event).await.expect("recorded"));
+    }
+    let sink = Kafka::builder(&broker.bootstrap()).connect().await.expect("a sink");
+    let relay = Relay::new(&outbox)
+        .subscribe("kafka", |s| s.sink(sink).longest_pause(Duration::from_millis(200)))
+        .start()
+        .await
+        .expect("started");
+    until_quiet(&relay, "kafka").await.expect("all went somewhere");
+    let dead = state(&**relay.store(), large.expect("the large one")).await;
+    assert_eq!((dead.state, dead.attempts), (State::Dead, 1), "{dead:?}");
+    for event in all {
+        let small = state(&**relay.store(), event).await;
+        assert_eq!((small.state, small.attempts <= 1), (State::Done, true), "{small:?}");
+    }
+    relay.stop().await.expect("stopped");
+    let arrivals = Topic::new(&broker.bootstrap(), "orders", 1).arrivals();
+    assert_eq!(assert_whole(&arrivals, &wanted), 0, "each once, in order");
+}
