@@ -162,6 +162,7 @@ mod tests {
             offset: 7,
             key: Some(b"order-1".to_vec()),
             value: Some(value.as_bytes().to_vec()),
+            is_legible: true,
             headers: headers
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), Some(value.as_bytes().to_vec())))
@@ -202,6 +203,7 @@ mod tests {
             (record(&[("content-type", "application/cloudevents-batch+json")], "[]"), "are not understood"),
             (record(&[("content-type", "application/cloudevents+json")], "secret"), "not a JSON object"),
             (record(&BINARY[1..], "{}"), "\"specversion\""),
+            (Arrived { is_legible: false, ..record(&BINARY, "{}") }, "is not UTF-8"),
         ] {
             let refusal = record.event().expect_err("refused").to_string();
             assert!(refusal.contains(reason) && !refusal.contains("secret"), "{refusal}");

@@ -128,6 +128,7 @@ mod tests {
             offset: 9,
             key: None,
             value: None,
+            is_legible: true,
             headers: vec![header("own", "1"), header(REQUEUED_FOR, "mailer"), header(ERROR, "old")],
             time: None,
         }

@@ -196,6 +196,7 @@ mod tests {
                 offset: number,
                 key: None,
                 value: None,
+                is_legible: true,
                 headers: Vec::new(),
                 time: None,
             };
