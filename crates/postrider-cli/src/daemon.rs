@@ -144,6 +144,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Failure> {
                 .start(reader.start)
                 .retry(reader.retry.clone())
                 .on_dead(reader.on_dead)
+                .replay(reader.replay)
                 .while_unavailable(reader.while_unavailable)
                 .concurrency(reader.concurrency)
                 .timeout(reader.timeout)

@@ -66,3 +66,43 @@ impl Format {
 pub(crate) fn key(event: &Recorded) -> &str {
     event.ordering_key.as_deref().unwrap_or(&event.aggregate_id)
 }
+
+#[cfg(test)]
+mod tests {
+    use postrider_core::{Arrival, OffsetDateTime, Payload};
+    use rdkafka::message::Headers as _;
+
+    use super::*;
+
+    /// What a consumer of bare payloads gets: the payload byte for byte, and the event's own headers.
+    #[test]
+    fn a_bare_payload_has_the_events_headers_beside_it() {
+        let attributes = [
+            ("specversion", "1.0"),
+            ("id", "018f3c5e-7b1a-7c3d-8e2f-0123456789ab"),
+            ("source", "/shop"),
+            ("type", "OrderPaid"),
+            ("tenant", "acme"),
+        ];
+        let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let arrival = Arrival { topic: "t", key: Some("k"), number: 1, time: OffsetDateTime::UNIX_EPOCH };
+        let payload = Payload::Json(r#"{"a":  1}"#.into());
+        let event = CloudEvents::read(&attributes, payload, &arrival).expect("an event");
+        let events = CloudEvents::default();
+        assert_eq!(&*Format::Payload.value(&events, &event), br#"{"a":  1}"#);
+        let headers = Format::Payload.headers(&events, &event);
+        let text = |name: &str| {
+            let found = headers.iter().find(|header| header.key == name).and_then(|header| header.value);
+            found.map(|value| String::from_utf8_lossy(value).into_owned())
+        };
+        for (name, value) in [
+            ("event_id", "018f3c5e-7b1a-7c3d-8e2f-0123456789ab"),
+            ("event_type", "OrderPaid"),
+            ("content-type", "application/json"),
+            ("tenant", "acme"),
+        ] {
+            assert_eq!(text(name).as_deref(), Some(value), "{name}");
+        }
+        assert!(headers.iter().all(|header| !header.key.starts_with("ce_")));
+    }
+}

@@ -55,4 +55,22 @@ mod tests {
         assert!(Topics::new("{stream}", HashMap::from([("A".to_owned(), String::new())])).is_err());
         assert!(Topics::new("{stream}", HashMap::from([("A".to_owned(), "a-events".to_owned())])).is_ok());
     }
+
+    /// L12 and C3.
+    #[test]
+    fn an_exception_wins_over_the_template() {
+        let exceptions = HashMap::from([("LEDGER_POSTED".to_owned(), "ledger-posted-events".to_owned())]);
+        let topics = Topics::new("{domain}-events", exceptions).expect("topics");
+        let topic = |event_type: &str| {
+            let attributes = [("specversion", "1.0"), ("id", "1"), ("source", "s"), ("type", event_type)];
+            let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let time = postrider_core::OffsetDateTime::UNIX_EPOCH;
+            let arrival = postrider_core::Arrival { topic: "t", key: None, number: 1, time };
+            let payload = postrider_core::Payload::Json("1".into());
+            let event = postrider_core::CloudEvents::read(&attributes, payload, &arrival).expect("an event");
+            topics.of(&event).expect("a topic")
+        };
+        assert_eq!(topic("LEDGER_POSTED"), "ledger-posted-events");
+        assert_eq!(topic("loopers.order.paid.v1"), "order-events");
+    }
 }

@@ -191,6 +191,9 @@ async fn a_broker_that_is_killed_and_one_that_stands_still_lose_and_reorder_noth
     broker.pause().expect("it stands still");
     more(100).await;
     until_refused(&relay).await;
+    let rows = relay.store().figures("kafka").await.expect("figures");
+    let trouble = rows.iter().map(|each| each.retrying + each.dead + each.attempts).sum::<u64>();
+    assert_eq!(trouble, 0, "a timeout is an outage: no rows, no attempts");
     broker.resume().expect("it goes on");
     let last = more(100).await;
     until_quiet(&relay, "kafka").await.expect("caught up");

@@ -61,19 +61,21 @@ mod tests {
     use super::*;
     use crate::work::tests::event;
 
+    /// What was flushed, what was not yet, and why nothing can be written.
     #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Option<std::io::ErrorKind>>>);
+    struct Paper(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Option<std::io::ErrorKind>>>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for Paper {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             if let Some(kind) = *self.1.lock().expect("kind") {
                 return Err(kind.into());
             }
-            self.0.lock().expect("paper").extend(bytes);
+            self.2.lock().expect("ink").extend(bytes);
             Ok(bytes.len())
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
+            self.0.lock().expect("paper").append(&mut self.2.lock().expect("ink"));
             Ok(())
         }
     }

@@ -172,6 +172,13 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
+    /// Whether operators may have it replayed; they may unless this says otherwise.
+    #[must_use]
+    pub fn replay(mut self, allowed: bool) -> Self {
+        self.subscription = self.subscription.replay(allowed);
+        self
+    }
+
     /// When a failed event is tried again, and when it is given up.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
