@@ -3,20 +3,23 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use toml::{Table, Value};
 
 pub(crate) mod alert;
 pub(crate) mod duration;
+pub(crate) mod general;
 pub(crate) mod nearest;
 pub(crate) mod retention;
+pub(crate) mod secret;
 pub(crate) mod section;
 pub(crate) mod sink;
 pub(crate) mod subscription;
 
 pub(crate) use alert::{Alert, Notify};
+pub(crate) use general::{Log, RelaySettings, Store};
 pub(crate) use retention::Retention;
+pub(crate) use secret::{Secrets, without_password};
 pub(crate) use section::Section;
 pub(crate) use sink::Sink;
 pub(crate) use subscription::Reader;
@@ -40,40 +43,6 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Where values come from that are not in the file: `env:NAME` and `file:PATH`.
-pub(crate) struct Secrets {
-    environment: BTreeMap<String, String>,
-}
-
-impl Secrets {
-    /// With these variables.
-    pub(crate) fn new(environment: BTreeMap<String, String>) -> Self {
-        Self { environment }
-    }
-
-    /// The value that a text stands for.
-    pub(crate) fn look_up(&self, text: &str) -> Result<String, String> {
-        if let Some(name) = text.strip_prefix("env:") {
-            let value = self.environment.get(name).filter(|value| !value.is_empty());
-            return value.cloned().ok_or_else(|| format!("the environment variable {name} is not set"));
-        }
-        if let Some(path) = text.strip_prefix("file:") {
-            let value = std::fs::read_to_string(path);
-            let value = value.map_err(|error| format!("the file {path} can't be read: {}", plain(&error)))?;
-            return Ok(value.trim_end_matches(['\r', '\n']).to_owned());
-        }
-        Ok(text.to_owned())
-    }
-}
-
-fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission is denied".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 /// Everything that the binary is told.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -95,57 +64,6 @@ pub(crate) struct Config {
     pub(crate) alerts: Vec<Alert>,
     /// `[notify.NAME]`.
     pub(crate) notify: BTreeMap<String, Notify>,
-}
-
-/// The database.
-#[derive(Clone)]
-pub(crate) struct Store {
-    /// Its address.
-    pub(crate) url: Option<String>,
-    /// The schema, on PostgreSQL.
-    pub(crate) schema: String,
-    /// How many connections the relay may open.
-    pub(crate) connections: u32,
-    /// Whether publishers ring sleeping relays.
-    pub(crate) bell: bool,
-}
-
-impl Store {
-    /// Whether it is a file rather than a server.
-    pub(crate) fn is_file(&self) -> bool {
-        self.url.as_ref().is_some_and(|url| url.starts_with("sqlite:"))
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = self.url.as_deref().map(without_password);
-        f.debug_struct("Store").field("url", &url).field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
-
-/// The relay itself.
-#[derive(Debug, Clone)]
-pub(crate) struct RelaySettings {
-    /// What it is called in leases and logs.
-    pub(crate) name: Option<String>,
-    /// How long a lease lasts.
-    pub(crate) lease: Duration,
-    /// How long it sleeps at most when nobody rings.
-    pub(crate) poll: Duration,
-    /// How long it may take to stop.
-    pub(crate) grace: Duration,
-    /// How often it counts what is pending, for metrics.
-    pub(crate) figures: Duration,
-}
-
-/// How it speaks.
-#[derive(Debug, Clone)]
-pub(crate) struct Log {
-    /// Whether a line is a JSON object.
-    pub(crate) json: bool,
-    /// What is said: `info`, or a filter such as `postrider=debug`.
-    pub(crate) level: String,
 }
 
 /// Where settings are taken from.
@@ -192,10 +110,10 @@ impl Config {
     }
 
     fn understand(mut root: Section<'_>) -> Result<Self, Problem> {
-        let store = store(root.section("store")?)?;
-        let relay = relay(root.section("relay")?)?;
-        let listen = listen(root.section("http")?)?;
-        let log = log(root.section("log")?)?;
+        let store = general::store(root.section("store")?)?;
+        let relay = general::relay(root.section("relay")?)?;
+        let listen = general::listen(root.section("http")?)?;
+        let log = general::log(root.section("log")?)?;
         let mut sinks = BTreeMap::new();
         for (name, section) in root.named("sink")? {
             sinks.insert(name, Sink::read(section)?);
@@ -226,7 +144,7 @@ impl Config {
 
 fn read(path: &Path) -> Result<Table, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Problem::new(format!("the file {} can't be read: {}", path.display(), plain(&error)))
+        Problem::new(format!("the file {} can't be read: {}", path.display(), secret::plain(&error)))
     })?;
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
@@ -268,110 +186,4 @@ fn set(table: &mut Table, name: &str, path: &[&str], value: &str) -> Result<(), 
     }
     table.insert((*key).to_owned(), Value::String(value.to_owned()));
     Ok(())
-}
-
-fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
-    let mut store = Store { url: None, schema: "postrider".to_owned(), connections: 10, bell: true };
-    let Some(mut section) = section else { return Ok(store) };
-    store.url = section.text("url")?;
-    if let Some(url) = &store.url {
-        let kinds = ["postgres://", "postgresql://", "sqlite:"];
-        if !kinds.iter().any(|kind| url.starts_with(kind)) {
-            let what = "it begins with postgres:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
-            return Err(section.problem("url", what));
-        }
-    }
-    if let Some(schema) = section.text("schema")? {
-        store.schema = schema;
-    }
-    if let Some(connections) = section.parsed("connections", "a number of connections, 2 or more")? {
-        if connections < 2 {
-            return Err(section.problem("connections", "the relay needs 2 or more"));
-        }
-        store.connections = connections;
-    }
-    if let Some(bell) = section.parsed("bell", "true or false")? {
-        store.bell = bell;
-    }
-    section.finish()?;
-    Ok(store)
-}
-
-fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Problem> {
-    let seconds = Duration::from_secs;
-    let mut relay = RelaySettings {
-        name: None,
-        lease: seconds(30),
-        poll: seconds(1),
-        grace: seconds(10),
-        figures: seconds(15),
-    };
-    let Some(mut section) = section else { return Ok(relay) };
-    relay.name = section.text("name")?;
-    for (key, setting, least) in [
-        ("lease", &mut relay.lease, Duration::from_millis(100)),
-        ("poll_interval", &mut relay.poll, Duration::from_millis(1)),
-        ("shutdown_grace", &mut relay.grace, Duration::ZERO),
-        ("figures_every", &mut relay.figures, Duration::from_secs(1)),
-    ] {
-        if let Some(given) = section.duration(key)? {
-            if given < least || given > Duration::from_secs(86_400) {
-                let what = format!(
-                    "{} is out of bounds: {} to 1d are possible",
-                    duration::show(given),
-                    duration::show(least)
-                );
-                return Err(section.problem(key, what));
-            }
-            *setting = given;
-        }
-    }
-    section.finish()?;
-    Ok(relay)
-}
-
-fn listen(section: Option<Section<'_>>) -> Result<Option<std::net::SocketAddr>, Problem> {
-    let usual = std::net::SocketAddr::from(([127, 0, 0, 1], 9187));
-    let Some(mut section) = section else { return Ok(Some(usual)) };
-    let listen = match section.text("listen")? {
-        None => Some(usual),
-        Some(text) if text == "off" => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            section.problem("listen", format!("{text:?} is no address; write \"127.0.0.1:9187\", or \"off\""))
-        })?),
-    };
-    section.finish()?;
-    Ok(listen)
-}
-
-fn log(section: Option<Section<'_>>) -> Result<Log, Problem> {
-    let mut log = Log { json: false, level: "info".to_owned() };
-    let Some(mut section) = section else { return Ok(log) };
-    if let Some(json) = section.word("format", &[("human", false), ("json", true)])? {
-        log.json = json;
-    }
-    if let Some(level) = section.text("level")? {
-        log.level = level;
-    }
-    section.finish()?;
-    Ok(log)
-}
-
-/// An address as it may be shown.
-pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
-    let shown = match rest.rsplit_once('@') {
-        Some((login, host)) => match login.split_once(':') {
-            Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
-            None => format!("{scheme}://{rest}"),
-        },
-        None => format!("{scheme}://{rest}"),
-    };
-    // A password may be there, too.
-    match query {
-        Some(query) if query.to_lowercase().contains("password") => format!("{shown}?***"),
-        Some(query) => format!("{shown}?{query}"),
-        None => shown,
-    }
 }

@@ -34,7 +34,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {
         if let Some(sink) = config.sinks.get(&reader.sink) {
-            Ready::make(&reader.sink, sink)?;
+            Ready::check(&reader.sink, sink)?;
         }
     }
     let pulse = Pulse::new()?;
@@ -86,7 +86,11 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
     let mut pause = FIRST_PAUSE;
     let mut waiting = false;
     loop {
-        let error = match begin(config).await {
+        let begun = tokio::select! {
+            begun = begin(config) => begun,
+            _ = ended.wait_for(|ended| *ended) => return Ok(None),
+        };
+        let error = match begun {
             Ok(running) => {
                 if waiting {
                     tracing::info!("the database answers");
@@ -122,7 +126,7 @@ async fn begin(config: &Config) -> Result<Running, Failure> {
     }
 }
 
-fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Failure> {
+fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
     let settings = &config.relay;
     let mut relay = Relay::new(source)
         .lease(settings.lease)

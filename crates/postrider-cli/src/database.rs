@@ -11,6 +11,9 @@ use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use crate::Failure;
 use crate::config::{Problem, Store, without_password};
 
+/// How long a server may take to answer before it is said that it does not.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// The database that the settings name.
 pub(crate) enum Database {
     /// PostgreSQL.
@@ -47,7 +50,8 @@ impl Database {
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
         match Address::of(store)? {
             Address::Postgres(options) => {
-                let pool = PgPoolOptions::new().max_connections(store.connections).connect_lazy_with(options);
+                let pool = PgPoolOptions::new().max_connections(store.connections).acquire_timeout(PATIENCE);
+                let pool = pool.connect_lazy_with(options);
                 let outbox = postgres::Outbox::builder().schema(&store.schema);
                 Ok(Self::Postgres(outbox.store_options(store_options(store)).connect(&pool).await?))
             }
@@ -81,7 +85,8 @@ pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure>
     }
     let place = match Address::of(store)? {
         Address::Postgres(options) => {
-            let pool = PgPoolOptions::new().max_connections(2).connect_lazy_with(options);
+            let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pool = pool.connect_lazy_with(options);
             postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
             format!("the schema {}", store.schema)
         }

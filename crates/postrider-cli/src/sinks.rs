@@ -1,10 +1,9 @@
 //! The sinks that the settings describe.
 
 use postrider::http::{Http, Secret};
-use postrider::kafka::{Kafka, Mechanism};
+use postrider::kafka::{Kafka, KafkaBuilder, Mechanism};
 use postrider::{CloudEvents, Lines, Source, Subscriber, Template};
 
-use crate::Failure;
 use crate::config::sink::{Envelope, Format, HttpSink, KafkaSink};
 use crate::config::{Problem, Sink};
 
@@ -16,20 +15,25 @@ pub(crate) enum Ready {
 }
 
 impl Ready {
-    /// Makes the sink of that name. Whether its destination answers shows later: a relay starts without it.
-    pub(crate) fn make(name: &str, sink: &Sink) -> Result<Self, Failure> {
-        let of = |error: &dyn std::fmt::Display| Problem::new(format!("sink.{name}: {error}"));
+    /// Whether the sink of that name can be made. Nobody is asked, and nothing is started.
+    pub(crate) fn check(name: &str, sink: &Sink) -> Result<(), Problem> {
         match sink {
-            Sink::Stdout(envelope) => Ok(Self::Lines(Lines::stdout(events(name, envelope)?))),
-            Sink::Kafka(kafka) => {
-                let made = kafka_of(name, kafka)?.map_err(|error| of(&error.message()))?;
-                Ok(Self::Kafka(Box::new(made)))
-            }
-            Sink::Http(http) => {
-                let made = http_of(name, http)?.map_err(|error| of(&error.message()))?;
-                Ok(Self::Http(Box::new(made)))
-            }
+            Sink::Stdout(envelope) => events(name, envelope).map(drop),
+            Sink::Kafka(kafka) => kafka_of(name, kafka)?.check().map_err(|error| of(name, &error)),
+            Sink::Http(http) => http_of(name, http).map(drop),
         }
+    }
+
+    /// Makes the sink of that name. Whether its destination answers shows later: a relay starts without it.
+    pub(crate) fn make(name: &str, sink: &Sink) -> Result<Self, Problem> {
+        Ok(match sink {
+            Sink::Stdout(envelope) => Self::Lines(Lines::stdout(events(name, envelope)?)),
+            Sink::Kafka(kafka) => {
+                let made = kafka_of(name, kafka)?.build().map_err(|error| of(name, &error))?;
+                Self::Kafka(Box::new(made))
+            }
+            Sink::Http(http) => Self::Http(Box::new(http_of(name, http)?)),
+        })
     }
 
     /// Gives it to a subscription.
@@ -42,6 +46,11 @@ impl Ready {
     }
 }
 
+/// A problem with a sink.
+fn of(name: &str, error: &postrider::Error) -> Problem {
+    Problem::new(format!("sink.{name}: {}", error.message()))
+}
+
 fn events(name: &str, envelope: &Envelope) -> Result<CloudEvents, Problem> {
     let template = envelope.kind.as_deref().map(Template::parse).transpose();
     let template =
@@ -49,7 +58,7 @@ fn events(name: &str, envelope: &Envelope) -> Result<CloudEvents, Problem> {
     Ok(CloudEvents { source: envelope.source.clone(), type_template: template })
 }
 
-fn kafka_of(name: &str, sink: &KafkaSink) -> Result<postrider::Result<Kafka>, Problem> {
+fn kafka_of(name: &str, sink: &KafkaSink) -> Result<KafkaBuilder, Problem> {
     use postrider::kafka::Format as Written;
     let format = match sink.format {
         Format::Structured | Format::Batched => Written::Structured,
@@ -81,10 +90,10 @@ fn kafka_of(name: &str, sink: &KafkaSink) -> Result<postrider::Result<Kafka>, Pr
     for (property, value) in &sink.properties {
         builder = builder.property(property, value);
     }
-    Ok(builder.build())
+    Ok(builder)
 }
 
-fn http_of(name: &str, sink: &HttpSink) -> Result<postrider::Result<Http>, Problem> {
+fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
     use postrider::http::Format as Written;
     let format = match sink.format {
         Format::Structured => Written::Structured,
@@ -100,5 +109,5 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<postrider::Result<Http>, Probl
     if let Some(token) = &sink.token {
         builder = builder.bearer(token);
     }
-    Ok(builder.build(&sink.url))
+    builder.build(&sink.url).map_err(|error| of(name, &error))
 }

@@ -10,7 +10,7 @@ use crate::sinks::Ready;
 /// Shows the settings.
 pub(crate) fn show(config: &Config) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
-        Ready::make(name, sink)?;
+        Ready::check(name, sink)?;
     }
     // Whoever closed the pipe has seen enough.
     let _ = std::io::stdout().write_all(text(config)?.as_bytes());

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, PgPool};
+use xtask::postgres::Cluster;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,15 +64,7 @@ impl Ground {
 
     /// Starts a relay to stdout, which is a file.
     fn relay(&self, name: &str) -> Rider {
-        let config = self.folder.join("p.toml");
-        let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
-             [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 50\n[sink.out]\ntype = \"stdout\"\n";
-        std::fs::write(&config, text).expect("the settings");
-        let (out, log) = (self.folder.join(format!("{name}.out")), self.folder.join(format!("{name}.log")));
-        let mut command = self.command(&["relay", "--config"]);
-        command.arg(&config).stdout(std::fs::File::create(&out).expect("a file"));
-        command.stderr(std::fs::File::create(&log).expect("a file")).stdin(Stdio::null());
-        Rider { process: command.spawn().expect("it starts"), out, log }
+        Rider::start(&self.folder, &self.url, name)
     }
 
     /// Records events, as any language does.
@@ -92,6 +85,19 @@ struct Rider {
 }
 
 impl Rider {
+    fn start(folder: &Path, url: &str, name: &str) -> Self {
+        let config = folder.join("p.toml");
+        let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+             [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 50\n[sink.out]\ntype = \"stdout\"\n";
+        std::fs::write(&config, text).expect("the settings");
+        let (out, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", url);
+        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
+        command.stderr(std::fs::File::create(&log).expect("a file"));
+        Self { process: command.spawn().expect("it starts"), out, log }
+    }
+
     /// What it wrote: key and number of each event.
     fn lines(&self) -> Vec<(String, u64)> {
         let text = std::fs::read_to_string(&self.out).unwrap_or_default();
@@ -263,4 +269,32 @@ async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("relay"), "{said}");
     ground.end().await;
+}
+
+/// It waits for a database that is away, says so once, ends when it is asked to, and works once the database is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_waits_for_a_database_that_is_away() {
+    let mut cluster = Cluster::create(&[]).expect("this test stops a PostgreSQL of its own");
+    let url = cluster.url("postgres");
+    let migrate = Command::new(env!("CARGO_BIN_EXE_postrider"))
+        .args(["migrate", "--store", &url])
+        .env_clear()
+        .status()
+        .expect("it runs");
+    assert!(migrate.success());
+    cluster.stop().expect("stopped");
+
+    let mut impatient = Rider::start(cluster.folder(), &url, "impatient");
+    until("it is up", || impatient.get("/readyz").is_some_and(|answer| answer.contains("503"))).await;
+    impatient.signal("-TERM");
+    assert_eq!(impatient.ended(), Some(0), "{}", impatient.log());
+
+    let patient = Rider::start(cluster.folder(), &url, "patient");
+    let waits = "trying again until it does";
+    until("it says that it waits", || patient.log().contains(waits)).await;
+    cluster.start().expect("started");
+    until("it is ready", || patient.get("/readyz").is_some_and(|answer| answer.contains("200 OK"))).await;
+    let log = patient.log();
+    assert_eq!(log.matches(waits).count(), 1, "once: {log}");
+    assert!(log.contains("the database answers"), "{log}");
 }

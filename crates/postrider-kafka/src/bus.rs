@@ -26,18 +26,15 @@ pub struct KafkaBus {
 impl KafkaBus {
     /// A bus with the settings of a sink: topics, format, properties.
     pub fn new(settings: KafkaBuilder) -> Result<Self> {
-        // The sink checks what its settings may be.
-        drop(settings.clone().build()?);
-        let topics = Topics::new(&settings.topic, settings.topics.clone())?;
+        let topics = settings.checked()?;
         let post = Post::new(settings.client())?;
         Ok(Self { settings, topics, post })
     }
 
     /// The same, once the brokers have answered.
     pub async fn connect(settings: KafkaBuilder) -> Result<Self> {
-        let bus = Self::new(settings)?;
-        bus.post.ask().await?;
-        Ok(bus)
+        settings.clone().connect().await?;
+        Self::new(settings)
     }
 
     async fn send(&self, event: &(dyn Recordable + Sync)) -> Result<Uuid> {

@@ -1,7 +1,10 @@
 //! What the client complains of, as a sentence that says what to do.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 /// What the client complained of.
@@ -10,6 +13,56 @@ pub(crate) struct Complaint {
     code: Option<Code>,
     reason: String,
     pub(crate) at: Instant,
+}
+
+/// What a client last complained of.
+#[derive(Default)]
+pub(crate) struct Complaints(Mutex<Option<Complaint>>);
+
+impl Complaints {
+    fn lock(&self) -> MutexGuard<'_, Option<Complaint>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears an error of the client.
+    pub(crate) fn hear(&self, error: &KafkaError, reason: &str) {
+        tracing::debug!(error = %error, "{reason}");
+        let new = Complaint::new(error.rdkafka_error_code(), reason);
+        let mut last = self.lock();
+        // That all of them are down says less than why the first of them is.
+        if last.is_none() || !new.is_summary() {
+            *last = Some(new);
+        }
+    }
+
+    /// Hears what the client writes into its log.
+    pub(crate) fn read(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!(level = ?level, facility, "{message}");
+        // What is worse comes as an error too, with its code.
+        if matches!(level, RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info)
+            && let Some(new) = Complaint::logged(facility, message)
+        {
+            let mut last = self.lock();
+            if last.as_ref().is_none_or(|old| !old.is_lasting()) {
+                *last = Some(new);
+            }
+        }
+    }
+
+    /// The last one.
+    pub(crate) fn last(&self) -> Option<Complaint> {
+        self.lock().clone()
+    }
+
+    /// The last one, and what to do about it.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        self.last().map(|complaint| complaint.sentence())
+    }
+
+    /// The brokers have answered: what was complained of before is over.
+    pub(crate) fn clear(&self) {
+        *self.lock() = None;
+    }
 }
 
 /// What is the matter.

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use postrider_core::{CloudEvents, Error, ErrorKind, Result};
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
+use crate::producer::refused;
 use crate::record::Format;
-use crate::security::{Mechanism, Security, without_tls};
+use crate::security::{Security, told_who_we_are, without_tls};
 use crate::sink::Kafka;
 use crate::topic::Topics;
 
@@ -103,31 +103,7 @@ impl KafkaBuilder {
         self
     }
 
-    /// Logs in as a user. SCRAM needs a build with TLS. The password is never shown: not by `Debug`, an error or a log.
-    #[must_use]
-    pub fn sasl(
-        mut self,
-        mechanism: Mechanism,
-        user: impl Into<String>,
-        password: impl Into<String>,
-    ) -> Self {
-        self.security.sasl = Some((mechanism, user.into(), password.into()));
-        self
-    }
-
-    /// Speaks TLS, with brokers whose certificate an authority of this machine has signed for the name that was used.
-    #[must_use]
-    pub fn tls(mut self) -> Self {
-        self.security.tls = true;
-        self
-    }
-
-    /// The same with an authority of one's own: the file of its certificate, in PEM.
-    #[must_use]
-    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.security.authority = Some(file.into());
-        self.tls()
-    }
+    told_who_we_are!();
 
     /// Sets a property of librdkafka; it wins over what else is set here.
     #[must_use]
@@ -136,8 +112,19 @@ impl KafkaBuilder {
         self
     }
 
+    /// Whether a sink can be made with these settings. Nobody is asked, and nothing is started.
+    pub fn check(&self) -> Result<()> {
+        self.checked().map(drop)
+    }
+
     /// The sink. Whether the brokers answer shows later; see [`connect`](KafkaBuilder::connect).
     pub fn build(self) -> Result<Kafka> {
+        let topics = self.checked()?;
+        Kafka::new(self, topics)
+    }
+
+    /// The topics, once all that can be wrong with the settings themselves is not.
+    pub(crate) fn checked(&self) -> Result<Topics> {
         if self.brokers.trim().is_empty() {
             return Err(invalid("the brokers are given as host:port, separated by commas"));
         }
@@ -165,8 +152,8 @@ impl KafkaBuilder {
         if let Some(file) = self.security.authority.as_ref().filter(|file| !file.is_file()) {
             return Err(invalid(&format!("the authority's certificate {} is not a file", file.display())));
         }
-        let topics = Topics::new(&self.topic, self.topics.clone())?;
-        Kafka::new(self, topics)
+        self.client().create_native_config().map_err(|error| refused(&error))?;
+        Topics::new(&self.topic, self.topics.clone())
     }
 
     /// The sink, once the brokers have answered. One sentence says what is wrong where they don't: an address that nobody

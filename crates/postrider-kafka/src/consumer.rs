@@ -1,7 +1,6 @@
 //! A consumer as an application writes it down.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
 
 use crate::letter::Address;
 use crate::round::Patience;
-use crate::security::{Mechanism, Security};
+use crate::security::{Security, told_who_we_are};
 use crate::sequence::Gap;
 use crate::worker::OnGap;
 
@@ -241,31 +240,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// Logs in as a user: see [`KafkaBuilder::sasl`](crate::KafkaBuilder::sasl).
-    #[must_use]
-    pub fn sasl(
-        mut self,
-        mechanism: Mechanism,
-        user: impl Into<String>,
-        password: impl Into<String>,
-    ) -> Self {
-        self.security.sasl = Some((mechanism, user.into(), password.into()));
-        self
-    }
-
-    /// Speaks TLS: see [`KafkaBuilder::tls`](crate::KafkaBuilder::tls).
-    #[must_use]
-    pub fn tls(mut self) -> Self {
-        self.security.tls = true;
-        self
-    }
-
-    /// Speaks TLS with an authority of one's own: see [`KafkaBuilder::tls_authority`](crate::KafkaBuilder::tls_authority).
-    #[must_use]
-    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.security.authority = Some(file.into());
-        self.tls()
-    }
+    told_who_we_are!();
 
     /// Sets a property of librdkafka, for reading and for the dead letters; it wins over what else is set here.
     #[must_use]

@@ -1,7 +1,6 @@
 //! The tool for dead letters: looking at them, and putting them back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use crate::letter::{self, Address};
 use crate::offsets::{self, patiently};
 use crate::post::Post;
 use crate::producer::refused;
-use crate::security::{Mechanism, Security};
+use crate::security::{Security, told_who_we_are};
 
 /// How long to wait for an answer of the brokers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,31 +87,7 @@ impl DeadLetters {
         self
     }
 
-    /// Logs in as a user: see [`KafkaBuilder::sasl`](crate::KafkaBuilder::sasl).
-    #[must_use]
-    pub fn sasl(
-        mut self,
-        mechanism: Mechanism,
-        user: impl Into<String>,
-        password: impl Into<String>,
-    ) -> Self {
-        self.security.sasl = Some((mechanism, user.into(), password.into()));
-        self
-    }
-
-    /// Speaks TLS: see [`KafkaBuilder::tls`](crate::KafkaBuilder::tls).
-    #[must_use]
-    pub fn tls(mut self) -> Self {
-        self.security.tls = true;
-        self
-    }
-
-    /// Speaks TLS with an authority of one's own: see [`KafkaBuilder::tls_authority`](crate::KafkaBuilder::tls_authority).
-    #[must_use]
-    pub fn tls_authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.security.authority = Some(file.into());
-        self.tls()
-    }
+    told_who_we_are!();
 
     /// Sets a property of librdkafka; it wins over what else is set here.
     #[must_use]

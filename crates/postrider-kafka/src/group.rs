@@ -12,12 +12,12 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::statistics::Statistics;
-use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::arrived::Arrived;
+use crate::complaint::Complaints;
 use crate::offsets::{self, patiently};
 use crate::place::{Inlet, Place};
 use crate::tally;
@@ -44,7 +44,7 @@ pub(crate) struct Group {
     consumer: OnceLock<Weak<BaseConsumer<Self>>>,
     held: Mutex<HashMap<Arc<str>, HashMap<i32, Held>>>,
     stopping: AtomicBool,
-    complaint: Mutex<Option<String>>,
+    pub(crate) complaints: Complaints,
 }
 
 /// A partition that is held.
@@ -86,17 +86,12 @@ impl Group {
             consumer: OnceLock::new(),
             held: Mutex::default(),
             stopping: AtomicBool::new(false),
-            complaint: Mutex::default(),
+            complaints: Complaints::default(),
         }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, HashMap<i32, Held>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the client last complained of.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The partitions that are held.
@@ -264,16 +259,11 @@ fn add(list: &mut TopicPartitionList, place: &Place, offset: i64) {
 
 impl ClientContext for Group {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        tracing::debug!(level = ?level, facility, "{message}");
+        self.complaints.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(error = %error, "{reason}");
-        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        // That all of them are down says less than why the first of them is.
-        if complaint.is_none() || error.rdkafka_error_code() != Some(Code::AllBrokersDown) {
-            *complaint = Some(reason.to_owned());
-        }
+        self.complaints.hear(&error, reason);
     }
 
     fn stats(&self, statistics: Statistics) {

@@ -17,6 +17,7 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientConfig, ClientContext};
 use tokio::sync::oneshot;
 
+use crate::complaint::Complaints;
 use crate::config::invalid;
 use crate::producer::refused;
 use crate::remedy::{Remedy, remedy};
@@ -53,20 +54,16 @@ struct Line {
 
 #[derive(Default)]
 struct Receipts {
-    complaint: Mutex<Option<String>>,
+    complaints: Complaints,
 }
 
 impl ClientContext for Receipts {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        tracing::debug!(level = ?level, facility, "{message}");
+        self.complaints.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(error = %error, "{reason}");
-        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        if complaint.is_none() || error.rdkafka_error_code() != Some(Code::AllBrokersDown) {
-            *complaint = Some(reason.to_owned());
-        }
+        self.complaints.hear(&error, reason);
     }
 }
 
@@ -133,8 +130,7 @@ impl Post {
         let metadata = match answer.await {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {
-                let complaint = line.producer.context().complaint.lock();
-                let complaint = complaint.unwrap_or_else(PoisonError::into_inner).clone();
+                let complaint = line.producer.context().complaints.sentence();
                 return Err(unreachable(&complaint.unwrap_or_else(|| error.to_string())));
             }
             Err(error) => return Err(unreachable(&error.to_string())),

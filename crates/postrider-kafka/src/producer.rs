@@ -17,7 +17,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::util::Timeout;
 use tokio::sync::Notify;
 
-use crate::complaint::{Complaint, Trouble};
+use crate::complaint::{Complaints, Trouble};
 use crate::config::{KafkaBuilder, invalid};
 
 /// How often a producer looks whether it is to end.
@@ -51,7 +51,7 @@ pub(crate) type Report = Result<(), Code>;
 pub(crate) struct Reports {
     board: Mutex<Board>,
     complete: Notify,
-    complaint: Mutex<Option<Complaint>>,
+    pub(crate) complaints: Complaints,
 }
 
 #[derive(Default)]
@@ -66,44 +66,15 @@ impl Reports {
     fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What the client last complained of, and what to do about it.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        self.last_complaint().map(|complaint| complaint.sentence())
-    }
-
-    fn last_complaint(&self) -> Option<Complaint> {
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The brokers have answered: what was complained of before is over.
-    fn content(&self) {
-        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
 }
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        tracing::debug!(level = ?level, facility, "{message}");
-        // What is worse comes as an error too, with its code.
-        if matches!(level, RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info)
-            && let Some(new) = Complaint::logged(facility, message)
-        {
-            let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-            if complaint.as_ref().is_none_or(|old| !old.is_lasting()) {
-                *complaint = Some(new);
-            }
-        }
+        self.complaints.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(error = %error, "{reason}");
-        let new = Complaint::new(error.rdkafka_error_code(), reason);
-        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        // That all of them are down says less than why the first of them is.
-        if complaint.is_none() || !new.is_summary() {
-            *complaint = Some(new);
-        }
+        self.complaints.hear(&error, reason);
     }
 }
 
@@ -155,12 +126,12 @@ impl Producer {
             slice = slice.min(patience.saturating_sub(begun.elapsed()));
             let error = match self.inner.client().fetch_metadata(None, slice) {
                 Ok(metadata) => {
-                    self.inner.context().content();
+                    self.inner.context().complaints.clear();
                     return Ok(metadata);
                 }
                 Err(error) => error,
             };
-            let complaint = self.inner.context().last_complaint();
+            let complaint = self.inner.context().complaints.last();
             let is_new = complaint.as_ref().is_some_and(|it| it.at >= begun);
             // Other brokers may be better; and what was said before this began may be over.
             let is_final = begun.elapsed() >= ENOUGH || (self.is_single && is_new);
@@ -177,7 +148,7 @@ impl Producer {
 
     /// What keeps the brokers from answering, as closely as can be found out, which may take a while.
     pub(crate) fn diagnosis(&self, settings: &KafkaBuilder) -> Option<String> {
-        let complaint = self.inner.context().last_complaint()?;
+        let complaint = self.inner.context().complaints.last()?;
         if complaint.trouble() != Trouble::Certificate {
             return Some(complaint.as_said_of(complaint.trouble_at_start()));
         }
@@ -185,7 +156,7 @@ impl Producer {
         let Ok(other) = Self::new(&settings.nameless()) else { return Some(complaint.sentence()) };
         let is_name = match other.metadata(2 * ENOUGH) {
             Ok(_) => true,
-            Err(_) => other.inner.context().last_complaint().is_some_and(|it| !it.is_lasting()),
+            Err(_) => other.inner.context().complaints.last().is_some_and(|it| !it.is_lasting()),
         };
         Some(complaint.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
     }
@@ -283,7 +254,7 @@ impl<'p> Flight<'p> {
                     self.landed = true;
                     let landed = std::mem::take(&mut board.reports);
                     if landed.iter().any(|report| matches!(report, Some(Ok(())))) {
-                        reports.content();
+                        reports.complaints.clear();
                     }
                     return landed;
                 }

@@ -98,7 +98,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
                         format!("the consumer had to end: {text}"),
                     ));
                 } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
-                    let reason = group.complaint().unwrap_or_default();
+                    let reason = group.complaints.sentence().unwrap_or_default();
                     tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from now");
                     said = Some(Instant::now());
                 }

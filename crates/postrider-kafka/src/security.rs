@@ -31,6 +31,38 @@ impl Mechanism {
     }
 }
 
+/// The methods by which a builder is told who we are to the brokers, and who they are to us; it has a field `security`.
+macro_rules! told_who_we_are {
+    () => {
+        /// Logs in as a user. SCRAM needs a build with TLS. The password is never shown: not by `Debug`, an error or a log.
+        #[must_use]
+        pub fn sasl(
+            mut self,
+            mechanism: $crate::Mechanism,
+            user: impl Into<String>,
+            password: impl Into<String>,
+        ) -> Self {
+            self.security.sasl = Some((mechanism, user.into(), password.into()));
+            self
+        }
+
+        /// Speaks TLS, with brokers whose certificate an authority of this machine has signed for the name that was used.
+        #[must_use]
+        pub fn tls(mut self) -> Self {
+            self.security.tls = true;
+            self
+        }
+
+        /// The same with an authority of one's own: the file of its certificate, in PEM.
+        #[must_use]
+        pub fn tls_authority(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+            self.security.authority = Some(file.into());
+            self.tls()
+        }
+    };
+}
+pub(crate) use told_who_we_are;
+
 /// What was asked for by name rather than by properties. What it shows of itself has no secret in it.
 #[derive(Clone, Default)]
 pub(crate) struct Security {

@@ -108,7 +108,8 @@ impl Kafka {
         let metadata = match answer {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {
-                let reason = producer.inner.context().complaint().unwrap_or_else(|| error.to_string());
+                let reason =
+                    producer.inner.context().complaints.sentence().unwrap_or_else(|| error.to_string());
                 return Err(Unavailable::new(reason));
             }
             Err(error) => return Err(Unavailable::new(error.to_string())),
@@ -324,7 +325,7 @@ impl Kafka {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
                 *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
-                let complaint = producer.inner.context().complaint();
+                let complaint = producer.inner.context().complaints.sentence();
                 Err(Unavailable::new(
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
                 ))

@@ -180,7 +180,7 @@ fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>
     let metadata = consumer.fetch_metadata(None, PATIENCE).map_err(|error| {
         // Why shows only to those who poll.
         while consumer.poll(Duration::ZERO).is_some() {}
-        let reason = group.complaint().unwrap_or_else(|| error.to_string());
+        let reason = group.complaints.sentence().unwrap_or_else(|| error.to_string());
         Error::new(
             ErrorKind::Unreachable,
             "consume",

@@ -35,7 +35,7 @@ impl ProducerContext for Confirmed {
     }
 }
 
-/// The headers that the sink writes for an event of the log, all but two made in advance.
+/// Headers as the sink writes them for an event of the log; four more are added for each record.
 const HEADERS: [(&str, &str); 11] = [
     ("ce_aggregatetype", "Order"),
     ("ce_correlationid", "c-1234567890"),

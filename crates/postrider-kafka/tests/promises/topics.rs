@@ -1,11 +1,14 @@
-//! A topic that may not be written to.
+//! Topics that are missing, locked, deleted or too small.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Relay, Source, State};
-use postrider_kafka::Kafka;
+use postrider::{NewEvent, Received, Relay, Source, State};
+use postrider_kafka::{Consumer, Kafka};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::metadata::MetadataTopic;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_whole};
@@ -124,4 +127,35 @@ async fn small_events_that_are_too_large_together_all_arrive_and_a_large_one_alo
     relay.stop().await.expect("stopped");
     let arrivals = Topic::new(&broker.bootstrap(), "orders", 1).arrivals();
     assert_eq!(assert_whole(&arrivals, &wanted), 0, "each once, in order");
+}
+
+/// C4: also where the brokers would make a topic for whoever asks for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_topic_is_created_where_the_brokers_would() {
+    let broker = Broker::create(&Options::new().property("auto.create.topics.enable", "true"));
+    let broker = broker.expect("a broker starts");
+    broker.create_topic("orders", 1).expect("a topic");
+    let outbox = Outbox::new();
+    let record = async |stream: &str| {
+        let event = NewEvent::of(stream, "OrderPaid", "Order", stream, &1).expect("an event");
+        outbox.record_alone(&event).await.expect("recorded")
+    };
+    let (missing, free) = (record("payments").await, record("orders").await);
+    let sink = Kafka::builder(&broker.bootstrap()).connect().await.expect("a sink");
+    let relay = Relay::new(&outbox).subscribe("kafka", |s| s.sink(sink)).start().await.expect("started");
+    relay.delivered("kafka", free, Duration::from_secs(30)).await.expect("orders go on");
+    until("it is held", async || state(&**relay.store(), missing).await.error_code.is_some()).await;
+    let refused = Consumer::new(&outbox, &broker.bootstrap(), "billing")
+        .topics(["payments"])
+        .on_other(async |_: Received<i64>| {})
+        .start()
+        .await;
+    let sentence = refused.expect_err("refused").to_string();
+    assert!(sentence.contains("the topic payments does not exist; create it"), "{sentence}");
+    relay.stop().await.expect("stopped");
+    let client: BaseConsumer =
+        ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
+    let metadata = client.fetch_metadata(None, Duration::from_secs(10)).expect("metadata");
+    let names: Vec<&str> = metadata.topics().iter().map(MetadataTopic::name).collect();
+    assert!(names.contains(&"orders") && !names.contains(&"payments"), "{names:?}");
 }

@@ -76,7 +76,7 @@ language sql immutable parallel safe as $$
 $$;
 
 -- The lane hash of a key, by the function that spreads rows over hash partitions: what it gives must outlive an upgrade
--- of the server, and it costs a thirtieth of MD5. It may differ between platforms: see arrive(). Made when a lane of
+-- of the server, and it costs a small part of what MD5 does. It may differ between platforms: see arrive(). Made when a lane of
 -- several reads, not when an event is recorded: publishers pay nothing for lanes.
 create function {schema}.hash_of(key text) returns integer language sql immutable strict parallel safe as $$
     select (hashtextextended(key collate "C", 0) & 2147483647)::integer

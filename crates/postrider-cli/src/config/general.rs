@@ -1,0 +1,150 @@
+//! What holds for the whole relay: `[store]`, `[relay]`, `[http]` and `[log]`.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::secret::without_password;
+use super::{Problem, Section, duration};
+
+/// The database.
+#[derive(Clone)]
+pub(crate) struct Store {
+    /// Its address.
+    pub(crate) url: Option<String>,
+    /// The schema, on PostgreSQL.
+    pub(crate) schema: String,
+    /// How many connections the relay may open.
+    pub(crate) connections: u32,
+    /// Whether publishers ring sleeping relays.
+    pub(crate) bell: bool,
+}
+
+impl Store {
+    /// Whether it is a file rather than a server.
+    pub(crate) fn is_file(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("sqlite:"))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url.as_deref().map(without_password);
+        f.debug_struct("Store").field("url", &url).field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+/// The relay itself.
+#[derive(Debug, Clone)]
+pub(crate) struct RelaySettings {
+    /// What it is called in leases and logs.
+    pub(crate) name: Option<String>,
+    /// How long a lease lasts.
+    pub(crate) lease: Duration,
+    /// How long it sleeps at most when nobody rings.
+    pub(crate) poll: Duration,
+    /// How long it may take to stop.
+    pub(crate) grace: Duration,
+    /// How often it counts what is pending, for metrics.
+    pub(crate) figures: Duration,
+}
+
+/// How it speaks.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    /// Whether a line is a JSON object.
+    pub(crate) json: bool,
+    /// What is said: `info`, or a filter such as `postrider=debug`.
+    pub(crate) level: String,
+}
+
+/// `[store]`.
+pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
+    let mut store = Store { url: None, schema: "postrider".to_owned(), connections: 10, bell: true };
+    let Some(mut section) = section else { return Ok(store) };
+    store.url = section.text("url")?;
+    if let Some(url) = &store.url {
+        let kinds = ["postgres://", "postgresql://", "sqlite:"];
+        if !kinds.iter().any(|kind| url.starts_with(kind)) {
+            let what = "it begins with postgres:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
+            return Err(section.problem("url", what));
+        }
+    }
+    if let Some(schema) = section.text("schema")? {
+        store.schema = schema;
+    }
+    if let Some(connections) = section.parsed("connections", "a number of connections, 2 or more")? {
+        if connections < 2 {
+            return Err(section.problem("connections", "the relay needs 2 or more"));
+        }
+        store.connections = connections;
+    }
+    if let Some(bell) = section.parsed("bell", "true or false")? {
+        store.bell = bell;
+    }
+    section.finish()?;
+    Ok(store)
+}
+
+/// `[relay]`.
+pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Problem> {
+    let seconds = Duration::from_secs;
+    let mut relay = RelaySettings {
+        name: None,
+        lease: seconds(30),
+        poll: seconds(10),
+        grace: seconds(10),
+        figures: seconds(15),
+    };
+    let Some(mut section) = section else { return Ok(relay) };
+    relay.name = section.text("name")?;
+    for (key, setting, least) in [
+        ("lease", &mut relay.lease, Duration::from_millis(100)),
+        ("poll_interval", &mut relay.poll, Duration::from_millis(1)),
+        ("shutdown_grace", &mut relay.grace, Duration::ZERO),
+        ("figures_every", &mut relay.figures, Duration::from_secs(1)),
+    ] {
+        if let Some(given) = section.duration(key)? {
+            if given < least || given > Duration::from_secs(86_400) {
+                let what = format!(
+                    "{} is out of bounds: {} to 1d are possible",
+                    duration::show(given),
+                    duration::show(least)
+                );
+                return Err(section.problem(key, what));
+            }
+            *setting = given;
+        }
+    }
+    section.finish()?;
+    Ok(relay)
+}
+
+/// `[http]`: nowhere if it is `"off"`.
+pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<SocketAddr>, Problem> {
+    let usual = SocketAddr::from(([127, 0, 0, 1], 9187));
+    let Some(mut section) = section else { return Ok(Some(usual)) };
+    let listen = match section.text("listen")? {
+        None => Some(usual),
+        Some(text) if text == "off" => None,
+        Some(text) => Some(text.parse().map_err(|_| {
+            section.problem("listen", format!("{text:?} is no address; write \"127.0.0.1:9187\", or \"off\""))
+        })?),
+    };
+    section.finish()?;
+    Ok(listen)
+}
+
+/// `[log]`.
+pub(crate) fn log(section: Option<Section<'_>>) -> Result<Log, Problem> {
+    let mut log = Log { json: false, level: "info".to_owned() };
+    let Some(mut section) = section else { return Ok(log) };
+    if let Some(json) = section.word("format", &[("human", false), ("json", true)])? {
+        log.json = json;
+    }
+    if let Some(level) = section.text("level")? {
+        log.level = level;
+    }
+    section.finish()?;
+    Ok(log)
+}
