@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Origins;
+use crate::demo;
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
@@ -53,7 +54,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a small shop on an embedded database: what is recorded, delivered, lost (nothing)
-    Demo,
+    Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
     /// Create or update the schema

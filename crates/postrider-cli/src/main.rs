@@ -54,12 +54,12 @@ fn main() -> ExitCode {
 
 /// Runs a command; whether all is well.
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
-    if let Command::Demo = arguments.command {
-        return demo::run().await;
+    if let Command::Demo(options) = arguments.command {
+        return demo::run(options).await;
     }
     let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
     match arguments.command {
-        Command::Demo => Ok(true),
+        Command::Demo(_) => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
@@ -69,7 +69,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
 impl Command {
     fn name(&self) -> &'static str {
         match self {
-            Self::Demo => "demo",
+            Self::Demo(_) => "demo",
             Self::Relay => "relay",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
