@@ -16,6 +16,7 @@ pub mod foreground;
 pub mod kafka;
 pub mod keeper;
 pub mod kind;
+pub mod node;
 pub mod openssl;
 pub mod package;
 pub mod port;

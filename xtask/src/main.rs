@@ -12,7 +12,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, openssl, python, say, workspace};
+use xtask::{Failure, node, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -199,8 +199,9 @@ fn run_tests(
     variables: &[(&str, &str)],
 ) -> Result<u8, Failure> {
     openssl::prepare()?;
-    if kinds.contains(&Kind::Kafka) {
+    if !kinds.is_empty() {
         python::prepare()?;
+        node::prepare()?;
     }
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
