@@ -38,7 +38,7 @@ pub(crate) struct Options {
 }
 
 /// Runs the demo; whether every promise held.
-pub(crate) async fn run(options: Options) -> Result<bool, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<bool, Failure> {
     if let (Some(name), Some(folder)) = (&options.relay, &options.keep) {
         return staff::work(folder, name, options.fault).await;
     }
