@@ -203,6 +203,31 @@ fn piped_it_is_plain_text_that_fits_eighty_columns() {
     assert!(shop.is_file());
 }
 
+/// Runs the demo on a terminal of its own: everything that it sent there.
+fn on_a_terminal(folder: &Folder, colours: bool) -> Child {
+    let script = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut command = Command::new(xtask::python::ready().expect("a Python"));
+    command.args(["-c", script, env!("CARGO_BIN_EXE_postrider"), "demo"]).env("TMPDIR", &folder.0);
+    command.env("TERM", "xterm").env("NO_COLOR", if colours { "" } else { "1" });
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+}
+
+#[test]
+fn on_a_terminal_it_draws_and_gives_the_cursor_back() {
+    let folder = Folder::new("terminal");
+    for (colours, playing) in [true, false].map(|colours| (colours, on_a_terminal(&folder, colours))) {
+        let output = playing.wait_with_output().expect("it ends");
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{said}{}", text(&output.stderr));
+        let (hidden, shown) = (said.rfind("\x1b[?25l"), said.rfind("\x1b[?25h"));
+        assert!(hidden.is_some() && hidden < shown, "the cursor was taken and given back: {said:?}");
+        assert!(said.contains("\x1b[J") && said.contains('█'), "it was drawn again and again: {said:?}");
+        assert_eq!(said.contains("\x1b[32m"), colours, "{said:?}");
+        assert_eq!(said.matches("the shop opens").count(), 1, "what happened is written once");
+        assert!(said.contains("Every promise held") && said.contains("relay A: "), "{said:?}");
+    }
+}
+
 #[test]
 fn a_broken_promise_is_named_and_ends_with_1() {
     let folder = Folder::new("broken");
