@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let event_id = pay(&outbox, 7).await?;
     relay.delivered("receipts", event_id, Duration::from_secs(10)).await?;
     let (receipts,): (i64,) = sqlx::query_as("select count(*) from receipts").fetch_one(&db).await?;
-    println!("{receipts} receipts are written");
+    println!("receipts written: {receipts}");
 
     relay.stop().await?;
     Ok(())
