@@ -201,6 +201,12 @@ fn piped_it_is_plain_text_that_fits_eighty_columns() {
     assert!(said.contains(&format!("POSTRIDER_STORE_URL=sqlite:{}", shop.display())), "{said}");
     assert!(said.contains(" status\n") && said.contains(" dead list\n"), "{said}");
     assert!(shop.is_file());
+    // What it says to type is typed.
+    let commands = said.split("Look around:").nth(1).expect("how to look around");
+    let output = Command::new("sh").args(["-ec", commands]).output().expect("a shell");
+    let looked = text(&output.stdout);
+    assert!(output.status.success(), "{commands}{}", text(&output.stderr));
+    assert!(looked.contains("warehouse") && looked.contains("there is no such address"), "{looked}");
 }
 
 /// Runs the demo on a terminal of its own: everything that it sent there.

@@ -86,8 +86,9 @@ impl Stage<'_> {
              Two relays deliver to the books (in a transaction), by mail and to a warehouse.\n"
         ));
         self.screen.happened("the shop opens");
-        self.until(|glance| glance.lanes.iter().all(|lanes| *lanes > 0)).await?;
-        self.screen.happened("relays A and B, a process each, share the lanes");
+        if self.until(|glance| glance.lanes.iter().all(|lanes| *lanes > 0)).await?.is_some() {
+            self.screen.happened("relays A and B, a process each, share the lanes");
+        }
         self.trouble_in_the_warehouse(folder).await?;
         self.at(RELAY_DIES).await?;
         self.death_of_a_relay().await?;
@@ -97,8 +98,9 @@ impl Stage<'_> {
             ended??;
         }
         self.screen.happened("the shop closes");
-        self.until(Glance::is_quiet).await?;
-        self.screen.happened("nothing is left to deliver");
+        if self.until(Glance::is_quiet).await?.is_some() {
+            self.screen.happened("nothing is left to deliver");
+        }
         for rider in self.riders.drain(..) {
             rider.stop().await?;
         }
@@ -119,7 +121,7 @@ impl Stage<'_> {
         self.at(STRANGER_COMES).await?;
         self.shop.let_a_stranger_in();
         self.screen.happened("a customer orders whose address does not exist");
-        let glance = self.until(|glance| !glance.dead.is_empty()).await?;
+        let glance = self.until(|glance| !glance.dead.is_empty()).await?.unwrap_or_default();
         if let Some((attempts, why)) = glance.dead.first() {
             let what = format!("{MAIL} gives it up after {attempts} tries and goes on: {why}");
             self.happened(Colour::Red, &what);
@@ -128,8 +130,9 @@ impl Stage<'_> {
         let waiting = self.look().await?.of(WAREHOUSE).retrying;
         std::fs::remove_file(&sign)?;
         self.screen.happened(&format!("the warehouse opens again; {waiting} events wait for it"));
-        self.until(|glance| glance.of(WAREHOUSE).retrying == 0).await?;
-        self.happened(Colour::Green, "the warehouse has them all, each customer's in order");
+        if self.until(|glance| glance.of(WAREHOUSE).retrying == 0).await?.is_some() {
+            self.happened(Colour::Green, "the warehouse has them all");
+        }
         Ok(())
     }
 
@@ -147,13 +150,11 @@ impl Stage<'_> {
         let what = format!("relay A ({process}) is killed: {left} events are done and not settled");
         self.happened(Colour::Red, &what);
         let all = SUBSCRIPTIONS.len() * LANES as usize;
-        self.until(|glance| glance.lanes[1] == all).await?;
-        let after = died.elapsed().as_secs_f64();
-        let lease = LEASE.as_secs();
-        self.happened(
-            Colour::Green,
-            &format!("relay B takes over after {after:.1} s; a lease lasts {lease} s"),
-        );
+        if self.until(|glance| glance.lanes[1] == all).await?.is_some() {
+            let (after, lease) = (died.elapsed().as_secs_f64(), LEASE.as_secs());
+            let what = format!("relay B takes over after {after:.1} s; a lease lasts {lease} s");
+            self.happened(Colour::Green, &what);
+        }
         Ok(())
     }
 
@@ -188,13 +189,18 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Waits until that is so; what was seen then, or when patience ended.
-    async fn until(&mut self, is_so: impl Fn(&Glance) -> bool) -> Result<Glance, Failure> {
+    /// Waits until that is so: what was seen then. Nothing if patience ended first, which is said, and the play goes on.
+    async fn until(&mut self, is_so: impl Fn(&Glance) -> bool) -> Result<Option<Glance>, Failure> {
         let end = Instant::now() + PATIENCE;
         loop {
             let glance = self.look().await?;
-            if is_so(&glance) || Instant::now() > end {
-                return Ok(glance);
+            if is_so(&glance) {
+                return Ok(Some(glance));
+            }
+            if Instant::now() > end {
+                let what = format!("what should have come now did not within {} s", PATIENCE.as_secs());
+                self.happened(Colour::Red, &what);
+                return Ok(None);
             }
             tokio::time::sleep(TICK).await;
         }
