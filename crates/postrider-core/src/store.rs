@@ -100,6 +100,10 @@ pub trait Store: Send + Sync + 'static {
     /// How a subscription is doing, by stream. *Guarantees*: at most a million events that were not read yet are counted,
     /// whatever the backlog. *Caller must*: not call it for each batch: it costs what is undelivered. *On failure*: nothing.
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>>;
+
+    /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](Store::figures)
+    /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
 }
 
 /// How far a change of lanes is.

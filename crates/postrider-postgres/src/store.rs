@@ -198,4 +198,8 @@ impl Store for PgStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         self.figures_of(subscription).await
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        self.count_over(subscription, age).await
+    }
 }

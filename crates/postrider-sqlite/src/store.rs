@@ -112,4 +112,8 @@ impl Store for SqliteStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         figures::figures(self, subscription).await
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(self, subscription, age).await
+    }
 }
