@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, ConfigAction};
+use arguments::{AlertsAction, Arguments, Command, ConfigAction};
 use config::Config;
 
+mod alerts;
 mod arguments;
 mod config;
 #[allow(dead_code, unused_imports)]
@@ -66,6 +67,11 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
     match arguments.command {
         Command::Demo => Ok(true),
         Command::Relay => daemon::run(config).await,
+        Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
+        Command::Alerts { action: AlertsAction::Run } => alerts::run(&config).await,
+        Command::Alerts { action: AlertsAction::Test { name } } => {
+            alerts::test(&config, name.as_deref()).await
+        }
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
     }
@@ -76,6 +82,7 @@ impl Command {
         match self {
             Self::Demo => "demo",
             Self::Relay => "relay",
+            Self::Alerts { .. } => "alerts",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::Failure;
+use crate::alerts;
 use crate::config::{Config, Sink, duration, without_password};
 use crate::sinks::Ready;
 
@@ -12,6 +13,7 @@ pub(crate) fn show(config: &Config) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
+    alerts::Watch::of(config)?;
     // Whoever closed the pipe has seen enough.
     let _ = std::io::stdout().write_all(text(config)?.as_bytes());
     Ok(true)

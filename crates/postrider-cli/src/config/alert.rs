@@ -92,7 +92,9 @@ impl Alert {
         before: &[Self],
     ) -> Result<Vec<Self>, Problem> {
         let name = section.text("name")?;
-        let to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
+        let mut to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
+        let mut known = HashSet::new();
+        to.retain(|target| known.insert(target.clone()));
         for target in &to {
             if target != "log" && !notify.contains_key(target) {
                 let what = match nearest(target, notify.keys().map(String::as_str).chain(["log"])) {
@@ -152,7 +154,8 @@ impl Alert {
                 None => text.clone(),
             };
             if let Some(twin) = before.iter().find(|other| other.name == name && other.of.overlaps(&of)) {
-                let what = format!("another alert of {} is called {name:?}; give each a name of its own", twin.of);
+                let what =
+                    format!("another alert of {} is called {name:?}; give each a name of its own", twin.of);
                 return Err(section.problem("name", what));
             }
             alerts.push(Self { name, when, to: to.clone(), of: of.clone(), repeat });
