@@ -24,6 +24,8 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a round may take to say what is due.
 const LONGEST: Duration = Duration::from_secs(20);
+/// How often the duty is prolonged, or asked for, at least: who dies has an heir soon, however rare its rounds are.
+const BEAT: Duration = Duration::from_secs(20);
 
 /// Looks after alerts, and speaks if nobody else does.
 pub(crate) struct Watch {
@@ -33,6 +35,8 @@ pub(crate) struct Watch {
     store: Store,
     owner: String,
     every: Duration,
+    /// When this process last looked, if it has the duty.
+    looked: Option<Instant>,
     /// Those who were not heard last time: it is said once.
     deaf: BTreeSet<String>,
     unreadable: bool,
@@ -59,6 +63,7 @@ impl Watch {
             store: Store { connections: 2, ..config.store.clone() },
             owner: format!("{name}-{}", &process[..12]),
             every: config.relay.alerts,
+            looked: None,
             deaf: BTreeSet::new(),
             unreadable: false,
         }))
@@ -67,7 +72,7 @@ impl Watch {
     /// Watches until the process is asked to end.
     pub(crate) async fn run(mut self, mut ended: Receiver<bool>) {
         let mut controls = None;
-        let mut rounds = tokio::time::interval(self.every);
+        let mut rounds = tokio::time::interval(self.beat());
         rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut blind = false;
         loop {
@@ -107,15 +112,31 @@ impl Watch {
         self.round(controls, ended).await.map_err(Into::into)
     }
 
+    fn beat(&self) -> Duration {
+        self.every.min(BEAT)
+    }
+
+    /// Whether it is time to look, as near as beats allow.
+    fn is_time(&self) -> bool {
+        self.looked.is_none_or(|looked| looked.elapsed() + self.beat() / 2 >= self.every)
+    }
+
     /// How long a round may speak.
     fn patience(&self) -> Duration {
         self.every.clamp(Duration::from_secs(2), LONGEST)
     }
 
-    /// One round: look, say what is due, and write down what was said. What could not be said is due in the next round.
+    /// One round, if it is time and nobody else has the duty: look, say what is due, and write down what was said. What could not be said is due in the next round.
     async fn round(&mut self, controls: &Controls, ended: &Receiver<bool>) -> postrider::Result<()> {
-        let lease = self.every + self.patience() + Duration::from_secs(2);
-        let Some(duty) = controls.desk.take_duty(DUTY, &self.owner, lease).await? else { return Ok(()) };
+        let lease = self.beat() + self.patience() + Duration::from_secs(2);
+        let Some(duty) = controls.desk.take_duty(DUTY, &self.owner, lease).await? else {
+            self.looked = None;
+            return Ok(());
+        };
+        if !self.is_time() {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
         let mut note = self.note(duty.note.as_deref());
         let before = note.clone();
         note.keep_targets(|target| self.voices.has(target));
@@ -211,7 +232,7 @@ async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unh
     let mut pause = PAUSE;
     let mut tries = 1;
     loop {
-        let late = || Unheard { what: "there was no time left in this round".to_owned(), passing: true };
+        let late = || Unheard { what: "it did not answer in time".to_owned(), passing: true };
         let said = timeout_at(until, voices.say(&saying.target, &saying.message))
             .await
             .unwrap_or_else(|_| Err(late()));
