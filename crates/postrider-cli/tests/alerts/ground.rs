@@ -66,6 +66,13 @@ impl Ground {
         std::fs::write(self.config(), text).expect("the settings");
     }
 
+    /// A database in a file: its path and its address.
+    pub(crate) fn file(&self, name: &str) -> (String, String) {
+        let path = self.folder.join(name).display().to_string();
+        let url = format!("sqlite:{path}");
+        (path, url)
+    }
+
     fn config(&self) -> PathBuf {
         self.folder.join("p.toml")
     }

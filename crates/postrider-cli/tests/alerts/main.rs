@@ -129,15 +129,20 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
 async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     let ground = Ground::new().await;
     ground.settings(
-        "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"event dies\"\nto = [\"slack\"]\n",
+        "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n\
+         [[alert]]\nwhen = \"event dies\"\nto = [\"slack\"]\n",
     );
     let ear = &ground.ear;
-    ear.always("/mail", Some(503));
+    ear.always("/mail", Some(422));
     let relays = [ground.start("one", &["relay"]), ground.start("two", &["relay"])];
+    ground.record(1).await;
+    until("its death is told", || ear.heard(SLACK).len() == 1 && ear.heard("/own").len() == 1).await;
+    ear.always("/mail", Some(503));
     ground.record(3).await;
     until("it is told", || !ear.heard("/pager").is_empty()).await;
     ground.rounds(4).await;
-    assert_eq!(ear.heard("/pager").len(), 1, "one of the two speaks, once");
+    let heard = (ear.heard("/pager").len(), ear.heard("/own").len(), ear.heard(SLACK).len());
+    assert_eq!(heard, (1, 1, 1), "one of the two speaks, once");
 
     let speaker = ground.speaker().await.expect("somebody speaks");
     let [first, second] = &relays;
@@ -151,20 +156,21 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let dead: Vec<String> = loop {
         let dead: Vec<String> = sqlx::query_scalar(sql).fetch_all(&ground.pool).await.expect("asked");
-        if dead.len() == 3 {
+        if dead.len() == 4 {
             break dead;
         }
         assert!(std::time::Instant::now() < end, "the heir does not deliver: {}", heir.log());
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
-    until("the heir speaks", || ear.heard(SLACK).len() >= 3 && ear.heard("/pager").len() >= 2).await;
+    until("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
     ground.rounds(3).await;
     assert!(ground.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
     let told = actions(&ear.heard("/pager"));
     assert_eq!(told.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(), ["trigger", "resolve"]);
     assert_eq!(told[0].1, told[1].1, "the heir ends what the one before it began");
+    assert_eq!(ear.heard("/own").len(), 1, "what fires still is not said again");
     let slack = texts(&ear.heard(SLACK));
-    assert_eq!(slack.len(), 3, "{slack:?}");
+    assert_eq!(slack.len(), 4, "{slack:?}");
     assert!(dead.iter().all(|id| slack.iter().filter(|text| text.contains(id)).count() == 1), "{slack:?}");
     drop(relays);
     ground.end().await;
@@ -318,5 +324,32 @@ async fn alerts_run_without_a_relay_and_can_be_tried() {
     assert_eq!((code, said.as_str()), (Some(1), "slack: not told: it answered 404\n"));
     let (code, said) = ground.run(&["alerts", "test", "nobody"]).await;
     assert!(code == Some(2) && said.contains("there is no [notify.nobody]"), "{said}");
+    ground.end().await;
+}
+
+/// On SQLite it is the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_are_told_on_sqlite_too() {
+    let ground = Ground::new().await;
+    ground.settings(
+        "[[alert]]\npreset = \"ledger\"\nto = [\"slack\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n",
+    );
+    let (path, url) = ground.file("shop.db");
+    let (code, said) = ground.run(&["migrate", "--store", &url]).await;
+    assert_eq!(code, Some(0), "{said}");
+    ground.ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay", "--store", &url]);
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("the file");
+    let insert = "insert into postrider_event (stream, event_type, aggregate_type, aggregate_id, payload) \
+                  values ('orders', 'OrderPaid', 'Order', '7', '{}')";
+    sqlx::query(insert).execute(&pool).await.expect("recorded");
+    pool.close().await;
+    let ear = &ground.ear;
+    until("it is told", || !ear.heard(SLACK).is_empty() && !ear.heard("/own").is_empty()).await;
+    assert!(texts(&ear.heard(SLACK))[0].contains("OrderPaid of Order 7"));
+    assert_eq!(ear.heard("/own")[0].body["source"], path.as_str());
+    relay.end();
+    let (code, said) = ground.run(&["alerts", "check", "--store", &url]).await;
+    assert!(code == Some(1) && said.contains("firing"), "{said}");
     ground.end().await;
 }
