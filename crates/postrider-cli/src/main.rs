@@ -10,16 +10,15 @@ use config::Config;
 
 mod alerts;
 mod arguments;
+mod commands;
 mod config;
-#[allow(dead_code, unused_imports)]
 mod confirm;
 mod daemon;
-#[allow(dead_code, unused_imports)]
 mod database;
 mod demo;
 mod endpoints;
 mod logging;
-#[allow(dead_code, unused_imports)]
+mod manual;
 mod output;
 mod sinks;
 mod summary;
@@ -60,12 +59,17 @@ fn main() -> ExitCode {
 
 /// Runs a command; whether all is well.
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
-    if let Command::Demo = arguments.command {
-        return demo::run().await;
+    // What needs no settings.
+    match &arguments.command {
+        Command::Demo => return demo::run().await,
+        Command::Completions(arguments) => return manual::completions(arguments),
+        Command::Man(arguments) => return manual::man(arguments),
+        Command::Reference { page } => return manual::reference(*page),
+        _ => {}
     }
     let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
     match arguments.command {
-        Command::Demo => Ok(true),
+        Command::Demo | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
         Command::Alerts { action: AlertsAction::Run } => alerts::run(&config).await,
@@ -74,6 +78,13 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         }
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Status(arguments) => commands::status::run(&config, arguments).await,
+        Command::Events(arguments) => commands::events::run(&config, arguments).await,
+        Command::Dead { action } => commands::dead::run(&config, action).await,
+        Command::Subscriptions { action } => commands::subscriptions::run(&config, action).await,
+        Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
+        Command::Record(arguments) => commands::record::run(&config, arguments).await,
+        Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
 
@@ -85,6 +96,16 @@ impl Command {
             Self::Alerts { .. } => "alerts",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
+            Self::Status(_) => "status",
+            Self::Events(_) => "events",
+            Self::Dead { .. } => "dead",
+            Self::Subscriptions { .. } => "subscriptions",
+            Self::Replay(_) => "replay",
+            Self::Record(_) => "record",
+            Self::Audit(_) => "audit",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+            Self::Reference { .. } => "reference",
         }
     }
 }

@@ -7,6 +7,7 @@ use sqlx_core::row::Row;
 
 use crate::error::during;
 use crate::row;
+use crate::sql::Text;
 use crate::store::PgStore;
 
 /// Nothing is older, and an interval holds it.
@@ -14,19 +15,28 @@ const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl PgStore {
     pub(crate) async fn figures_of(&self, subscription: &str) -> Result<Vec<Figures>> {
-        let counted = self.count(subscription, None).await?;
+        let counted = self.count(&self.sql.figures, subscription, None).await?;
+        Ok(counted.into_iter().map(|(figures, _)| figures).collect())
+    }
+
+    pub(crate) async fn figures_sampled(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        let text = include_str!("../sql/figures.sql").replace("{most}", &most.to_string());
+        let counted = self.count(&self.sql.text("figures", &text), subscription, None).await?;
         Ok(counted.into_iter().map(|(figures, _)| figures).collect())
     }
 
     pub(crate) async fn count_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        let counted = self.count(subscription, Some(age)).await?;
+        let counted = self.count(&self.sql.figures, subscription, Some(age)).await?;
         Ok(counted.iter().map(|(_, over)| over).sum())
     }
 
-    async fn count(&self, subscription: &str, age: Option<Duration>) -> Result<Vec<(Figures, u64)>> {
-        let rows = self
-            .sql
-            .figures
+    async fn count(
+        &self,
+        text: &Text,
+        subscription: &str,
+        age: Option<Duration>,
+    ) -> Result<Vec<(Figures, u64)>> {
+        let rows = text
             .query()
             .bind(subscription.to_owned())
             .bind(self.clock.now())

@@ -16,8 +16,8 @@ use crate::store::SqliteStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
 
 const OP: &str = "figures";
-/// At most this many events that were not read yet are looked at, a page at a time.
-const MOST: i64 = 1_000_000;
+/// At most this many events that were not read yet are looked at unless fewer will do, a page at a time.
+pub(crate) const MOST: i64 = 1_000_000;
 const PAGE: i64 = 10_000;
 
 /// What is counted of one stream, when its oldest undelivered event was recorded, and how many were before a time.
@@ -42,8 +42,8 @@ impl Counted {
 }
 
 /// How many events of a subscription are where, by stream.
-pub(crate) async fn figures(store: &SqliteStore, subscription: &str) -> Result<Vec<Figures>> {
-    let Count { now, streams } = count(store, subscription, None).await?;
+pub(crate) async fn figures(store: &SqliteStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
+    let Count { now, streams } = count(store, subscription, None, most).await?;
     let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, .. })| Figures {
         subscription: subscription.to_owned(),
         stream,
@@ -55,12 +55,12 @@ pub(crate) async fn figures(store: &SqliteStore, subscription: &str) -> Result<V
 
 /// How many undelivered events of a subscription were recorded longer ago than that.
 pub(crate) async fn undelivered_over(store: &SqliteStore, subscription: &str, age: Duration) -> Result<u64> {
-    let Count { streams, .. } = count(store, subscription, Some(age)).await?;
+    let Count { streams, .. } = count(store, subscription, Some(age), MOST).await?;
     Ok(streams.values().map(|counted| counted.before).sum())
 }
 
 /// Counts, all as one snapshot shows it.
-async fn count(store: &SqliteStore, subscription: &str, age: Option<Duration>) -> Result<Count> {
+async fn count(store: &SqliteStore, subscription: &str, age: Option<Duration>, most: i64) -> Result<Count> {
     let mut conn = store.conn(OP).await?;
     let mut tx = conn.begin().await.map_err(failed(OP))?;
     let now = store.now(&mut tx, OP).await?;
@@ -68,7 +68,7 @@ async fn count(store: &SqliteStore, subscription: &str, age: Option<Duration>) -
         found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
     let limit = age.map(|age| now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
     let mut count = Count { now, streams: count_open(store, &mut tx, subscription, limit).await? };
-    count_unread(store, &mut tx, subscription, &reader, limit, &mut count).await?;
+    count_unread(store, &mut tx, subscription, &reader, (limit, most), &mut count).await?;
     tx.rollback().await.map_err(failed(OP))?;
     Ok(count)
 }
@@ -106,7 +106,7 @@ async fn count_unread(
     conn: &mut SqliteConnection,
     subscription: &str,
     reader: &SqliteRow,
-    limit: Option<i64>,
+    (limit, most): (Option<i64>, i64),
     count: &mut Count,
 ) -> Result<()> {
     let Count { now, streams } = count;
@@ -129,8 +129,11 @@ async fn count_unread(
     }
     let Some(mut after) = standing.values().map(|(position, _)| *position).min() else { return Ok(()) };
 
-    for _ in 0..MOST / PAGE {
-        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(PAGE);
+    let mut left = most;
+    while left > 0 {
+        let rows = left.min(PAGE);
+        left -= rows;
+        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(rows);
         let rows = page.fetch_all(&mut *conn).await.map_err(failed(OP))?;
         let Some(last) = rows.last() else { break };
         after = last.try_get(0).map_err(failed(OP))?;
