@@ -207,7 +207,7 @@ impl Watch {
             match failure {
                 None => {
                     if self.deaf.remove(target) {
-                        tracing::info!(target_name = target, "alerts reach {target} again");
+                        tracing::info!("alerts reach {target} again");
                     }
                 }
                 Some(what) => {

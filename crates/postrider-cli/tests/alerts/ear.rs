@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -13,6 +14,7 @@ use tokio::task::JoinHandle;
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
+    pub(crate) at: Instant,
     pub(crate) path: String,
     pub(crate) token: Option<String>,
     pub(crate) body: Value,
@@ -102,6 +104,6 @@ fn answer(script: &Mutex<Script>, uri: &Uri, headers: &HeaderMap, body: &Bytes) 
         },
     };
     let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-    script.heard.push(Heard { path, token, body });
+    script.heard.push(Heard { at: Instant::now(), path, token, body });
     answer
 }

@@ -185,7 +185,8 @@ impl Process {
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("a process") {
-                assert_eq!(status.code(), Some(0), "{}", self.log());
+                let log = self.log();
+                assert_eq!(status.code(), Some(0), "{log}");
                 return;
             }
             assert!(Instant::now() < end, "it does not end: {}", self.log());
