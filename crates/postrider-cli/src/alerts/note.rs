@@ -74,7 +74,7 @@ impl Note {
     pub(crate) fn observe(&mut self, readings: &[Reading<'_>], source: &str, now: OffsetDateTime) {
         for firing in &mut self.firing {
             // Also of an alert or a subscription that is no longer there.
-            firing.calm += 1;
+            firing.calm = (firing.calm + 1).min(CALM);
         }
         for reading in readings.iter().filter(|reading| reading.fires) {
             let (alert, subject) = (&reading.alert.name, &reading.subject);

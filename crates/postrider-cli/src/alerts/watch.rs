@@ -39,6 +39,8 @@ pub(crate) struct Watch {
     looked: Option<Instant>,
     /// Those who were not heard last time: it is said once.
     deaf: BTreeSet<String>,
+    /// What could not be written down, and what was written there when it should have been.
+    unsaved: Option<(Option<String>, Note)>,
     unreadable: bool,
 }
 
@@ -65,6 +67,7 @@ impl Watch {
             every: config.relay.alerts,
             looked: None,
             deaf: BTreeSet::new(),
+            unsaved: None,
             unreadable: false,
         }))
     }
@@ -126,7 +129,8 @@ impl Watch {
         self.every.clamp(Duration::from_secs(2), LONGEST)
     }
 
-    /// One round, if it is time and nobody else has the duty: look, say what is due, and write down what was said. What could not be said is due in the next round.
+    /// One round, if it is time and nobody else has the duty: look, say what is due, and write down what was said. What could
+    /// not be said is due in the next round.
     async fn round(&mut self, controls: &Controls, ended: &Receiver<bool>) -> postrider::Result<()> {
         let lease = self.beat() + self.patience() + Duration::from_secs(2);
         let Some(duty) = controls.desk.take_duty(DUTY, &self.owner, lease).await? else {
@@ -137,8 +141,11 @@ impl Watch {
             return Ok(());
         }
         self.looked = Some(Instant::now());
-        let mut note = self.note(duty.note.as_deref());
-        let before = note.clone();
+        let before = self.note(duty.note.as_deref());
+        let mut note = match self.unsaved.take() {
+            Some((seen, note)) if seen == duty.note => note,
+            _ => before.clone(),
+        };
         note.keep_targets(|target| self.voices.has(target));
         let readings =
             if self.figures.is_empty() { Vec::new() } else { readings(controls, &self.figures).await? };
@@ -157,10 +164,20 @@ impl Watch {
             deaf = self.speak(&due, &mut note, duty.at, ended).await;
         }
         note.close(&deaf, duty.at);
-        if note != before && !controls.desk.note_duty(DUTY, &self.owner, &note.text()).await? {
-            tracing::warn!("another relay looks after alerts now; what was just said may be said again");
+        if note == before {
+            return Ok(());
         }
-        Ok(())
+        match controls.desk.note_duty(DUTY, &self.owner, &note.text()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                tracing::warn!("another relay looks after alerts now; what was just said may be said again");
+                Ok(())
+            }
+            Err(error) => {
+                self.unsaved = Some((duty.note, note));
+                Err(error)
+            }
+        }
     }
 
     fn note(&mut self, text: Option<&str>) -> Note {
@@ -185,18 +202,21 @@ impl Watch {
         let targets: BTreeSet<&str> = due.iter().map(|saying| saying.target.as_str()).collect();
         let voices = &self.voices;
         let told = join_all(targets.iter().map(|target| async move {
-            let mut said = Vec::new();
+            let (mut said, mut failure) = (Vec::new(), None);
             for saying in due.iter().filter(|saying| saying.target == **target) {
-                // A process that is asked to end leaves the rest to the next speaker.
-                if *ended.borrow() {
-                    return (said, Some(None));
-                }
-                match say(voices, saying, until).await {
+                let heard = tokio::select! {
+                    heard = say(voices, saying, until) => heard,
+                    // A process that is asked to end leaves the rest to the next speaker.
+                    () = cut(ended.clone()) => return (said, Some(None)),
+                };
+                match heard {
                     Ok(()) => said.push(saying),
+                    // What is refused holds up nothing that is not.
+                    Err(unheard) if !unheard.passing => failure = Some(Some(unheard.what)),
                     Err(unheard) => return (said, Some(Some(unheard.what))),
                 }
             }
-            (said, None)
+            (said, failure)
         }))
         .await;
         let mut deaf = BTreeSet::new();
@@ -225,6 +245,12 @@ impl Watch {
         }
         deaf
     }
+}
+
+/// Ends a little later than the process is asked to.
+async fn cut(mut ended: Receiver<bool>) {
+    let _ = ended.wait_for(|ended| *ended).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 /// Says it, and again after a pause where that may help, as long as there is time.

@@ -27,6 +27,8 @@ struct Script {
     answers: HashMap<String, Vec<u16>>,
     /// What every path of that name answers as long as it is there.
     always: HashMap<String, u16>,
+    /// Bodies with this field, and this text in it, are refused.
+    refused: Option<(&'static str, &'static str)>,
 }
 
 /// The server; it is gone with the test.
@@ -61,6 +63,11 @@ impl Ear {
     /// These answers come first on a path; 0 is none at all.
     pub(crate) fn answers(&self, path: &str, codes: &[u16]) {
         self.script.lock().expect("the script").answers.insert(path.to_owned(), codes.to_vec());
+    }
+
+    /// Bodies with this field, and this text in it, are refused.
+    pub(crate) fn refuses(&self, field: &'static str, text: &'static str) {
+        self.script.lock().expect("the script").refused = Some((field, text));
     }
 
     /// A path answers this, or well again.
@@ -103,7 +110,8 @@ fn answer(script: &Mutex<Script>, uri: &Uri, headers: &HeaderMap, body: &Bytes) 
             _ => 200,
         },
     };
-    let body = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let answer = if script.refused.is_some_and(|(field, text)| body[field] == text) { 400 } else { answer };
     script.heard.push(Heard { at: Instant::now(), path, token, body });
     answer
 }

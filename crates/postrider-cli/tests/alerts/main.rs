@@ -223,6 +223,26 @@ async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
     ground.end().await;
 }
 
+/// A message that somebody refuses keeps no other from them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_refused_holds_up_no_other() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"own\"]\n");
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    ear.refuses("aggregate_id", "1");
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(2).await;
+    let told = |aggregate: &str| {
+        ear.heard("/own").iter().filter(|each| each.body["aggregate_id"] == aggregate).count()
+    };
+    until("the other is told", || told("2") == 1 && told("1") > 1).await;
+    ground.rounds(2).await;
+    assert_eq!(told("2"), 1, "and not again");
+    relay.end();
+    ground.end().await;
+}
+
 /// U13, L8, L9, T4, T8: the presets, each condition just below its limit and just above it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_presets_fire_at_the_limits_of_their_systems() {
