@@ -59,6 +59,11 @@ pub(crate) enum Command {
     Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
+    /// Look after alerts
+    Alerts {
+        #[command(subcommand)]
+        action: AlertsAction,
+    },
     /// Create or update the schema
     Migrate {
         /// Print the SQL instead, for who runs it by hand (PostgreSQL)
@@ -96,6 +101,23 @@ pub(crate) enum Command {
     Config {
         #[command(subcommand)]
         action: ConfigAction,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AlertsAction {
+    /// Say how each alert stands now, and tell nobody; exits with 1 if one fires
+    Check {
+        /// One JSON array instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look after alerts without delivering anything: beside relays that are part of an application
+    Run,
+    /// Send a test message to everybody who can be told, or to one of them
+    Test {
+        /// The NAME of a [notify.NAME]
+        name: Option<String>,
     },
 }
 

@@ -11,14 +11,16 @@ pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod general;
 pub(crate) mod nearest;
+pub(crate) mod notify;
 pub(crate) mod retention;
 pub(crate) mod secret;
 pub(crate) mod section;
 pub(crate) mod sink;
 pub(crate) mod subscription;
 
-pub(crate) use alert::{Alert, Notify};
+pub(crate) use alert::Alert;
 pub(crate) use general::{Log, RelaySettings, Store};
+pub(crate) use notify::Notify;
 pub(crate) use retention::Retention;
 pub(crate) use secret::{Secrets, without_password};
 pub(crate) use section::Section;
@@ -127,8 +129,11 @@ impl Config {
         for (name, section) in root.named("notify")? {
             notify.insert(name, Notify::read(section)?);
         }
-        let alerts = root.each("alert")?.into_iter().map(|section| Alert::read(section, &notify, &names));
-        let alerts = alerts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let mut alerts = Vec::new();
+        for section in root.each("alert")? {
+            let more = Alert::read(section, &notify, &names, &alerts)?;
+            alerts.extend(more);
+        }
         root.finish()?;
         Ok(Self { store, relay, listen, log, readers, sinks, retention, alerts, notify })
     }

@@ -9,7 +9,7 @@ use crate::config::{Config, Problem};
 use crate::database::Database;
 use crate::endpoints::{self, Pulse};
 use crate::sinks::Ready;
-use crate::{Failure, logging};
+use crate::{Failure, alerts, logging};
 
 /// The pauses while the database does not answer at start.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -22,13 +22,9 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         return Err(Problem::new(what).into());
     }
     // Nobody is to rely on what does not happen.
-    for (there, what) in
-        [(config.retention.is_some(), "[retention]"), (!config.alerts.is_empty(), "[[alert]]")]
-    {
-        if there {
-            let what = format!("{what} is understood, but this version does not act on it yet; leave it out");
-            return Err(Problem::new(what).into());
-        }
+    if config.retention.is_some() {
+        let what = "[retention] is understood, but this version does not act on it yet; leave it out";
+        return Err(Problem::new(what).into());
     }
     logging::start(&config.log)?;
     // What is wrong with a sink is found out before anything starts.
@@ -37,6 +33,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
             Ready::check(&reader.sink, sink)?;
         }
     }
+    let alerts = alerts::Watch::of(&config)?;
     let pulse = Pulse::new()?;
     let (end, ended) = watch::channel(false);
     tokio::spawn(async move {
@@ -59,7 +56,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
             Some((stop, tokio::spawn(serving)))
         }
     };
-    let worked = work(&config, &pulse, ended).await;
+    let worked = work(&config, &pulse, alerts, ended).await;
     if let Some((stop, serving)) = server {
         let _ = stop.send(());
         let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
@@ -67,8 +64,14 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     worked.map(|()| true)
 }
 
-async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) -> Result<(), Failure> {
+async fn work(
+    config: &Config,
+    pulse: &Pulse,
+    alerts: Option<alerts::Watch>,
+    mut ended: watch::Receiver<bool>,
+) -> Result<(), Failure> {
     let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
+    let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
     pulse.started(running.store());
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
@@ -77,6 +80,9 @@ async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) 
     tell_systemd("STOPPING=1");
     tracing::info!("stopping: what is in flight is finished, or given back");
     running.stop().await?;
+    if let Some(alerts) = alerts {
+        alerts::ended(alerts).await;
+    }
     tracing::info!("stopped");
     Ok(())
 }

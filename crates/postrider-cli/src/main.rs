@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, ConfigAction};
+use arguments::{AlertsAction, Arguments, Command, ConfigAction};
 use config::Config;
 
+mod alerts;
 mod arguments;
 mod commands;
 mod config;
@@ -70,6 +71,11 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
     match arguments.command {
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
+        Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
+        Command::Alerts { action: AlertsAction::Run } => alerts::run(&config).await,
+        Command::Alerts { action: AlertsAction::Test { name } } => {
+            alerts::test(&config, name.as_deref()).await
+        }
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
@@ -87,6 +93,7 @@ impl Command {
         match self {
             Self::Demo(_) => "demo",
             Self::Relay => "relay",
+            Self::Alerts { .. } => "alerts",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
             Self::Status(_) => "status",

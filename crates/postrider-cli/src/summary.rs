@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::Failure;
+use crate::alerts;
 use crate::config::{Config, Sink, duration, without_password};
 use crate::sinks::Ready;
 
@@ -12,6 +13,7 @@ pub(crate) fn show(config: &Config) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
+    alerts::Watch::of(config)?;
     // Whoever closed the pipe has seen enough.
     let _ = std::io::stdout().write_all(text(config)?.as_bytes());
     Ok(true)
@@ -36,12 +38,13 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     let show = duration::show;
     writeln!(
         out,
-        "relay          {}lease {}, poll every {}, {} to stop, figures every {}",
+        "relay          {}lease {}, poll every {}, {} to stop, figures every {}, alerts every {}",
         relay.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(),
         show(relay.lease),
         show(relay.poll),
         show(relay.grace),
-        show(relay.figures)
+        show(relay.figures),
+        show(relay.alerts)
     )?;
     let listen = config.listen.map_or_else(|| "off".to_owned(), |address| address.to_string());
     writeln!(out, "http           {listen}")?;
@@ -95,8 +98,16 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
         )?;
     }
     for alert in &config.alerts {
-        let of = alert.subscription.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
-        writeln!(out, "alert          {}{of} -> {}", alert.name, alert.to.join(", "))?;
+        let when = alert.when.to_string();
+        writeln!(
+            out,
+            "alert          {}{} of {} -> {}{}",
+            if alert.name == when { String::new() } else { format!("{}: ", alert.name) },
+            when,
+            alert.of,
+            alert.to.join(", "),
+            alert.repeat.map(|repeat| format!(", again every {}", show(repeat))).unwrap_or_default()
+        )?;
     }
     for (name, notify) in &config.notify {
         writeln!(out, "notify         {name}: {}", notify.kind())?;

@@ -109,6 +109,17 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is no number"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nto = [\"slak\"]\n[notify.slack]\ntype = \"slack\"\nurl = \"https://x\"\n".into(), &["alert[1].to", "\"slack\""]),
         ("[[alert]]\npreset = \"bank\"\n".into(), &["alert[1].preset", "ledger"]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nof = \"every\"\n".into(), &["alert[1].of", "\"each\", \"all\""]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nof = \"all\"\nsubscription = \"s\"\n".into(), &["alert[1].of", "exclude"]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nrepeat = \"0s\"\n".into(), &["alert[1].repeat", "longer than nothing"]),
+        (
+            "[[alert]]\nwhen = \"dead > 1\"\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"s\"\n".into(),
+            &["alert[2].name", "another alert of each subscription is called \"dead > 1\""],
+        ),
+        ("[[alert]]\nwhen = \"undelivered_over(5) > 1\"\n".into(), &["alert[1].when", "undelivered_over(5m)"]),
+        ("[relay]\nalerts_every = \"1ms\"\n".into(), &["relay.alerts_every", "out of bounds"]),
+        ("[notify.p]\ntype = \"webhook\"\nurl = \"https://\"\n".into(), &["notify.p.url", "https://host/path"]),
+        ("[notify.p]\ntype = \"webhook\"\nurl = \"https://h/\"\ntoken = \"\\u0007\"\n".into(), &["notify.p.token", "no header can hold"]),
         ("[notify.p]\ntype = \"pagerduty\"\n".into(), &["notify.p.key: it is missing"]),
         ("[notify.p]\ntype = \"slack\"\nurl = \"hooks\"\n".into(), &["notify.p.url", "https://"]),
     ];

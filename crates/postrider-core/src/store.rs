@@ -110,6 +110,10 @@ pub trait Store: Send + Sync + 'static {
         let _ = most;
         self.figures(subscription).await
     }
+
+    /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](Store::figures)
+    /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
 }
 
 /// How far a change of lanes is.

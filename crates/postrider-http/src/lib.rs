@@ -9,10 +9,14 @@
 //! | no connection | the destination is unavailable |
 
 mod answer;
+mod client;
 mod request;
 mod signature;
 mod sink;
 
+// For the binary, which tells people over HTTP, too.
+#[doc(hidden)]
+pub use client::{client, reason};
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::{Http, HttpBuilder};

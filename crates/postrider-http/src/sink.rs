@@ -1,6 +1,5 @@
 //! The sink: events to an endpoint, keys at once, a key in order.
 
-use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
 use crate::answer::outcome;
+use crate::client::{client, reason};
 use crate::request::Format;
 use crate::signature::Secret;
 
@@ -89,29 +89,9 @@ impl HttpBuilder {
                 "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
             ));
         }
-        let tls = tls(self.root.as_deref())
-            .map_err(|error| invalid(format!("the certificate can't be used: {error}")))?;
-        let client = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .tls_backend_preconfigured(tls)
-            .no_proxy()
-            .connect_timeout(Duration::from_secs(10))
-            .build()
-            .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))?;
+        let client = client(self.root.as_deref())?;
         Ok(Http { client, url, settings: self })
     }
-}
-
-/// TLS with one provider, whatever else is in the process.
-fn tls(root: Option<&[u8]>) -> Result<rustls::ClientConfig, rustls::Error> {
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(der) = root {
-        roots.add(der.to_vec().into())?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl Http {
@@ -153,13 +133,13 @@ impl Http {
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
                 "{} can't be reached: {}",
                 self.url.host_str().unwrap_or("the endpoint"),
-                reason(&error.without_url())
+                reason(error)
             ))),
             Err(error) if error.is_timeout() => {
                 let text = format!("the endpoint did not answer within {timeout:?}");
                 Ok(Outcome::retry(DeliveryFailure::new("timeout", text)))
             }
-            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(&error.without_url())))),
+            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(error)))),
         }
     }
 
@@ -221,15 +201,6 @@ impl Http {
         }
         Ok(())
     }
-}
-
-/// The reason of an error, down to its root, without the address: that may hold a secret.
-fn reason(error: &dyn StdError) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string()
 }
 
 #[async_trait]

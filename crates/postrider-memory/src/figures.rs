@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
 
 use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
 use time::OffsetDateTime;
@@ -18,18 +19,8 @@ pub(crate) fn figures(log: &Log, subscription: &str) -> Result<Vec<Figures>> {
     let now = log.now();
     let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "figures"))?;
     let mut streams: BTreeMap<&str, Stream> = BTreeMap::new();
-    for (event, state) in unread(&data, reader, now).take(MOST_UNREAD) {
-        streams.entry(&event.stream).or_default().count(event, state, 0);
-    }
-    for (id, delivery) in &reader.deliveries {
-        let state = match delivery.state {
-            DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
-            DeliveryState::Dead => State::Dead,
-            DeliveryState::Delivered | DeliveryState::Discarded => continue,
-        };
-        if let Some((_, event)) = data.event(*id) {
-            streams.entry(&event.stream).or_default().count(event, state, delivery.attempts);
-        }
+    for (event, state, attempts) in open(&data, reader, now) {
+        streams.entry(&event.stream).or_default().count(event, state, attempts);
     }
     let figures = streams.into_iter().map(|(name, stream)| Figures {
         subscription: subscription.to_owned(),
@@ -38,6 +29,34 @@ pub(crate) fn figures(log: &Log, subscription: &str) -> Result<Vec<Figures>> {
         ..stream.figures
     });
     Ok(figures.collect())
+}
+
+/// How many undelivered events of a subscription were recorded longer ago than that.
+pub(crate) fn undelivered_over(log: &Log, subscription: &str, age: Duration) -> Result<u64> {
+    let data = log.data();
+    let now = log.now();
+    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "undelivered_over"))?;
+    let over = open(&data, reader, now)
+        .filter(|(event, state, _)| *state != State::Dead && now - event.recorded_at > age);
+    Ok(over.count() as u64)
+}
+
+/// What is not delivered, the dead included, and how often it was tried.
+fn open<'a>(
+    data: &'a Data,
+    reader: &'a Reader,
+    now: OffsetDateTime,
+) -> impl Iterator<Item = (&'a Recorded, State, u32)> {
+    let unread = unread(data, reader, now).take(MOST_UNREAD).map(|(event, state)| (event, state, 0));
+    let read = reader.deliveries.iter().filter_map(|(id, delivery)| {
+        let state = match delivery.state {
+            DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
+            DeliveryState::Dead => State::Dead,
+            DeliveryState::Delivered | DeliveryState::Discarded => return None,
+        };
+        data.event(*id).map(|(_, event)| (event, state, delivery.attempts))
+    });
+    unread.chain(read)
 }
 
 /// What no lane has settled yet, from the lane that is furthest behind on.

@@ -92,4 +92,8 @@ impl Store for MemoryStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         figures::figures(&self.log, subscription)
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(&self.log, subscription, age)
+    }
 }

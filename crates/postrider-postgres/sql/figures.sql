@@ -3,7 +3,8 @@
 -- the transactions that were running when a lane last read; delivery_open and delivery_dead for what was read and is open.
 -- What is open is looked up one by one, whatever the statistics say. While a lane reads many late ones in parts, all of them
 -- count as pending until the last part is settled.
--- Parameters: $1 subscription, $2 the time, if not the database's, $3 this cluster, $4 its floor.
+-- Parameters: $1 subscription, $2 the time, if not the database's, $3 this cluster, $4 its floor, $5 seconds: those recorded
+--   longer ago than that are counted, too.
 with clock as materialized (
     select coalesce($2::timestamptz, clock_timestamp()) as now
 ), lanes as materialized (
@@ -55,5 +56,6 @@ with clock as materialized (
 select stream, count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'processing') as processing,
        count(*) filter (where state = 'retrying') as retrying, count(*) filter (where state = 'dead') as dead,
        greatest(coalesce(extract(epoch from (select now from clock) - min(recorded_at)), 0), 0)::float8 as oldest_seconds,
-       sum(attempts)::bigint as attempts
+       sum(attempts)::bigint as attempts,
+       count(*) filter (where recorded_at < (select now from clock) - make_interval(secs => $5::float8)) as over
 from found group by stream order by stream

@@ -202,4 +202,8 @@ impl Store for PgStore {
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
         self.figures_sampled(subscription, most).await
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        self.count_over(subscription, age).await
+    }
 }

@@ -116,4 +116,8 @@ impl Store for SqliteStore {
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
         figures::figures(self, subscription, i64::from(most)).await
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(self, subscription, age).await
+    }
 }

@@ -73,6 +73,7 @@ async fn what_is_emitted_is_what_is_documented() {
     until("the outage shows", |figures| {
         is(figures, "postrider_undelivered", 4.0)
             && is(figures, "postrider_breaker_open", 1.0)
+            && is(figures, "postrider_lanes_held", 1.0)
             && figures.get("postrider_oldest_undelivered_seconds").is_some_and(|age| *age > 0.0)
     })
     .await;

@@ -65,6 +65,12 @@ pub(crate) const TABLES: &[Described] = &[
                 "How long it may take to stop; what is not done then is given back.",
             ),
             usual("figures_every", TIME, "\"15s\"", "How often it counts what is pending, for metrics."),
+            usual(
+                "alerts_every",
+                TIME,
+                "\"1m\"",
+                "How often one of all relays looks whether somebody is to be told.",
+            ),
         ],
     },
     Described {
@@ -273,7 +279,7 @@ pub(crate) const TABLES: &[Described] = &[
         place: "alert",
         kind: None,
         head: "[[alert]]",
-        what: "When somebody is told. There may be any number of them.",
+        what: "When somebody is told: once, again after `repeat`, and once more when it is over. One of all relays speaks. There may be any number of them.",
         environment: false,
         settings: &[
             other(
@@ -286,9 +292,19 @@ pub(crate) const TABLES: &[Described] = &[
                 "`saas`, `ledger` or `transfers`",
                 "Several conditions at once, instead of `when`.",
             ),
-            other("name", TEXT, "What it is called; its condition unless set."),
+            other(
+                "name",
+                TEXT,
+                "What it is called; its condition unless set. Two that watch the same have names of their own.",
+            ),
             usual("to", LIST, "[\"log\"]", "Who is told: names of `[notify.NAME]`, or `log`."),
-            other("subscription", TEXT, "Of one subscription; of each unless set."),
+            other("subscription", TEXT, "Of one subscription."),
+            usual(
+                "of",
+                "`each` or `all`",
+                "\"each\"",
+                "Of each subscription by itself, or of all of them together.",
+            ),
             other("repeat", TIME, "After how long it is said again while it lasts; never unless set."),
         ],
     },
