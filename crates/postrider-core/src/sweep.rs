@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-/// One round of retention. It works in batches of `limit` and is called again until it takes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::Filing;
+
+/// One round of retention. It works in batches of `limit` and is called again while there is more.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sweep {
     /// Moves events into the archive, where they can be read but not delivered again.
     Archive {
@@ -11,6 +13,8 @@ pub enum Sweep {
         older_than: Duration,
         /// At most this many in one go.
         limit: u32,
+        /// What of them is masked, and where they go.
+        filing: Filing,
     },
     /// Deletes events.
     Prune {
@@ -26,6 +30,35 @@ pub enum Sweep {
         /// At most this many in one go.
         limit: u32,
     },
+    /// Deletes from the archive by whole months (UTC): a month goes when all that was recorded in it is old enough.
+    Archived {
+        /// How long ago they must have been recorded.
+        older_than: Duration,
+        /// At most this many in one go, where a month is not dropped as a whole.
+        limit: u32,
+    },
+}
+
+impl Sweep {
+    /// How old things must be.
+    pub fn older_than(&self) -> Duration {
+        match self {
+            Self::Archive { older_than, .. }
+            | Self::Prune { older_than, .. }
+            | Self::Inbox { older_than, .. }
+            | Self::Archived { older_than, .. } => *older_than,
+        }
+    }
+
+    /// How many at most in one go.
+    pub fn limit(&self) -> u32 {
+        match self {
+            Self::Archive { limit, .. }
+            | Self::Prune { limit, .. }
+            | Self::Inbox { limit, .. }
+            | Self::Archived { limit, .. } => *limit,
+        }
+    }
 }
 
 /// What one round took.
@@ -33,6 +66,25 @@ pub enum Sweep {
 pub struct Swept {
     /// How many rows of its kind were moved or deleted.
     pub taken: u64,
-    /// Whether the limit ended it, so that another round may find more.
+    /// Whether there may be more, so that another round is worth it.
     pub more: bool,
+}
+
+/// How much a sweep would take, all its rounds together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sweepable {
+    /// So many rows.
+    pub rows: u64,
+    /// Whether these are all: it stops counting at [`Sweepable::MOST`].
+    pub counted: bool,
+}
+
+impl Sweepable {
+    /// How many rows are counted at most.
+    pub const MOST: u32 = 1_000_000;
+
+    /// So many, of which no more than [`Sweepable::MOST`] were counted.
+    pub fn of(rows: u64) -> Self {
+        Self { rows, counted: rows < u64::from(Self::MOST) }
+    }
 }
