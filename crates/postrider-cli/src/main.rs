@@ -10,11 +10,16 @@ use config::Config;
 
 mod arguments;
 mod config;
+#[allow(dead_code, unused_imports)]
+mod confirm;
 mod daemon;
+#[allow(dead_code, unused_imports)]
 mod database;
 mod demo;
 mod endpoints;
 mod logging;
+#[allow(dead_code, unused_imports)]
+mod output;
 mod sinks;
 mod summary;
 
