@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use time::{OffsetDateTime, UtcOffset};
+
 use crate::Filing;
 
 /// One round of retention. It works in batches of `limit` and is called again while there is more.
@@ -61,6 +63,12 @@ impl Sweep {
     }
 }
 
+/// When a month (UTC) began: what was recorded before it is in earlier months.
+pub fn month_of(time: OffsetDateTime) -> OffsetDateTime {
+    let time = time.to_offset(UtcOffset::UTC);
+    time.replace_day(1).unwrap_or(time).replace_time(time::Time::MIDNIGHT)
+}
+
 /// What one round took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
@@ -86,5 +94,19 @@ impl Sweepable {
     /// So many, of which no more than [`Sweepable::MOST`] were counted.
     pub fn of(rows: u64) -> Self {
         Self { rows, counted: rows < u64::from(Self::MOST) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    #[test]
+    fn a_month_begins_at_midnight_of_its_first_day_in_utc() {
+        assert_eq!(month_of(datetime!(2026-11-16 07:24:00.5 UTC)), datetime!(2026-11-01 00:00 UTC));
+        assert_eq!(month_of(datetime!(2026-11-01 00:30 +01)), datetime!(2026-10-01 00:00 UTC));
+        assert_eq!(month_of(datetime!(2024-02-29 00:00 UTC)), datetime!(2024-02-01 00:00 UTC));
     }
 }
