@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Origins;
+use crate::retention::{ArchiveArguments, PruneArguments};
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
@@ -56,6 +57,10 @@ pub(crate) enum Command {
     Demo,
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
+    /// Move events that every subscription has settled into the archive
+    Archive(ArchiveArguments),
+    /// Delete events that every subscription has settled, old marks of inboxes, old months of the archive
+    Prune(PruneArguments),
     /// Create or update the schema
     Migrate {
         /// Print the SQL instead, for who runs it by hand (PostgreSQL)

@@ -81,7 +81,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("relay", &["name", "lease", "poll_interval", "shutdown_grace", "figures_every"]),
     ("http", &["listen"]),
     ("log", &["format", "level"]),
-    ("retention", &["delivered", "archive", "archived", "inbox", "at", "batch", "pause"]),
+    ("retention", &["delivered", "archive", "archived", "inbox", "at", "batch", "pause", "share"]),
 ];
 
 /// Variables of that name which are no settings.

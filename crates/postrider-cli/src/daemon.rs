@@ -9,7 +9,7 @@ use crate::config::{Config, Problem};
 use crate::database::Database;
 use crate::endpoints::{self, Pulse};
 use crate::sinks::Ready;
-use crate::{Failure, logging};
+use crate::{Failure, logging, retention};
 
 /// The pauses while the database does not answer at start.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -22,13 +22,9 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         return Err(Problem::new(what).into());
     }
     // Nobody is to rely on what does not happen.
-    for (there, what) in
-        [(config.retention.is_some(), "[retention]"), (!config.alerts.is_empty(), "[[alert]]")]
-    {
-        if there {
-            let what = format!("{what} is understood, but this version does not act on it yet; leave it out");
-            return Err(Problem::new(what).into());
-        }
+    if !config.alerts.is_empty() {
+        let what = "[[alert]] is understood, but this version does not act on it yet; leave it out";
+        return Err(Problem::new(what).into());
     }
     logging::start(&config.log)?;
     // What is wrong with a sink is found out before anything starts.
@@ -69,6 +65,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
 
 async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) -> Result<(), Failure> {
     let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
+    let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
     pulse.started(running.store());
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
@@ -77,6 +74,9 @@ async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) 
     tell_systemd("STOPPING=1");
     tracing::info!("stopping: what is in flight is finished, or given back");
     running.stop().await?;
+    if let Some(daily) = daily {
+        retention::ended(daily).await;
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -120,7 +120,9 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
 }
 
 async fn begin(config: &Config) -> Result<Running, Failure> {
-    match Database::open(&config.store).await? {
+    let database = Database::open(&config.store).await?;
+    retention::check(&database, config).await?;
+    match database {
         Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
     }

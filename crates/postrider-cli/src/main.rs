@@ -20,6 +20,7 @@ mod endpoints;
 mod logging;
 #[allow(dead_code, unused_imports)]
 mod output;
+mod retention;
 mod sinks;
 mod summary;
 
@@ -66,6 +67,8 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
     match arguments.command {
         Command::Demo => Ok(true),
         Command::Relay => daemon::run(config).await,
+        Command::Archive(arguments) => retention::archive(&config, arguments).await,
+        Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
     }
@@ -76,6 +79,8 @@ impl Command {
         match self {
             Self::Demo => "demo",
             Self::Relay => "relay",
+            Self::Archive(_) => "archive",
+            Self::Prune(_) => "prune",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
         }

@@ -80,6 +80,16 @@ impl Mask {
     }
 }
 
+impl fmt::Display for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths = self
+            .paths
+            .iter()
+            .map(|path| path.iter().map(|part| part.replace('.', "\\.")).collect::<Vec<_>>().join("."));
+        f.write_str(&paths.collect::<Vec<_>>().join(", "))
+    }
+}
+
 fn parts(path: &str) -> Result<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut letters = path.chars();

@@ -38,6 +38,15 @@ begin
 end
 $$;
 
+-- One at a time: takes the lock of sweeps for this transaction, or says that another sweep or a replay has it.
+create function {schema}.sweep_alone() returns void language plpgsql volatile as $$
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
+        raise exception 'postrider: another sweep, or a replay, is at work' using errcode = 'lock_not_available';
+    end if;
+end
+$$;
+
 -- What retention may take after an id, by id: settled by every subscription by `cutoff`, read by every lane, nothing open.
 -- Below a frontier there may be late events that nobody has seen: only what a lane's snapshot shows counts as read. What is older
 -- than every lane's snapshot is visible in all of them, so that most rows are judged without looking at the lanes.
@@ -117,10 +126,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     ids bigint[];
 begin
-    taken := 0;
-    if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
-        return;
-    end if;
+    perform {schema}.sweep_alone();
     select array_agg(id), count(*), max(id) into ids, taken, reached from {schema}.sweepable(cutoff, after, most) as id;
     if ids is null then
         return;
@@ -144,9 +150,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     ids bigint[];
 begin
-    if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
-        return;
-    end if;
+    perform {schema}.sweep_alone();
     select array_agg(id) into ids from {schema}.sweepable(cutoff, after, most) as id;
     if ids is null then
         return;
@@ -168,9 +172,7 @@ declare
                               (select min({schema}.horizon(name, cutoff)) from {schema}.subscription));
     taken  bigint;
 begin
-    if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
-        return 0;
-    end if;
+    perform {schema}.sweep_alone();
     delete from {schema}.settled_batch where ctid = any (array(
         select b.ctid from {schema}.subscription s join {schema}.settled_batch b on b.subscription = s.name
         where b.last_id < lowest and b.settled_at <= cutoff
@@ -192,8 +194,9 @@ declare
     first date := date_trunc('month', cutoff at time zone 'UTC')::date;
     gone  date;
 begin
+    perform {schema}.sweep_alone();
     select m.month into gone from {schema}.archive_month m where m.month < first order by m.month limit 1;
-    if gone is null or not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
+    if gone is null then
         taken := 0;
         more := false;
         return;
@@ -232,10 +235,9 @@ $$;
 create function {schema}.sweep_inbox(cutoff timestamptz, since timestamptz, most integer, out taken bigint, out reached timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    taken := 0;
     -- A replay that is under way has just looked at what is known.
     if not pg_try_advisory_xact_lock_shared(hashtextextended('postrider inbox {schema}', 0)) then
-        return;
+        raise exception 'postrider: a replay is at work' using errcode = 'lock_not_available';
     end if;
     with gone as (
         delete from {schema}.inbox i
