@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::{audit, dead, events, record, replay, status, subscriptions};
 use crate::config::Origins;
 use crate::retention::{ArchiveArguments, PruneArguments};
 
@@ -67,6 +68,26 @@ pub(crate) enum Command {
         #[arg(long)]
         print: bool,
     },
+    /// Show how the subscriptions are doing, and who holds their lanes
+    Status(status::Arguments),
+    /// Look for events, or at one of them
+    Events(events::Arguments),
+    /// Look at what was given up, and requeue or discard it
+    Dead {
+        #[command(subcommand)]
+        action: dead::Action,
+    },
+    /// Look at subscriptions, make, pause, resume and remove them, change their lanes
+    Subscriptions {
+        #[command(subcommand)]
+        action: subscriptions::Action,
+    },
+    /// Let a subscription, or a new one like it, read again from a time or an event on
+    Replay(replay::Arguments),
+    /// Record an event from the shell
+    Record(record::Arguments),
+    /// Show who did what, and why
+    Audit(audit::Arguments),
     /// Look at the settings
     Config {
         #[command(subcommand)]

@@ -65,11 +65,13 @@ impl Database {
     }
 
     /// The log for relays, with connections of its own.
+    #[allow(dead_code)]
     pub(crate) async fn store(&self) -> Result<Arc<dyn postrider::Store>, Failure> {
         Ok(self.controls().await?.store)
     }
 
     /// The log for operators, with connections of its own.
+    #[allow(dead_code)]
     pub(crate) async fn desk(&self) -> Result<Arc<dyn Desk>, Failure> {
         Ok(self.controls().await?.desk)
     }

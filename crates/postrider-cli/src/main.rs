@@ -9,16 +9,14 @@ use arguments::{Arguments, Command, ConfigAction};
 use config::Config;
 
 mod arguments;
+mod commands;
 mod config;
-#[allow(dead_code, unused_imports)]
 mod confirm;
 mod daemon;
-#[allow(dead_code, unused_imports)]
 mod database;
 mod demo;
 mod endpoints;
 mod logging;
-#[allow(dead_code, unused_imports)]
 mod output;
 mod retention;
 mod sinks;
@@ -71,6 +69,13 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Status(arguments) => commands::status::run(&config, arguments).await,
+        Command::Events(arguments) => commands::events::run(&config, arguments).await,
+        Command::Dead { action } => commands::dead::run(&config, action).await,
+        Command::Subscriptions { action } => commands::subscriptions::run(&config, action).await,
+        Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
+        Command::Record(arguments) => commands::record::run(&config, arguments).await,
+        Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
 
@@ -83,6 +88,13 @@ impl Command {
             Self::Prune(_) => "prune",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
+            Self::Status(_) => "status",
+            Self::Events(_) => "events",
+            Self::Dead { .. } => "dead",
+            Self::Subscriptions { .. } => "subscriptions",
+            Self::Replay(_) => "replay",
+            Self::Record(_) => "record",
+            Self::Audit(_) => "audit",
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::Failure;
 const GAP: &str = "  ";
 /// A text is not cropped below this.
 const LEAST: usize = 8;
+/// A text of this length says enough: sooner than crop it further, a spare column is left out.
+const READABLE: usize = 24;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -99,17 +101,15 @@ impl Table {
             let shown = widths.iter().flatten();
             shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP.len()
         };
-        // What the table needs at least, when every text is cropped.
-        let least = |widths: &[Option<usize>]| {
+        // What the table needs for texts that are cropped and can still be read.
+        let readable = |widths: &[Option<usize>]| {
             let cropped = widths.iter().zip(&self.columns).map(|(width, column)| {
-                width.map(
-                    |width| if column.cropped { width.min(LEAST.max(column.head.width())) } else { width },
-                )
+                width.map(|width| if column.cropped { width.min(READABLE) } else { width })
             });
             total(&cropped.collect::<Vec<_>>())
         };
         for place in (0..self.columns.len()).rev() {
-            if self.columns[place].spare && least(&widths) > most {
+            if self.columns[place].spare && readable(&widths) > most {
                 widths[place] = None;
             }
         }
