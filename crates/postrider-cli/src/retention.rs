@@ -10,7 +10,6 @@ use crate::database::Database;
 
 mod command;
 mod daily;
-mod progress;
 mod sweeper;
 
 pub(crate) use command::{ArchiveArguments, PruneArguments, archive, prune};
@@ -55,6 +54,16 @@ impl Task {
         match self.sweep {
             Sweep::Archive { .. } => "archive",
             Sweep::Prune { .. } | Sweep::Inbox { .. } | Sweep::Archived { .. } => "prune",
+        }
+    }
+
+    /// What is being done, for people.
+    fn doing(&self) -> &'static str {
+        match self.sweep {
+            Sweep::Archive { .. } => "archiving events",
+            Sweep::Prune { .. } => "deleting events",
+            Sweep::Inbox { .. } => "deleting marks",
+            Sweep::Archived { .. } => "dropping months of the archive",
         }
     }
 

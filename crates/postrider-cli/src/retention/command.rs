@@ -7,11 +7,12 @@ use postrider::{Sweep, Sweepable, asked_to_end};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::progress::Progress;
 use super::{DUTY, Ended, LEASE, Sweeper, Task, owner};
 use crate::Failure;
+use crate::commands::progress::{Progress, bar};
+use crate::commands::times;
 use crate::config::retention::Pace;
-use crate::config::{Config, Problem, duration};
+use crate::config::{Config, Problem};
 use crate::confirm::Consent;
 use crate::database::Controls;
 use crate::output;
@@ -20,7 +21,7 @@ use crate::output;
 #[derive(Args)]
 pub(crate) struct ArchiveArguments {
     /// Events that every subscription has settled for longer than this; retention.delivered unless given
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = times::ago)]
     older_than: Option<Duration>,
     #[command(flatten)]
     how: How,
@@ -30,13 +31,13 @@ pub(crate) struct ArchiveArguments {
 #[derive(Args)]
 pub(crate) struct PruneArguments {
     /// Delete events that every subscription has settled for longer than this
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = times::ago)]
     older_than: Option<Duration>,
     /// Forget what consumers handled longer ago than this
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = times::ago)]
     inbox: Option<Duration>,
     /// Drop months of the archive that ended longer ago than this
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = times::ago)]
     archived: Option<Duration>,
     #[command(flatten)]
     how: How,
@@ -49,7 +50,7 @@ struct How {
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: Option<u32>,
     /// The least time between two batches; retention.pause unless given
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = times::ago)]
     pause: Option<Duration>,
     /// Count what would be taken, and take nothing
     #[arg(long)]
@@ -59,10 +60,6 @@ struct How {
     json: bool,
     #[command(flatten)]
     consent: Consent,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| "a time is expected, as in 12h, 30d or 5y".to_owned())
 }
 
 /// What came of a command, as JSON.
@@ -169,10 +166,14 @@ async fn run(
     let mut finished = Ok(Ended::Done);
     let mut taken = Vec::new();
     for (task, count) in tasks.iter().zip(&counts) {
-        let mut progress = Progress::new(task.verb(), *count);
-        finished = sweeper.sweep(task, |rows| progress.took(rows)).await;
+        let (mut progress, mut done) = (Progress::new(), 0);
+        let swept = sweeper.sweep(task, |rows| {
+            done += rows;
+            progress.show(task.doing(), &how_far(done, *count));
+        });
+        finished = swept.await;
         progress.end();
-        taken.push(Sweepable { rows: progress.done(), counted: true });
+        taken.push(Sweepable { rows: done, counted: true });
         if !matches!(finished, Ok(Ended::Done)) {
             break;
         }
@@ -192,6 +193,11 @@ async fn run(
         Ended::Stopped => Err("stopped before it was done; run it again to go on".into()),
         Ended::Lost => Err("another process has taken retention over; it goes on there".into()),
     }
+}
+
+fn how_far(done: u64, of: Sweepable) -> String {
+    let least = if of.counted { "" } else { "at least " };
+    format!(" {}  {} of {least}{}", bar(done, of.rows), output::number(done), output::number(of.rows))
 }
 
 /// True once the process is asked to end: the batch under way is finished first.

@@ -7,7 +7,7 @@ use time::{Date, UtcOffset};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{DUTY, Ended, LEASE, Sweeper, Task, owner};
+use super::{DUTY, Ended, Sweeper, Task, owner};
 use crate::Failure;
 use crate::config::{Config, Retention, Store};
 use crate::database::Controls;
@@ -48,7 +48,7 @@ impl Daily {
             store: config.store.clone(),
             retention,
             owner,
-            lease: LEASE,
+            lease: config.relay.lease,
             longest_sleep: LONGEST_SLEEP,
         })
     }
