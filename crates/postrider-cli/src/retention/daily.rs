@@ -12,6 +12,9 @@ use crate::Failure;
 use crate::config::{Config, Retention, Store};
 use crate::database::Controls;
 
+#[cfg(test)]
+mod tests;
+
 /// How long to wait after a failure, at first and at most; and how long to sleep at most, since clocks are set.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
