@@ -26,6 +26,8 @@ Usage: cargo xtask COMMAND
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
+  bench retention [--json] [--quick] [archive|prune]
+                                   measure what retention costs publishers
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -133,6 +135,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "log" => &["read", "publish", "idle"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
+        "retention" => &["archive", "prune"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))

@@ -28,7 +28,7 @@ struct Task {
 impl Task {
     /// What is done every day.
     fn daily(retention: &Retention) -> Vec<Self> {
-        let limit = retention.pace.batch;
+        let limit = retention.pacing.batch;
         let older_than = retention.delivered;
         let mut tasks = vec![if retention.archive {
             Sweep::Archive { older_than, limit, filing: retention.filing.clone() }

@@ -94,9 +94,9 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
                 (None, false) => "deleted".to_owned(),
             },
             show(retention.inbox),
-            retention.pace.batch,
-            show(retention.pace.pause),
-            retention.pace.share
+            retention.pacing.batch,
+            show(retention.pacing.pause),
+            retention.pacing.share
         )?;
         if let Some(archived) = retention.archived {
             writeln!(out, "               months of the archive are dropped after {}", show(archived))?;

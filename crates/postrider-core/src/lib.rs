@@ -84,7 +84,7 @@ pub use stopped::Stopped;
 pub use store::{Relane, Store};
 pub use stuck::{Stuck, StuckQuery};
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
-pub use sweep::{Sweep, Sweepable, Swept, month_of};
+pub use sweep::{Pacing, Sweep, Sweepable, Swept, month_of};
 pub use template::Template;
 pub use trace::Trace;
 

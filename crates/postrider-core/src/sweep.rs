@@ -63,6 +63,31 @@ impl Sweep {
     }
 }
 
+/// How the rounds of a sweep follow each other, so that publishers notice little of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pacing {
+    /// How many rows at once.
+    pub batch: u32,
+    /// How long to wait between two rounds, at least.
+    pub pause: Duration,
+    /// The share of the time that the sweep works, above 0 and up to 1; it waits for the rest.
+    pub share: f64,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { batch: 1000, pause: Duration::from_millis(50), share: 0.25 }
+    }
+}
+
+impl Pacing {
+    /// How long to wait after a round that took so long.
+    pub fn after(&self, took: Duration) -> Duration {
+        let rest = (1.0 / self.share.clamp(0.001, 1.0)) - 1.0;
+        self.pause.max(took.mul_f64(rest))
+    }
+}
+
 /// When a month (UTC) began: what was recorded before it is in earlier months.
 pub fn month_of(time: OffsetDateTime) -> OffsetDateTime {
     let time = time.to_offset(UtcOffset::UTC);
@@ -108,5 +133,14 @@ mod tests {
         assert_eq!(month_of(datetime!(2026-11-16 07:24:00.5 UTC)), datetime!(2026-11-01 00:00 UTC));
         assert_eq!(month_of(datetime!(2026-11-01 00:30 +01)), datetime!(2026-10-01 00:00 UTC));
         assert_eq!(month_of(datetime!(2024-02-29 00:00 UTC)), datetime!(2024-02-01 00:00 UTC));
+    }
+
+    #[test]
+    fn a_pace_leaves_the_rest_of_the_time_to_others() {
+        let pacing = Pacing { batch: 1000, pause: Duration::from_millis(50), share: 0.25 };
+        assert_eq!(pacing.after(Duration::from_millis(10)), Duration::from_millis(50));
+        assert_eq!(pacing.after(Duration::from_millis(100)), Duration::from_millis(300));
+        let hurried = Pacing { pause: Duration::ZERO, share: 1.0, ..pacing };
+        assert_eq!(hurried.after(Duration::from_secs(1)), Duration::ZERO);
     }
 }

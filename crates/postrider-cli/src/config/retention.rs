@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{Field, Filing, Mask, Target};
+use postrider::{Field, Filing, Mask, Pacing, Target};
 
 use super::{Problem, Section};
 
@@ -20,33 +20,9 @@ pub(crate) struct Retention {
     /// At what time of the day (UTC), in minutes since midnight.
     pub(crate) at: u32,
     /// How they follow each other.
-    pub(crate) pace: Pace,
+    pub(crate) pacing: Pacing,
     /// What is masked on the way into the archive, and where it is.
     pub(crate) filing: Filing,
-}
-
-/// How batches follow each other, so that nobody else notices them.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pace {
-    /// How many rows at once.
-    pub(crate) batch: u32,
-    /// How long to wait between two batches, at least.
-    pub(crate) pause: Duration,
-    /// The share of the time that retention works; it waits for the rest.
-    pub(crate) share: f64,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { batch: 1000, pause: Duration::from_millis(50), share: 0.25 }
-    }
-}
-
-impl Pace {
-    /// How long to wait after a batch that took so long.
-    pub(crate) fn after(&self, took: Duration) -> Duration {
-        self.pause.max(took.mul_f64(1.0 / self.share - 1.0))
-    }
 }
 
 impl Retention {
@@ -59,7 +35,7 @@ impl Retention {
             archived: section.duration("archived")?,
             inbox: section.duration("inbox")?.unwrap_or(days(30)),
             at: at(&mut section)?,
-            pace: pace(&mut section)?,
+            pacing: pacing(&mut section)?,
             filing: filing(&mut section)?,
         };
         if !retention.archive && (retention.archived.is_some() || !retention.filing.is_plain()) {
@@ -81,20 +57,20 @@ impl Retention {
     }
 }
 
-fn pace(section: &mut Section<'_>) -> Result<Pace, Problem> {
-    let usual = Pace::default();
-    let pace = Pace {
+fn pacing(section: &mut Section<'_>) -> Result<Pacing, Problem> {
+    let usual = Pacing::default();
+    let pacing = Pacing {
         batch: section.parsed("batch", "a number of rows, 1 or more")?.unwrap_or(usual.batch),
         pause: section.duration("pause")?.unwrap_or(usual.pause),
         share: section.parsed("share", "a share of the time, as 0.25 is")?.unwrap_or(usual.share),
     };
-    if pace.batch == 0 || pace.batch > 100_000 {
+    if pacing.batch == 0 || pacing.batch > 100_000 {
         return Err(section.problem("batch", "it is 1 to 100000"));
     }
-    if !(0.01..=1.0).contains(&pace.share) {
+    if !(0.01..=1.0).contains(&pacing.share) {
         return Err(section.problem("share", "it is 0.01 to 1"));
     }
-    Ok(pace)
+    Ok(pacing)
 }
 
 fn filing(section: &mut Section<'_>) -> Result<Filing, Problem> {

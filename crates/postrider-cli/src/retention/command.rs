@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use postrider::{Sweep, Sweepable, asked_to_end};
+use postrider::{Pacing, Sweep, Sweepable, asked_to_end};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -11,7 +11,6 @@ use super::{DUTY, Ended, LEASE, Sweeper, Task, owner};
 use crate::Failure;
 use crate::commands::progress::{Progress, bar};
 use crate::commands::times;
-use crate::config::retention::Pace;
 use crate::config::{Config, Problem};
 use crate::confirm::Consent;
 use crate::database::Controls;
@@ -85,21 +84,21 @@ struct Taken {
 /// Moves settled events into the archive.
 pub(crate) async fn archive(config: &Config, arguments: ArchiveArguments) -> Result<bool, Failure> {
     let settings = config.retention.as_ref();
-    let pace = arguments.how.pace(config);
+    let pacing = arguments.how.pacing(config);
     let Some(older_than) = arguments.older_than.or(settings.map(|settings| settings.delivered)) else {
         return Err(
             Problem::new("it is not said what; give --older-than 30d, or set retention.delivered").into()
         );
     };
     let filing = settings.map(|settings| settings.filing.clone()).unwrap_or_default();
-    let sweep = Sweep::Archive { older_than, limit: pace.batch, filing };
-    run(config, "archive", vec![Task { sweep }], pace, &arguments.how).await
+    let sweep = Sweep::Archive { older_than, limit: pacing.batch, filing };
+    run(config, "archive", vec![Task { sweep }], pacing, &arguments.how).await
 }
 
 /// Deletes settled events, old marks of inboxes and old months of the archive.
 pub(crate) async fn prune(config: &Config, arguments: PruneArguments) -> Result<bool, Failure> {
-    let pace = arguments.how.pace(config);
-    let limit = pace.batch;
+    let pacing = arguments.how.pacing(config);
+    let limit = pacing.batch;
     let PruneArguments { mut older_than, mut inbox, mut archived, how } = arguments;
     if let (None, None, None, Some(settings)) = (older_than, inbox, archived, &config.retention) {
         // What is to be archived is not deleted unless somebody says so.
@@ -117,13 +116,13 @@ pub(crate) async fn prune(config: &Config, arguments: PruneArguments) -> Result<
             "it is not said what; give --older-than 30d, --inbox 7d or --archived 5y, or set [retention]";
         return Err(Problem::new(what).into());
     }
-    run(config, "prune", tasks, pace, &how).await
+    run(config, "prune", tasks, pacing, &how).await
 }
 
 impl How {
-    fn pace(&self, config: &Config) -> Pace {
-        let set = config.retention.as_ref().map(|settings| settings.pace).unwrap_or_default();
-        Pace { batch: self.batch.unwrap_or(set.batch), pause: self.pause.unwrap_or(set.pause), ..set }
+    fn pacing(&self, config: &Config) -> Pacing {
+        let set = config.retention.as_ref().map(|settings| settings.pacing).unwrap_or_default();
+        Pacing { batch: self.batch.unwrap_or(set.batch), pause: self.pause.unwrap_or(set.pause), ..set }
     }
 }
 
@@ -131,7 +130,7 @@ async fn run(
     config: &Config,
     command: &'static str,
     tasks: Vec<Task>,
-    pace: Pace,
+    pacing: Pacing,
     how: &How,
 ) -> Result<bool, Failure> {
     how.consent.check()?;
@@ -162,7 +161,7 @@ async fn run(
         return Err("a relay, or another command, is at work on retention; wait until it is done".into());
     }
     let began = Instant::now();
-    let mut sweeper = Sweeper::new(controls.clone(), owner.clone(), LEASE, pace, stop());
+    let mut sweeper = Sweeper::new(controls.clone(), owner.clone(), LEASE, pacing, stop());
     let mut finished = Ok(Ended::Done);
     let mut taken = Vec::new();
     for (task, count) in tasks.iter().zip(&counts) {

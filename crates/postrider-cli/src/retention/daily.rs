@@ -114,7 +114,7 @@ impl Daily {
             controls.clone(),
             self.owner.clone(),
             self.lease,
-            self.retention.pace,
+            self.retention.pacing,
             ended.clone(),
         );
         tracing::info!("retention begins");

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use postrider::{Error, ErrorKind};
+use postrider::{Error, ErrorKind, Pacing};
 use tokio::sync::watch;
 
 use super::{DUTY, Task};
-use crate::config::retention::Pace;
 use crate::database::Controls;
 
 /// How often a round that another transaction is in the way of is tried again, and after how long at first.
@@ -30,7 +29,7 @@ pub(super) struct Sweeper {
     pub(super) controls: Controls,
     pub(super) owner: String,
     pub(super) lease: Duration,
-    pub(super) pace: Pace,
+    pub(super) pacing: Pacing,
     pub(super) ended: watch::Receiver<bool>,
     /// When the duty was last taken or prolonged.
     prolonged: Instant,
@@ -41,10 +40,10 @@ impl Sweeper {
         controls: Controls,
         owner: String,
         lease: Duration,
-        pace: Pace,
+        pacing: Pacing,
         ended: watch::Receiver<bool>,
     ) -> Self {
-        Self { controls, owner, lease, pace, ended, prolonged: Instant::now() }
+        Self { controls, owner, lease, pacing, ended, prolonged: Instant::now() }
     }
 
     /// Does a task to its end, and says after each batch how many rows it took.
@@ -63,7 +62,7 @@ impl Sweeper {
             if !swept.more {
                 return Ok(Ended::Done);
             }
-            if self.wait(self.pace.after(busy)).await {
+            if self.wait(self.pacing.after(busy)).await {
                 return Ok(Ended::Stopped);
             }
         }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use postrider::testing::Outbox;
-use postrider::{Clock, Desk, ManualClock, NewEvent, Settlement, Source as _, Store as _, Subscription};
+use postrider::{
+    Clock, Desk, ManualClock, NewEvent, Pacing, Settlement, Source as _, Store as _, Subscription,
+};
 use time::macros::datetime;
 
 use super::*;
-use crate::config::retention::Pace;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -50,7 +51,7 @@ impl Ground {
             archived: Some(DAY * 60),
             inbox: DAY * 30,
             at: 2 * 60,
-            pace: Pace { batch: 1, pause: Duration::ZERO, share: 1.0 },
+            pacing: Pacing { batch: 1, pause: Duration::ZERO, share: 1.0 },
             filing: postrider::Filing::default(),
         };
         let store = Store { url: None, ..store() };
@@ -157,7 +158,7 @@ async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
     ground.deliver(50).await;
     ground.clock.advance(DAY * 8);
     let mut relay = ground.relay("one");
-    relay.retention.pace.pause = Duration::from_millis(5);
+    relay.retention.pacing.pause = Duration::from_millis(5);
     let end = async {
         while ground.left().1 < 5 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -172,15 +173,4 @@ async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
     ground.end.send_replace(false);
     assert!(matches!(ground.look(&ground.relay("two")).await, Look::Waiting(_)));
     assert_eq!(ground.left(), (0, 50));
-}
-
-#[test]
-fn a_pace_leaves_the_rest_of_the_time_to_others() {
-    let pace = Pace { batch: 1000, pause: Duration::from_millis(50), share: 0.25 };
-    assert_eq!(pace.after(Duration::from_millis(10)), Duration::from_millis(50));
-    assert_eq!(pace.after(Duration::from_millis(100)), Duration::from_millis(300));
-    assert_eq!(
-        Pace { pause: Duration::ZERO, share: 1.0, ..pace }.after(Duration::from_secs(1)),
-        Duration::ZERO
-    );
 }
