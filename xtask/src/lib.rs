@@ -11,6 +11,7 @@ pub mod checks;
 pub mod compat;
 pub mod container;
 pub mod detached;
+pub mod docs;
 pub mod failure;
 pub mod folder;
 pub mod foreground;

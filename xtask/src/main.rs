@@ -11,8 +11,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, openssl, python, say, workspace};
-use xtask::{checks, compat};
+use xtask::{Failure, checks, compat, docs, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -29,6 +28,9 @@ Usage: cargo xtask COMMAND
                                    measure the way to Kafka and back, with a real broker
   bench retention [--json] [--quick] [archive|prune]
                                    measure what retention costs publishers
+  bench cli [--json] [--quick] [status]
+                                   measure how long people wait for the binary
+  docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["compat", versions @ ..] if versions.iter().all(|version| !version.starts_with('-')) => {
             interruptible(|foreground| compat::run(foreground, versions))
         }
+        ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
         ["ci", options @ ..] if kinds(options).is_some() => ci(options),
@@ -140,6 +143,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
         "retention" => &["archive", "prune"],
+        "cli" => &["status"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
@@ -157,6 +161,13 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
             if subject == "kafka" { &[Kind::Postgres, Kind::Kafka] } else { &[Kind::Postgres] };
         let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
+        if subject == "cli" {
+            let mut cargo = workspace::cargo();
+            let code = foreground.run(cargo.args(["build", "--release", "-p", "postrider-cli"]))?;
+            if code != 0 {
+                return Ok(code);
+            }
+        }
         let mut cargo = workspace::cargo();
         let program = format!("bench-{subject}");
         cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);

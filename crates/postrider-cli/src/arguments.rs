@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{audit, dead, events, record, replay, status, subscriptions};
 use crate::config::Origins;
+use crate::manual;
 use crate::retention::{ArchiveArguments, PruneArguments};
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
@@ -88,6 +89,13 @@ pub(crate) enum Command {
     Record(record::Arguments),
     /// Show who did what, and why
     Audit(audit::Arguments),
+    /// Print what a shell needs to complete commands
+    Completions(manual::Completions),
+    /// Print the manual page, or write one for each command
+    Man(manual::Man),
+    /// Print a page of the reference
+    #[command(hide = true)]
+    Reference { page: manual::Page },
     /// Look at the settings
     Config {
         #[command(subcommand)]

@@ -17,6 +17,7 @@ mod database;
 mod demo;
 mod endpoints;
 mod logging;
+mod manual;
 mod output;
 mod retention;
 mod sinks;
@@ -58,12 +59,17 @@ fn main() -> ExitCode {
 
 /// Runs a command; whether all is well.
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
-    if let Command::Demo = arguments.command {
-        return demo::run().await;
+    // What needs no settings.
+    match &arguments.command {
+        Command::Demo => return demo::run().await,
+        Command::Completions(arguments) => return manual::completions(arguments),
+        Command::Man(arguments) => return manual::man(arguments),
+        Command::Reference { page } => return manual::reference(*page),
+        _ => {}
     }
     let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
     match arguments.command {
-        Command::Demo => Ok(true),
+        Command::Demo | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
@@ -95,6 +101,9 @@ impl Command {
             Self::Replay(_) => "replay",
             Self::Record(_) => "record",
             Self::Audit(_) => "audit",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+            Self::Reference { .. } => "reference",
         }
     }
 }
