@@ -26,6 +26,8 @@ Usage: cargo xtask COMMAND
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
+  bench retention [--json] [--quick] [archive|prune]
+                                   measure what retention costs publishers
   bench cli [--json] [--quick] [status]
                                    measure how long people wait for the binary
   docs                             write the pages of docs/ that are made from the code
@@ -140,6 +142,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "log" => &["read", "publish", "idle"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
+        "retention" => &["archive", "prune"],
         "cli" => &["status"],
         _ => return false,
     };

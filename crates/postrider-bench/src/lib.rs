@@ -12,6 +12,7 @@ pub mod program;
 pub mod publish;
 pub mod reading;
 pub mod report;
+pub mod retention;
 
 /// What can go wrong in a benchmark.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

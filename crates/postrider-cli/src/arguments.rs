@@ -8,6 +8,7 @@ use crate::commands::{audit, dead, events, record, replay, status, subscriptions
 use crate::config::Origins;
 use crate::demo;
 use crate::manual;
+use crate::retention::{ArchiveArguments, PruneArguments};
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
@@ -64,6 +65,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: AlertsAction,
     },
+    /// Move events that every subscription has settled into the archive
+    Archive(ArchiveArguments),
+    /// Delete events that every subscription has settled, old marks of inboxes, old months of the archive
+    Prune(PruneArguments),
     /// Create or update the schema
     Migrate {
         /// Print the SQL instead, for who runs it by hand (PostgreSQL)

@@ -9,7 +9,7 @@ use crate::config::{Config, Problem};
 use crate::database::Database;
 use crate::endpoints::{self, Pulse};
 use crate::sinks::Ready;
-use crate::{Failure, alerts, logging};
+use crate::{Failure, alerts, logging, retention};
 
 /// The pauses while the database does not answer at start.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -19,11 +19,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     if config.readers.is_empty() {
         let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
-        return Err(Problem::new(what).into());
-    }
-    // Nobody is to rely on what does not happen.
-    if config.retention.is_some() {
-        let what = "[retention] is understood, but this version does not act on it yet; leave it out";
         return Err(Problem::new(what).into());
     }
     logging::start(&config.log)?;
@@ -72,6 +67,7 @@ async fn work(
 ) -> Result<(), Failure> {
     let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
     let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
+    let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
     pulse.started(running.store());
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
@@ -82,6 +78,9 @@ async fn work(
     running.stop().await?;
     if let Some(alerts) = alerts {
         alerts::ended(alerts).await;
+    }
+    if let Some(daily) = daily {
+        retention::ended(daily).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -126,7 +125,9 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
 }
 
 async fn begin(config: &Config) -> Result<Running, Failure> {
-    match Database::open(&config.store).await? {
+    let database = Database::open(&config.store).await?;
+    retention::check(&database, config).await?;
+    match database {
         Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
     }

@@ -111,7 +111,8 @@ pub(crate) struct Controls {
 }
 
 impl Controls {
-    fn of<S: postrider::Store + Desk>(store: S) -> Self {
+    /// Both sides of one store.
+    pub(crate) fn of<S: postrider::Store + Desk>(store: S) -> Self {
         let store = Arc::new(store);
         Self { store: Arc::<S>::clone(&store), desk: store }
     }

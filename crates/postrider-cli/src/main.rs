@@ -20,6 +20,7 @@ mod endpoints;
 mod logging;
 mod manual;
 mod output;
+mod retention;
 mod sinks;
 mod summary;
 
@@ -76,6 +77,8 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Alerts { action: AlertsAction::Test { name } } => {
             alerts::test(&config, name.as_deref()).await
         }
+        Command::Archive(arguments) => retention::archive(&config, arguments).await,
+        Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
@@ -94,6 +97,8 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Relay => "relay",
             Self::Alerts { .. } => "alerts",
+            Self::Archive(_) => "archive",
+            Self::Prune(_) => "prune",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
             Self::Status(_) => "status",

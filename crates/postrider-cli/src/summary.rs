@@ -87,15 +87,26 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     if let Some(retention) = &config.retention {
         writeln!(
             out,
-            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between",
+            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between, {} of the time",
             retention.at / 60,
             retention.at % 60,
             show(retention.delivered),
-            if retention.archive { "to the archive" } else { "deleted" },
+            match (&retention.filing.target, retention.archive) {
+                (Some(target), _) => format!("to {}", target.name()),
+                (None, true) => "to the archive".to_owned(),
+                (None, false) => "deleted".to_owned(),
+            },
             show(retention.inbox),
-            retention.batch,
-            show(retention.pause)
+            retention.pacing.batch,
+            show(retention.pacing.pause),
+            retention.pacing.share
         )?;
+        if let Some(archived) = retention.archived {
+            writeln!(out, "               months of the archive are dropped after {}", show(archived))?;
+        }
+        if !retention.filing.mask.is_empty() {
+            writeln!(out, "               masked on the way: {}", retention.filing.mask)?;
+        }
     }
     for alert in &config.alerts {
         let when = alert.when.to_string();

@@ -104,6 +104,23 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (format!("{}[[subscription]]\nname = \"s\"\nsink = \"out\"\n", s("")), &["two subscriptions are called \"s\""]),
         ("[retention]\nat = \"25:00\"\n".into(), &["retention.at", "\"02:00\""]),
         ("[retention]\nmask = [\"card\"]\n".into(), &["retention.archive"]),
+        ("[retention]\narchive = true\nmask = [\"card.\"]\n".into(), &["retention.mask", "\"card.\" is no name", "card.number"]),
+        ("[retention]\nbatch = 0\n".into(), &["retention.batch: it is 1 to 100000"]),
+        ("[retention]\nshare = 2\n".into(), &["retention.share: it is 0.01 to 1"]),
+        ("[retention]\narchive = true\narchived = \"7d\"\n".into(), &["retention.archived", "shorter than delivered"]),
+        ("[retention]\narchive = true\n[retention.target]\ntable = \"t\"\n".into(), &["retention.target.columns", "event_id"]),
+        (
+            "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { id = \"evnt_id\" }\n".into(),
+            &["retention.target.columns.id", "\"evnt_id\" is no field", "event_id"],
+        ),
+        (
+            "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"payload\" }\n".into(),
+            &["retention.target", "no column of t takes the event_id"],
+        ),
+        (
+            "[retention]\narchive = true\narchived = \"5y\"\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"id\" }\n".into(),
+            &["retention.archived", "nothing is deleted from a table of the application"],
+        ),
         ("[[alert]]\nto = [\"log\"]\n".into(), &["alert[1].when: it is missing"]),
         ("[[alert]]\nwhen = \"undeliverd > 3\"\n".into(), &["alert[1].when", "undelivered"]),
         ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is no number"]),

@@ -90,7 +90,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Guarantees*: takes only what every lane of every subscription has read and settled for long
     /// enough; dead, waiting and retrying events stay, and so does everything while there is no
-    /// subscription. *Caller must*: call again while `more`. *On failure*: nothing was taken in this round.
+    /// subscription. An archived event is where it is filed in the same transaction that takes it out of the log, masked if so
+    /// asked. A month of the archive goes only as a whole. *Caller must*: call again while `more`. *On failure*: nothing was
+    /// taken in this round.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
     /// Where events stand, for people. *Guarantees*: derived from the same rows that the engine uses.

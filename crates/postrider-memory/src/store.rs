@@ -82,7 +82,7 @@ impl Store for MemoryStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        Ok(sweep::sweep(&self.log, sweep))
+        sweep::sweep(&self.log, sweep)
     }
 
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {

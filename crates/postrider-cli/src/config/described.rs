@@ -74,6 +74,10 @@ mod tests {
                 "subscription.retry" => ("[subscription.retry]".to_owned(), "max_attempts = 7\n"),
                 "sink.*" => (format!("[sink.{}]", table.kind.unwrap_or_default()), ""),
                 "notify.*" => (format!("[notify.{}]", table.kind.unwrap_or_default()), ""),
+                "retention" => ("[retention]".to_owned(), "archive = true\n"),
+                "retention.target" => {
+                    ("[retention.target]".to_owned(), "table = \"t\"\ncolumns = { id = \"event_id\" }\n")
+                }
                 "alert" => ("[[alert]]".to_owned(), "when = \"dead > 1\"\n"),
                 place => (format!("[{place}]"), ""),
             };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{
-    DeliveryChange, DeliveryFailure, Desk, Lease, NewEvent, OnDead, Payload, Settlement, Standing, Store,
-    Subscription, Sweep, Uuid, postgres, sqlite,
+    DeliveryChange, DeliveryFailure, Desk, Filing, Lease, NewEvent, OnDead, Payload, Settlement, Standing,
+    Store, Subscription, Sweep, Uuid, postgres, sqlite,
 };
 use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -188,7 +188,7 @@ impl Mess {
         let archived = log.record("old", 0).await;
         let mut lease = log.claim("mail").await;
         log.settle(&mut lease, |_, _| None).await;
-        let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10 };
+        let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10, filing: Filing::default() };
         assert_eq!(log.store.sweep(&sweep).await.expect("sweep").taken, 1);
 
         let done = log.record("fine", 1).await;

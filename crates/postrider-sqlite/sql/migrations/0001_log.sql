@@ -84,6 +84,7 @@ create table postrider_archive (
 ) strict;
 
 create index postrider_archive_event on postrider_archive (event_id);
+create index postrider_archive_recorded on postrider_archive (recorded_at);
 
 -- A taken id is refused before the row is: `insert or replace` would delete the old event past the trigger below.
 create trigger postrider_event_once before insert on postrider_event
