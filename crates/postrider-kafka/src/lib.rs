@@ -20,6 +20,7 @@ mod consumer;
 mod dead_letters;
 mod giving_up;
 mod group;
+mod kept;
 mod letter;
 mod offsets;
 mod place;

@@ -152,15 +152,9 @@ impl Kafka {
         let topics: Vec<Result<String, String>> =
             delivery.events.iter().map(|attempt| self.topics.of(&attempt.event)).collect();
         let wanted: HashSet<String> = topics.iter().flatten().cloned().collect();
-        let missing = self.missing(producer, &wanted).await?;
+        let absent = self.missing(producer, &wanted).await?;
         let plan = |(topic, event): (Result<String, String>, &Recorded)| match topic {
-            Ok(topic) if missing.contains(&topic) => {
-                let text = format!(
-                    "the topic {topic} of {} does not exist; create it, because Postrider creates none",
-                    event.event_type
-                );
-                Plan::Say(Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) })
-            }
+            Ok(topic) if absent.contains(&topic) => Plan::Say(missing(&topic, event)),
             Ok(topic) => Plan::Send(topic),
             Err(name) => {
                 let text = format!("{name:?} can't be the name of a topic");
@@ -184,6 +178,16 @@ impl Kafka {
             }
             Remedy::HoldTopic => {
                 self.forget(topic);
+                // The client chooses the partition: one that is unknown is a topic that is gone.
+                if matches!(
+                    code,
+                    Code::UnknownTopic
+                        | Code::UnknownTopicId
+                        | Code::UnknownTopicOrPartition
+                        | Code::UnknownPartition
+                ) {
+                    return Some(missing(topic, event));
+                }
                 let text = format!("the topic {topic} of {} can't be written to: {code}", event.event_type);
                 Some(Outcome::Hold { after: HELD, failure: failure(&word, text) })
             }
@@ -197,13 +201,14 @@ impl Kafka {
         delivery: &Delivery,
         plan: &[Plan],
         indexes: &[usize],
+        since: &mut Instant,
     ) -> Result<bool, Unavailable> {
         let (mut stopped, mut all) = (Stopped::new(delivery.order), true);
         for &index in indexes {
             let event = &*delivery.events[index].event;
             // The producer that was refused is good for nothing more.
             if stopped.holds(event)
-                || !self.produce(&self.producer(lane)?, delivery, plan, &[index]).await?.all
+                || !self.produce(&self.producer(lane)?, delivery, plan, &[index], since).await?.all
             {
                 stopped.failed(event);
                 all = false;
@@ -212,17 +217,18 @@ impl Kafka {
         Ok(all)
     }
 
-    /// Produces some of a batch at once.
+    /// Produces some of a batch at once. Its time counts from `since`.
     async fn produce(
         &self,
         producer: &Arc<Producer>,
         delivery: &Delivery,
         plan: &[Plan],
         indexes: &[usize],
+        since: &mut Instant,
     ) -> Result<Produced, Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
         let (mut all, mut away) = (true, None);
-        let flight = producer.begin(delivery.events.len());
+        let flight = producer.begin(delivery.events.len(), *since);
         let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
         for &index in indexes {
             if delivery.is_stopping() {
@@ -266,6 +272,7 @@ impl Kafka {
             }
         }
         let reports = flight.landed().await;
+        *since = Instant::now();
         let too_large = self.confirm(producer, delivery, plan, &sent, &reports)?;
         if let Some(away) = away {
             return Err(away);
@@ -335,6 +342,15 @@ impl Kafka {
     }
 }
 
+/// What becomes of an event whose topic is not there.
+fn missing(topic: &str, event: &Recorded) -> Outcome {
+    let text = format!(
+        "the topic {topic} of {} does not exist; create it, because Postrider creates none",
+        event.event_type
+    );
+    Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) }
+}
+
 #[async_trait]
 impl Sink for Kafka {
     /// Between two batches the brokers wait for the database: the fewer, the better.
@@ -344,12 +360,13 @@ impl Sink for Kafka {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let lane = delivery.lease.as_ref().map_or(0, |lease| lease.lane);
+        let mut since = Instant::now();
         let producer = self.producer(lane)?;
         let plan = self.plan(&producer, &delivery).await?;
         let all: Vec<usize> = (0..delivery.events.len()).collect();
         if delivery.order != Order::Strict {
-            let produced = self.produce(&producer, &delivery, &plan, &all).await?;
-            self.singly(lane, &delivery, &plan, &produced.too_large).await?;
+            let produced = self.produce(&producer, &delivery, &plan, &all, &mut since).await?;
+            self.singly(lane, &delivery, &plan, &produced.too_large, &mut since).await?;
             return Ok(());
         }
         // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
@@ -363,10 +380,11 @@ impl Sink for Kafka {
             (topic, record::key(event))
         };
         for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
-            let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run).await?;
+            let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run, &mut since).await?;
             let rest = produced.too_large.as_slice();
             // What was too large together may go alone, as long as that is all of the run.
-            let all_alone = rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest).await?;
+            let all_alone =
+                rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest, &mut since).await?;
             if !produced.all && !all_alone {
                 return Ok(());
             }
