@@ -27,6 +27,11 @@ pub(crate) fn is_consequence(code: Code) -> bool {
     )
 }
 
+/// Whether it may be meant for another record of the same request: brokers judge what comes together.
+pub(crate) fn is_of_several(code: Code) -> bool {
+    code == Code::InvalidDifferentRecord || remedy(code) == Remedy::Reject
+}
+
 /// Every error that has a remedy of its own. Any other is tried again.
 pub(crate) const TABLE: &[(Code, Remedy)] = &[
     // The brokers, the network between, or the way to them.

@@ -14,7 +14,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use crate::config::KafkaBuilder;
 use crate::producer::{Producer, Report};
 use crate::record;
-use crate::remedy::{Remedy, is_consequence, remedy};
+use crate::remedy::{Remedy, is_consequence, is_of_several, remedy};
 use crate::topic::Topics;
 
 /// How long to wait for an answer about topics.
@@ -50,8 +50,8 @@ enum Plan {
 struct Produced {
     /// Whether all of it was taken.
     all: bool,
-    /// What the brokers found too large, but not alone.
-    too_large: Vec<usize>,
+    /// What the brokers refused for good, but not alone.
+    refused: Vec<usize>,
 }
 
 impl Kafka {
@@ -194,7 +194,7 @@ impl Kafka {
         }
     }
 
-    /// Sends one after the other what was too large together; whether all of it was taken.
+    /// Sends one after the other what was refused together; whether all of it was taken.
     async fn singly(
         &self,
         lane: u32,
@@ -273,15 +273,15 @@ impl Kafka {
         }
         let reports = flight.landed().await;
         *since = Instant::now();
-        let too_large = self.confirm(producer, delivery, plan, &sent, &reports)?;
+        let refused = self.confirm(producer, delivery, plan, &sent, &reports)?;
         if let Some(away) = away {
             return Err(away);
         }
         let taken = |index: &usize| matches!(reports.get(*index), Some(Some(Ok(()))));
-        Ok(Produced { all: all && sent.iter().all(taken), too_large })
+        Ok(Produced { all: all && sent.iter().all(taken), refused })
     }
 
-    /// Reports what became of records, in order; gives those that were too large for the brokers, but not alone.
+    /// Reports what became of records, in order; gives those that were refused together for good.
     fn confirm(
         &self,
         producer: &Producer,
@@ -291,7 +291,7 @@ impl Kafka {
         reports: &[Option<Report>],
     ) -> Result<Vec<usize>, Unavailable> {
         let (mut unavailable, mut consequence, mut explained) = (None, None, false);
-        let mut too_large = Vec::new();
+        let mut refused = Vec::new();
         // What strict order holds back was not sent; of what was, each key speaks for itself.
         let order = if delivery.order == Order::Strict { Order::Key } else { delivery.order };
         let mut stopped = Stopped::new(order);
@@ -299,10 +299,10 @@ impl Kafka {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
                 (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
-                // The brokers refuse what came together: which of it is too large shows when each is sent alone.
-                (Some(Err(Code::MessageSizeTooLarge)), _) if sent.len() > 1 => {
+                // The brokers refuse what came together: which of it they mean shows when each is sent alone.
+                (Some(Err(code)), _) if sent.len() > 1 && is_of_several(code) => {
                     if !stopped.holds(event) {
-                        too_large.push(index);
+                        refused.push(index);
                     }
                 }
                 (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
@@ -327,7 +327,7 @@ impl Kafka {
             }
         }
         // What befell the others because of one that was refused is over with it: they are sent again at once.
-        explained |= !too_large.is_empty();
+        explained |= !refused.is_empty();
         match unavailable.or(consequence.filter(|_| !explained)) {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
@@ -337,7 +337,7 @@ impl Kafka {
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
                 ))
             }
-            None => Ok(too_large),
+            None => Ok(refused),
         }
     }
 }
@@ -366,7 +366,7 @@ impl Sink for Kafka {
         let all: Vec<usize> = (0..delivery.events.len()).collect();
         if delivery.order != Order::Strict {
             let produced = self.produce(&producer, &delivery, &plan, &all, &mut since).await?;
-            self.singly(lane, &delivery, &plan, &produced.too_large, &mut since).await?;
+            self.singly(lane, &delivery, &plan, &produced.refused, &mut since).await?;
             return Ok(());
         }
         // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
@@ -381,8 +381,8 @@ impl Sink for Kafka {
         };
         for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
             let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run, &mut since).await?;
-            let rest = produced.too_large.as_slice();
-            // What was too large together may go alone, as long as that is all of the run.
+            let rest = produced.refused.as_slice();
+            // What was refused together may go alone, as long as that is all of the run.
             let all_alone =
                 rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest, &mut since).await?;
             if !produced.all && !all_alone {

@@ -152,13 +152,15 @@ async fn a_topic_that_may_not_be_written_is_held() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_in_the_middle_of_a_batch_leaves_nothing_later_before_it() {
-    use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_INVALID_RECORD as INVALID, RD_KAFKA_RESP_ERR_NO_ERROR as FINE};
+    use RDKafkaRespErr::{
+        RD_KAFKA_RESP_ERR_NO_ERROR as FINE, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED as FORBIDDEN,
+    };
     for order in [Order::Key, Order::Strict] {
         let broker = Broker::new(2);
         let builder = Kafka::builder(&broker.0.bootstrap_servers()).send_timeout(Duration::from_secs(3));
         // Small requests, so that the refusal hits the middle.
         let sink = builder.property("batch.num.messages", "5").build().expect("a sink");
-        broker.refuse(&[FINE, FINE, INVALID]);
+        broker.refuse(&[FINE, FINE, FORBIDDEN]);
         let events: Vec<Recorded> =
             (1..=40).map(|version| event(["a", "b", "c"][version as usize % 3], version, 0)).collect();
         let first = delivery(events.clone(), order);
@@ -206,6 +208,34 @@ async fn a_refusal_in_the_middle_of_a_batch_leaves_nothing_later_before_it() {
                 }
             });
             assert!(firsts.is_sorted(), "{order} {key}: {versions:?}");
+        }
+    }
+}
+
+/// A broker refuses what came together: which of it is meant shows when each is sent alone, in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_several_is_held_against_none_of_them() {
+    use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_INVALID_RECORD as INVALID, RD_KAFKA_RESP_ERR_NO_ERROR as FINE};
+    for order in [Order::Key, Order::Strict] {
+        let broker = Broker::new(1);
+        let builder = Kafka::builder(&broker.0.bootstrap_servers()).send_timeout(Duration::from_secs(3));
+        let sink = builder.property("batch.num.messages", "5").build().expect("a sink");
+        broker.refuse(&[FINE, FINE, INVALID]);
+        let mut left: Vec<Recorded> =
+            (1..=40).map(|version| event(["a", "b"][version as usize / 20 % 2], version, 0)).collect();
+        let end = Instant::now() + Duration::from_secs(20);
+        while !left.is_empty() {
+            assert!(Instant::now() < end, "{order}: {} are left", left.len());
+            let next = delivery(left.clone(), order);
+            let _ = sink.deliver(Arc::clone(&next)).await;
+            let outcomes = next.take_outcomes();
+            let blamed = outcomes.iter().flatten().find(|outcome| !outcome.is_delivered());
+            assert_eq!(blamed, None, "{order}: each of them is taken alone");
+            let mut rest = outcomes.iter();
+            left.retain(|_| !rest.next().and_then(Option::as_ref).is_some_and(Outcome::is_delivered));
+        }
+        for (key, versions) in broker.versions(1, 40) {
+            assert!(versions.is_sorted(), "{order} {key}: {versions:?}");
         }
     }
 }

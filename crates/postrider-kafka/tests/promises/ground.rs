@@ -1,6 +1,7 @@
 //! An application on PostgreSQL: a schema of its own, accounts, and writers that change them.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use postrider::postgres::Outbox;
@@ -82,13 +83,13 @@ impl Ground {
         tx.commit().await.expect("committed");
     }
 
-    /// Records numbers from 1 on in one transaction, each for the account that follows.
-    pub(crate) async fn record_numbers(&self, count: i64) {
+    /// Records numbers in one transaction, each for the account that follows.
+    pub(crate) async fn record_numbers(&self, numbers: RangeInclusive<i64>) {
         let event = |number: i64| {
             let account = (number % ACCOUNTS).to_string();
             NewEvent::of("orders", "AccountChanged", "Account", account, &number).expect("an event")
         };
-        let events: Vec<NewEvent> = (1..=count).map(event).collect();
+        let events: Vec<NewEvent> = numbers.map(event).collect();
         let mut tx = self.pool.begin().await.expect("a transaction");
         self.outbox.record_all(&mut tx, &events).await.expect("recorded");
         tx.commit().await.expect("committed");

@@ -5,6 +5,7 @@ mod cloudevents;
 mod cluster;
 mod drain;
 mod expiry;
+mod freezes;
 mod ground;
 mod outage;
 mod relays;

@@ -77,7 +77,7 @@ async fn set_up() -> (Broker, Topic, Ground) {
 async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partition() {
     const EVENTS: i64 = 30_000;
     let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(EVENTS).await;
+    ground.record_numbers(1..=EVENTS).await;
     let mut killed = 0;
     let mut rider = Rider::start(&ground, &broker, "rider-0", Order::Key);
     for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
@@ -99,7 +99,7 @@ async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partit
 async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     const EVENTS: i64 = 1500;
     let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(EVENTS).await;
+    ground.record_numbers(1..=EVENTS).await;
     let mut riders =
         ["one", "two"].map(|name| (name, Some(Rider::start(&ground, &broker, name, Order::Strict))));
     until("records arrive", async || topic.count() >= EVENTS / 5).await;
@@ -119,13 +119,13 @@ async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     assert!(again <= BATCH as usize, "{again} came again: more than was in flight");
 }
 
-async fn undelivered(store: &dyn postrider::Store) -> u64 {
+pub(crate) async fn undelivered(store: &dyn postrider::Store) -> u64 {
     let figures = store.figures("kafka").await.expect("figures");
     figures.iter().map(postrider::Figures::undelivered).sum()
 }
 
 /// Who has delivered something so far.
-async fn deliverers(ground: &Ground) -> Vec<String> {
+pub(crate) async fn deliverers(ground: &Ground) -> Vec<String> {
     use postrider::Store as _;
     let store = ground.outbox.store().await.expect("the log");
     let query = postrider::StateQuery { limit: 100_000, ..postrider::StateQuery::default() };
