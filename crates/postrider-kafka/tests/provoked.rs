@@ -2,11 +2,13 @@
 
 #[path = "support/events.rs"]
 mod events;
+#[path = "support/logs.rs"]
+mod logs;
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use events::{PATIENCE, deliver, deliver_all, event, firsts, mock, versions};
+use logs::Logs;
 use postrider::{Order, Outcome, Recorded};
 use postrider_kafka::{Kafka, KafkaBuilder};
 use rdkafka::types::RDKafkaApiKey;
@@ -108,7 +110,7 @@ async fn a_topic_that_vanishes_under_a_batch_holds_its_events_at_once_and_no_oth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fatal_error_of_the_producer_is_an_outage_and_a_new_producer_takes_its_place() {
-    let logs = Logs::here();
+    let logs = Logs::here("postrider_kafka=debug");
     let mock = mock(1);
     let sink = Kafka::builder(&mock.bootstrap_servers()).send_timeout(Duration::from_secs(5));
     let sink = sink.property("batch.num.messages", "10").build().expect("a sink");
@@ -126,36 +128,4 @@ async fn a_fatal_error_of_the_producer_is_an_outage_and_a_new_producer_takes_its
     let text = logs.text();
     let given_up = text.lines().find(|line| line.contains("a new one takes its place")).unwrap_or_default();
     assert!(given_up.contains("sequence desynchronization"), "it was the fatal error: {text}");
-}
-
-/// What this process logs of Kafka.
-#[derive(Clone, Default)]
-struct Logs(Arc<Mutex<Vec<u8>>>);
-
-impl Logs {
-    fn here() -> Self {
-        let logs = Self::default();
-        let writer = logs.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter("postrider_kafka=debug")
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).expect("nobody else listens");
-        logs
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-    }
-}
-
-impl std::io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
