@@ -199,9 +199,7 @@ fn run_tests(
     variables: &[(&str, &str)],
 ) -> Result<u8, Failure> {
     openssl::prepare()?;
-    if kinds.contains(&Kind::Kafka) {
-        python::prepare()?;
-    }
+    python::prepare()?;
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
     say(&format!("testing with {servers}"));

@@ -7,8 +7,9 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::{package, process, say, workspace};
 
-/// What is installed: the CloudEvents library of the CloudEvents project, which reads what we write.
-pub const REQUIREMENTS: &[&str] = &["cloudevents==2.2.0", "python-dateutil==2.9.0.post0", "six==1.17.0"];
+/// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write.
+pub const REQUIREMENTS: &[&str] =
+    &["cloudevents==2.2.0", "python-dateutil==2.9.0.post0", "six==1.17.0", "standardwebhooks==1.1.0"];
 
 /// Debian's and Ubuntu's packages of Python and of what makes environments.
 pub const PACKAGES: &[&str] = &["python3", "python3-venv"];
@@ -51,7 +52,7 @@ fn make(folder: &Path) -> Result<(), Failure> {
     process::output(&mut venv, "make a Python environment")?;
     let mut pip = Command::new(partial.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(REQUIREMENTS);
-    process::output(&mut pip, "install the CloudEvents library of Python")?;
+    process::output(&mut pip, "install libraries of Python")?;
     // All or nothing: one that was interrupted is made again.
     fs::rename(&partial, folder).map_err(|error| unwritable(folder, &error))
 }
@@ -63,7 +64,7 @@ fn can_make_environments() -> bool {
 
 /// Where the environment of this workspace lies: another list of requirements is another environment.
 fn environment() -> PathBuf {
-    let name = REQUIREMENTS.first().copied().unwrap_or_default().replace("==", "-");
+    let name = REQUIREMENTS.join("-").replace("==", "-");
     workspace::target().join("services").join(format!("python-{name}"))
 }
 

@@ -12,6 +12,7 @@ mod answer;
 mod request;
 mod signature;
 mod sink;
+mod trouble;
 
 pub use request::Format;
 pub use signature::Secret;
