@@ -10,6 +10,7 @@ pub mod account;
 pub mod checks;
 pub mod container;
 pub mod detached;
+pub mod docs;
 pub mod failure;
 pub mod folder;
 pub mod foreground;

@@ -12,7 +12,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, openssl, python, say, workspace};
+use xtask::{Failure, docs, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -26,6 +26,7 @@ Usage: cargo xtask COMMAND
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
+  docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
             services_run(&["--no-kafka"], program, arguments)
         }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
+        ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
         ["ci", options @ ..] if kinds(options).is_some() => ci(options),

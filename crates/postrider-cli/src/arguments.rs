@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::{audit, dead, events, record, replay, status, subscriptions};
 use crate::config::Origins;
+use crate::manual;
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
@@ -62,6 +64,33 @@ pub(crate) enum Command {
         #[arg(long)]
         print: bool,
     },
+    /// Show how the subscriptions are doing, and who holds their lanes
+    Status(status::Arguments),
+    /// Look for events, or at one of them
+    Events(events::Arguments),
+    /// Look at what was given up, and requeue or discard it
+    Dead {
+        #[command(subcommand)]
+        action: dead::Action,
+    },
+    /// Look at subscriptions, make, pause, resume and remove them, change their lanes
+    Subscriptions {
+        #[command(subcommand)]
+        action: subscriptions::Action,
+    },
+    /// Let a subscription, or a new one like it, read again from a time or an event on
+    Replay(replay::Arguments),
+    /// Record an event from the shell
+    Record(record::Arguments),
+    /// Show who did what, and why
+    Audit(audit::Arguments),
+    /// Print what a shell needs to complete commands
+    Completions(manual::Completions),
+    /// Print the manual page, or write one for each command
+    Man(manual::Man),
+    /// Print a page of the reference
+    #[command(hide = true)]
+    Reference { page: manual::Page },
     /// Look at the settings
     Config {
         #[command(subcommand)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 pub(crate) mod alert;
+pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod general;
 pub(crate) mod nearest;
@@ -74,15 +75,6 @@ pub(crate) struct Origins {
     /// Settings by flag, as `relay.lease` and `10s`.
     pub(crate) flags: Vec<(String, String)>,
 }
-
-/// Settings that can be given in the environment, as `POSTRIDER_STORE_URL`.
-const SECTIONS: &[(&str, &[&str])] = &[
-    ("store", &["url", "schema", "connections", "bell"]),
-    ("relay", &["name", "lease", "poll_interval", "shutdown_grace", "figures_every"]),
-    ("http", &["listen"]),
-    ("log", &["format", "level"]),
-    ("retention", &["delivered", "archive", "archived", "inbox", "at", "batch", "pause"]),
-];
 
 /// Variables of that name which are no settings.
 const OTHERS: [&str; 3] = ["POSTRIDER_CONFIG", "POSTRIDER_SOAK", "POSTRIDER_TEST_"];
@@ -159,12 +151,12 @@ fn variable(name: &str) -> Result<Option<(&'static str, &'static str)>, Problem>
     if OTHERS.iter().any(|other| name.starts_with(other)) {
         return Ok(None);
     }
-    let all = || SECTIONS.iter().flat_map(|(section, keys)| keys.iter().map(move |key| (*section, *key)));
     let spelled = |(section, key): (&str, &str)| format!("{section}_{key}").to_uppercase();
-    if let Some(found) = all().find(|each| spelled(*each) == rest) {
+    if let Some(found) = described::in_environment().find(|each| spelled(*each) == rest) {
         return Ok(Some(found));
     }
-    let names: Vec<String> = all().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
+    let names: Vec<String> =
+        described::in_environment().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
     let what = match nearest::nearest(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("is {meant} meant?"),
         None => format!("there is {}", names.join(", ")),

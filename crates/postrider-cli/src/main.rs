@@ -9,12 +9,16 @@ use arguments::{Arguments, Command, ConfigAction};
 use config::Config;
 
 mod arguments;
+mod commands;
 mod config;
+mod confirm;
 mod daemon;
 mod database;
 mod demo;
 mod endpoints;
 mod logging;
+mod manual;
+mod output;
 mod sinks;
 mod summary;
 
@@ -54,15 +58,27 @@ fn main() -> ExitCode {
 
 /// Runs a command; whether all is well.
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
-    if let Command::Demo = arguments.command {
-        return demo::run().await;
+    // What needs no settings.
+    match &arguments.command {
+        Command::Demo => return demo::run().await,
+        Command::Completions(arguments) => return manual::completions(arguments),
+        Command::Man(arguments) => return manual::man(arguments),
+        Command::Reference { page } => return manual::reference(*page),
+        _ => {}
     }
     let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
     match arguments.command {
-        Command::Demo => Ok(true),
+        Command::Demo | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
         Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Status(arguments) => commands::status::run(&config, arguments).await,
+        Command::Events(arguments) => commands::events::run(&config, arguments).await,
+        Command::Dead { action } => commands::dead::run(&config, action).await,
+        Command::Subscriptions { action } => commands::subscriptions::run(&config, action).await,
+        Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
+        Command::Record(arguments) => commands::record::run(&config, arguments).await,
+        Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
 
@@ -73,6 +89,16 @@ impl Command {
             Self::Relay => "relay",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
+            Self::Status(_) => "status",
+            Self::Events(_) => "events",
+            Self::Dead { .. } => "dead",
+            Self::Subscriptions { .. } => "subscriptions",
+            Self::Replay(_) => "replay",
+            Self::Record(_) => "record",
+            Self::Audit(_) => "audit",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+            Self::Reference { .. } => "reference",
         }
     }
 }

@@ -5,13 +5,21 @@ use sqlx_core::row::Row;
 
 use crate::error::during;
 use crate::row;
+use crate::sql::Text;
 use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn figures_of(&self, subscription: &str) -> Result<Vec<Figures>> {
-        let rows = self
-            .sql
-            .figures
+        self.count_by(&self.sql.figures, subscription).await
+    }
+
+    pub(crate) async fn figures_sampled(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        let text = include_str!("../sql/figures.sql").replace("{most}", &most.to_string());
+        self.count_by(&self.sql.text("figures", &text), subscription).await
+    }
+
+    async fn count_by(&self, text: &Text, subscription: &str) -> Result<Vec<Figures>> {
+        let rows = text
             .query()
             .bind(subscription.to_owned())
             .bind(self.clock.now())

@@ -198,4 +198,8 @@ impl Store for PgStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         self.figures_of(subscription).await
     }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        self.figures_sampled(subscription, most).await
+    }
 }

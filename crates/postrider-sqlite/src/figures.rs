@@ -15,8 +15,8 @@ use crate::store::SqliteStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
 
 const OP: &str = "figures";
-/// At most this many events that were not read yet are looked at, a page at a time.
-const MOST: i64 = 1_000_000;
+/// At most this many events that were not read yet are looked at unless fewer will do, a page at a time.
+pub(crate) const MOST: i64 = 1_000_000;
 const PAGE: i64 = 10_000;
 
 /// What is counted of one stream, and when its oldest undelivered event was recorded.
@@ -33,14 +33,14 @@ impl Counted {
 }
 
 /// How many events of a subscription are where, by stream, all as one snapshot shows it.
-pub(crate) async fn figures(store: &SqliteStore, subscription: &str) -> Result<Vec<Figures>> {
+pub(crate) async fn figures(store: &SqliteStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
     let mut conn = store.conn(OP).await?;
     let mut tx = conn.begin().await.map_err(failed(OP))?;
     let now = store.now(&mut tx, OP).await?;
     let reader =
         found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
     let mut streams = count_open(store, &mut tx, subscription).await?;
-    count_unread(store, &mut tx, subscription, &reader, now, &mut streams).await?;
+    count_unread(store, &mut tx, subscription, &reader, (now, most), &mut streams).await?;
     tx.rollback().await.map_err(failed(OP))?;
     let finished = streams.into_iter().map(|(stream, Counted { figures, oldest })| Figures {
         subscription: subscription.to_owned(),
@@ -82,7 +82,7 @@ async fn count_unread(
     conn: &mut SqliteConnection,
     subscription: &str,
     reader: &SqliteRow,
-    now: i64,
+    (now, most): (i64, i64),
     streams: &mut BTreeMap<String, Counted>,
 ) -> Result<()> {
     let words = |column: &str| reader.try_get::<String, _>(column).map_err(failed(OP));
@@ -104,8 +104,11 @@ async fn count_unread(
     }
     let Some(mut after) = standing.values().map(|(position, _)| *position).min() else { return Ok(()) };
 
-    for _ in 0..MOST / PAGE {
-        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(PAGE);
+    let mut left = most;
+    while left > 0 {
+        let rows = left.min(PAGE);
+        left -= rows;
+        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(rows);
         let rows = page.fetch_all(&mut *conn).await.map_err(failed(OP))?;
         let Some(last) = rows.last() else { break };
         after = last.try_get(0).map_err(failed(OP))?;

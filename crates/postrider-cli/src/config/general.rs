@@ -30,7 +30,12 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.as_deref().map(without_password);
-        f.debug_struct("Store").field("url", &url).field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("url", &url)
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .field("bell", &self.bell)
+            .finish()
     }
 }
 

@@ -69,6 +69,9 @@ impl fmt::Debug for KafkaSink {
         f.debug_struct("KafkaSink")
             .field("brokers", &self.brokers)
             .field("topic", &self.topic)
+            .field("format", &self.format)
+            .field("timeout", &self.timeout)
+            .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
 }
@@ -92,7 +95,10 @@ pub(crate) struct HttpSink {
 
 impl fmt::Debug for HttpSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSink").field("format", &self.format).finish_non_exhaustive()
+        f.debug_struct("HttpSink")
+            .field("format", &self.format)
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
     }
 }
 
