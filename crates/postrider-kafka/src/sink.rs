@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use postrider_core::{
     Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Stopped, Unavailable,
 };
+use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
@@ -26,8 +27,8 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Produces events to Kafka.
 pub struct Kafka {
-    settings: KafkaBuilder,
-    topics: Topics,
+    pub(crate) settings: KafkaBuilder,
+    pub(crate) topics: Topics,
     /// A producer a lane: what one of them still holds when its lease is lost is purged, and the others' is not.
     producers: Mutex<HashMap<u32, Arc<Producer>>>,
     known: Mutex<Known>,
@@ -72,8 +73,16 @@ impl Kafka {
 
     /// Whether the brokers answer.
     pub async fn check(&self) -> Result<()> {
+        self.metadata().await.map(drop)
+    }
+
+    /// What the brokers say of themselves and of all topics, or why they say nothing.
+    pub(crate) async fn metadata(&self) -> Result<Metadata> {
         let producer = self.producer(0).map_err(|unavailable| self.unreachable(&unavailable.reason))?;
-        let Err(unavailable) = self.ask(&producer).await else { return Ok(()) };
+        let unavailable = match self.ask(&producer).await {
+            Ok(metadata) => return Ok(metadata),
+            Err(unavailable) => unavailable,
+        };
         let settings = self.settings.clone();
         let diagnosis = tokio::task::spawn_blocking(move || producer.diagnosis(&settings)).await;
         Err(self.unreachable(&diagnosis.ok().flatten().unwrap_or(unavailable.reason)))
@@ -102,7 +111,7 @@ impl Kafka {
     }
 
     /// Asks which topics there are. All of them: to ask for one may create it.
-    async fn ask(&self, producer: &Arc<Producer>) -> Result<(), Unavailable> {
+    async fn ask(&self, producer: &Arc<Producer>) -> Result<Metadata, Unavailable> {
         let asked = Arc::clone(producer);
         let answer = tokio::task::spawn_blocking(move || asked.metadata(PATIENCE)).await;
         let metadata = match answer {
@@ -121,7 +130,8 @@ impl Kafka {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.topics = there.map(|topic| topic.name().to_owned()).collect();
         known.asked = Some(Instant::now());
-        Ok(())
+        drop(known);
+        Ok(metadata)
     }
 
     /// Which of these topics are missing.
