@@ -1,5 +1,6 @@
 //! A relay that stands still with a batch in its producer, until long after another has taken its place.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -45,7 +46,12 @@ async fn ride() {
     let Ok(ride) = std::env::var(RIDE) else { return };
     let [url, schema, brokers, name] = ride.split(' ').collect::<Vec<_>>()[..] else { panic!("{ride}") };
     let outbox = Ground::reach(url, schema).await;
-    let sink = Kafka::builder(brokers).send_timeout(Duration::from_secs(1)).build().expect("a sink");
+    let sink = Kafka::builder(brokers)
+        .send_timeout(Duration::from_secs(1))
+        // Small, so that of a large batch little is in the hands of the system.
+        .property("socket.send.buffer.bytes", "16384")
+        .build()
+        .expect("a sink");
     let _relay = Relay::new(&outbox)
         .owner(name)
         .lease(Duration::from_secs(3))
@@ -139,4 +145,48 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     let arrivals = topic.arrivals();
     assert_eq!(assert_ordered_by_partition(&arrivals), 0, "nothing came again, late or at all");
     assert_eq!(arrivals.len(), 700, "nothing is lost");
+}
+
+/// The broker stands still when the relay is stopped, so part of its batch is on the wire, perhaps half a request. What was
+/// there whole may come again, before anything of its heir; the rest never does.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_frozen_relay_had_half_written_is_not_sent_to_its_end() {
+    let options = Options::new().property("socket.receive.buffer.bytes", "16384");
+    let mut broker = Broker::create(&options).expect("a broker starts");
+    broker.create_topic("orders", PARTITIONS).expect("a topic");
+    let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
+    let ground = Ground::new().await;
+    let store = ground.outbox.store().await.expect("the log");
+    let frozen = Rider::start(&ground, &broker, "frozen");
+    ground.record_numbers(1..=200).await;
+    until("the first are delivered", async || topic.count() == 200 && undelivered(&store).await == 0).await;
+    broker.pause().expect("paused");
+    frozen.said.try_iter().for_each(drop);
+    ground.record_padded(201..=500, 4000).await;
+    frozen.until_it_waits();
+    frozen.signal("-STOP");
+    let over = frozen.said.try_iter().find(|line| line.contains("over"));
+    assert_eq!(over, None, "it was stopped in the middle of its batch");
+    broker.resume().expect("resumed");
+    let heir = Rider::start(&ground, &broker, "heir");
+    until("its heir has delivered the batch", async || undelivered(&store).await == 0).await;
+    ground.record_numbers(501..=600).await;
+    until("its heir has delivered newer ones", async || undelivered(&store).await == 0).await;
+    let before = topic.count();
+    frozen.signal("-CONT");
+    drop(heir);
+    ground.record_numbers(601..=700).await;
+    until("the one that was frozen works again", async || undelivered(&store).await == 0).await;
+    let arrivals = topic.arrivals();
+    let again = assert_ordered_by_partition(&arrivals);
+    assert_eq!(arrivals.len() - again, 700, "nothing is lost");
+    assert!(again <= BATCH as usize, "{again} came again: more than was in flight");
+    assert_eq!(arrivals.len() as i64, before + 100, "nothing came again after it woke up");
+    let mut newest: HashMap<&str, i64> = HashMap::new();
+    for arrival in &arrivals {
+        let newest = newest.entry(&arrival.key).or_default();
+        let is_old = arrival.number() <= 500 && *newest > 500;
+        assert!(!is_old, "{} of {} after {newest}", arrival.number(), arrival.key);
+        *newest = arrival.number().max(*newest);
+    }
 }

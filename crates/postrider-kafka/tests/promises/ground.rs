@@ -85,9 +85,15 @@ impl Ground {
 
     /// Records numbers in one transaction, each for the account that follows.
     pub(crate) async fn record_numbers(&self, numbers: RangeInclusive<i64>) {
+        self.record_padded(numbers, 0).await;
+    }
+
+    /// The same, each with so many bytes beside it.
+    pub(crate) async fn record_padded(&self, numbers: RangeInclusive<i64>, bytes: usize) {
         let event = |number: i64| {
             let account = (number % ACCOUNTS).to_string();
-            NewEvent::of("orders", "AccountChanged", "Account", account, &number).expect("an event")
+            let event = NewEvent::of("orders", "AccountChanged", "Account", account, &number);
+            event.expect("an event").with_header("padding", "x".repeat(bytes))
         };
         let events: Vec<NewEvent> = numbers.map(event).collect();
         let mut tx = self.pool.begin().await.expect("a transaction");
