@@ -368,6 +368,12 @@ impl Sink for Kafka {
         5000
     }
 
+    /// What is in the client is too old to be sent half as long again after its time, and a third of a lease may be gone
+    /// when it is handed over.
+    fn least_lease(&self) -> Duration {
+        self.settings.timeout * 5 / 2
+    }
+
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let lane = delivery.lease.as_ref().map_or(0, |lease| lease.lane);
         let mut since = Instant::now();

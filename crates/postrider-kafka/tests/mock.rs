@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider::{Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Sink, Uuid};
+use postrider::testing::Outbox;
+use postrider::{
+    Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Relay, Sink, Uuid,
+};
 use postrider_kafka::Kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
@@ -285,6 +288,27 @@ async fn a_missing_topic_holds_its_events_and_no_others_until_it_appears() {
         }
         assert!(Instant::now() < end, "the topic is found");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What a process that stood still has in its client must be too old to be sent before its lease is anybody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_whose_lease_is_too_short_for_the_send_timeout_does_not_start() {
+    let broker = Broker::new(1);
+    let start = async |lease: u64, timeout: u64| {
+        let sink = broker.sink(Duration::from_secs(timeout));
+        let relay = Relay::new(&Outbox::new()).lease(Duration::from_secs(lease));
+        relay.subscribe("kafka", |s| s.sink(sink)).start().await
+    };
+    for (lease, timeout) in [(10, 10), (24, 10), (5, 3)] {
+        let sentence = start(lease, timeout).await.expect_err("refused").to_string();
+        assert!(
+            sentence.contains("\"kafka\": a lease of") && sentence.contains("is too short"),
+            "{sentence}"
+        );
+    }
+    for (lease, timeout) in [(25, 10), (30, 10), (5, 2)] {
+        start(lease, timeout).await.expect("started").stop().await.expect("stopped");
     }
 }
 

@@ -54,11 +54,12 @@ async fn ride() {
         panic!("{ride}")
     };
     let outbox = Ground::reach(url, schema).await;
-    let sink = Kafka::builder(brokers).connect().await.expect("a sink");
+    let sink = Kafka::builder(brokers).send_timeout(Duration::from_secs(2));
+    let sink = sink.connect().await.expect("a sink");
     let order: Order = order.parse().expect("an order");
     let _relay = Relay::new(&outbox)
         .owner(name)
-        .lease(Duration::from_secs(2))
+        .lease(Duration::from_secs(5))
         .subscribe("kafka", |s| s.sink(sink).batch(BATCH).order(order))
         .start()
         .await
