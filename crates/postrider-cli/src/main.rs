@@ -50,12 +50,18 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
             eprintln!("postrider: {name}: {failure}");
-            ExitCode::from(if failure.is::<config::Problem>() { 2 } else { 1 })
+            ExitCode::from(if is_misused(&failure) { 2 } else { 1 })
         }
     };
     // A line for a reader that does not read may be stuck for ever: it was not settled, and is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     code
+}
+
+/// Whether it failed because of what it was told, not because of what it found.
+fn is_misused(failure: &Failure) -> bool {
+    let invalid = |error: &postrider::Error| error.kind() == postrider::ErrorKind::Invalid;
+    failure.is::<config::Problem>() || failure.downcast_ref().is_some_and(invalid)
 }
 
 /// Runs a command; whether all is well.
@@ -80,7 +86,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
-        Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Events(arguments) => commands::events::run(&config, arguments).await,
         Command::Dead { action } => commands::dead::run(&config, action).await,

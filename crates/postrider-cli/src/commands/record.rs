@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(long = "type", value_name = "TYPE")]
     event_type: String,
     /// What it happened to, as in --aggregate Order 7
-    #[arg(long, num_args = 2, value_names = ["TYPE", "ID"])]
+    #[arg(long, required = true, num_args = 2, value_names = ["TYPE", "ID"])]
     aggregate: Vec<String>,
     /// What it says: JSON, @FILE for a file's content, or - for standard input
     payload: String,

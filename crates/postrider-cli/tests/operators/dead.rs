@@ -1,5 +1,8 @@
 //! `dead` shows what was given up, and does what operators say, in order and written down.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use postrider::Uuid;
 
 use crate::support::log::{Log, Mess};
@@ -10,6 +13,7 @@ crate::on_both!(
     a_requeue_keeps_the_order_of_its_aggregate,
     a_discard_lets_the_key_go_on_and_is_written_down,
     nothing_happens_unless_it_is_said_which_and_confirmed,
+    a_question_on_a_terminal_is_answered_by_its_answer,
 );
 
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
@@ -126,4 +130,32 @@ async fn nothing_happens_unless_it_is_said_which_and_confirmed(log: Log) {
     assert!(sentence.contains("is \"mail\" meant?"), "{sentence}");
     assert_eq!(mess.log.run(&["dead", "list", "--json"]).json().as_array().map(Vec::len), Some(1));
     assert!(mess.log.run(&["audit", "--json"]).json().as_array().is_some_and(Vec::is_empty));
+}
+
+/// Runs a command on a terminal of its own, where somebody types this.
+fn typed(log: &Log, arguments: &str, answer: &str) -> (Option<i32>, String) {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_postrider"));
+    let mut child = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .env("POSTRIDER_STORE_URL", &log.url)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script, of util-linux, makes a terminal");
+    child.stdin.take().expect("its input").write_all(answer.as_bytes()).expect("typed");
+    let output = child.wait_with_output().expect("it ends");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+async fn a_question_on_a_terminal_is_answered_by_its_answer(log: Log) {
+    let mess = Mess::new(log).await;
+    for answer in ["n\n", "\n", "yess\n"] {
+        let (code, shown) = typed(&mess.log, "dead requeue --all", answer);
+        assert_eq!(code, Some(1), "{answer:?}: {shown}");
+        assert!(shown.contains("Requeue 1 dead event (1 of mail)? [y/N]"), "{shown}");
+        assert!(shown.contains("nothing was changed"), "{shown}");
+    }
+    let (code, shown) = typed(&mess.log, "dead requeue --all", "Yes\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("requeued 1 dead event"), "{shown}");
 }

@@ -75,7 +75,8 @@ async fn a_pause_holds_and_a_resume_lets_go(log: Log) {
         (&status["subscriptions"][0]["state"], &status["subscriptions"][0]["pending"]),
         (&"paused".into(), &1.into())
     );
-    log.run(&["subscriptions", "resume", "out"]).good();
+    let answer = log.run(&["subscriptions", "resume", "out", "--json"]).json();
+    assert_eq!((&answer["subscription"], &answer["changed"]), (&"out".into(), &true.into()));
     until("it goes on", || rider.lines().len() == 2).await;
     let audit = log.run(&["audit", "--json"]).json();
     assert_eq!(

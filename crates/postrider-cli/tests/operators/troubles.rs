@@ -97,6 +97,20 @@ fn no_database_at_all_is_a_sentence_that_says_how_to_name_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_the_caller_s_mistake() {
+    let log = Log::postgres().await;
+    let sentence = log.run(&["status", "--schema", "Not A Schema"]).sentence(2);
+    assert!(sentence.contains("a schema's name has"), "{sentence}");
+    let sentence = log.run(&["status", "--store", "oracle://shop"]).sentence(2);
+    assert!(sentence.contains("it begins with postgres://"), "{sentence}");
+    for arguments in
+        [&["events", "--since", "yesterday"][..], &["events", "--limit", "0"], &["dead"], &["statsu"]]
+    {
+        assert_eq!(log.run(arguments).code, Some(2), "{arguments:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_secret_and_no_payload_is_in_any_output() {
     let mess = Mess::new(Log::postgres().await).await;
     let (scheme, rest) = mess.log.url.split_once("://").expect("an address");
