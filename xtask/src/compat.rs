@@ -20,7 +20,8 @@ use crate::{folder, package, process, say, workspace};
 pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
 
 /// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
-const TESTS: &[&str] = &["conformance", "desk", "effects", "engine", "postgres", "races", "settings"];
+const TESTS: &[&str] =
+    &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
 
 /// What came of one version.
 #[derive(Debug)]

@@ -331,6 +331,25 @@ async fn a_long_reader_of_the_archive_stops_nobody() {
     assert_eq!(taken.load(Ordering::Acquire), 3);
 }
 
+/// A month that somebody has detached, to keep it elsewhere, is theirs: it is not dropped.
+#[tokio::test]
+async fn a_detached_month_is_left_alone() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    months(&log, 3, 5).await;
+    log.run(
+        "do $$ begin
+             execute format('alter table {schema}.archive detach partition {schema}.archive_%s',
+                            to_char(date_trunc('month', now() at time zone 'UTC') - interval '2 months', 'YYYY_MM'));
+         end $$",
+    )
+    .await;
+    let old = Sweep::Archived { older_than: Duration::ZERO, limit: 10 };
+    while log.store.sweep(&old).await.expect("sweep").more {}
+    assert_eq!(count(&log, "select count(*) from {schema}.archive").await, 0);
+    let tables = "select count(*) from pg_class where relnamespace = '{schema}'::regnamespace and relkind = 'r' and relname like 'archive_2%'";
+    assert_eq!(count(&log, tables).await, 1, "the detached month");
+}
+
 /// An event is found in the archive by an index, in every month.
 #[tokio::test]
 async fn an_archived_event_is_found_by_an_index() {

@@ -79,6 +79,12 @@ begin
 end
 $$;
 
+-- Whether a month is part of the archive: one that somebody has detached is theirs.
+create function {schema}.has_month(part text) returns boolean language sql stable as $$
+    select exists (select from pg_inherits i
+                   where i.inhrelid = to_regclass('{schema}.' || part) and i.inhparent = '{schema}.archive'::regclass)
+$$;
+
 -- Makes the months of the archive that these events need, and counts them in. A month is attached, not made as a part at once:
 -- so the archive is locked against other changes of its months only, and nobody who reads it waits.
 create function {schema}.archive_months(ids bigint[]) returns void language plpgsql volatile as $$
@@ -91,7 +97,7 @@ begin
         from {schema}.event e where e.id = any (ids) group by 1
     loop
         part := 'archive_' || to_char(wanted.month, 'YYYY_MM');
-        if to_regclass('{schema}.' || part) is null then
+        if not {schema}.has_month(part) then
             execute format('create table {schema}.%I (like {schema}.archive including all)', part);
             execute format('alter table {schema}.archive attach partition {schema}.%I for values from (%L) to (%L)', part,
                            to_char(wanted.month, 'YYYY-MM-DD') || ' 00:00:00+00',
@@ -201,7 +207,9 @@ begin
         more := false;
         return;
     end if;
-    execute format('drop table if exists {schema}.%I', 'archive_' || to_char(gone, 'YYYY_MM'));
+    if {schema}.has_month('archive_' || to_char(gone, 'YYYY_MM')) then
+        execute format('drop table {schema}.%I', 'archive_' || to_char(gone, 'YYYY_MM'));
+    end if;
     delete from {schema}.archive_month m where m.month = gone returning m.events into taken;
     taken := coalesce(taken, 0);
     more := exists (select from {schema}.archive_month m where m.month < first);

@@ -160,7 +160,9 @@ async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
     let mut relay = ground.relay("one");
     relay.retention.pacing.pause = Duration::from_millis(5);
     let end = async {
+        let patience = Instant::now() + Duration::from_secs(60);
         while ground.left().1 < 5 {
+            assert!(Instant::now() < patience, "it does not begin");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         ground.end.send_replace(true);
