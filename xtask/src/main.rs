@@ -4,7 +4,6 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use xtask::checks;
 use xtask::foreground::{Foreground, INTERRUPTED};
 use xtask::kind::Kind;
 use xtask::postgres::Cluster;
@@ -13,6 +12,7 @@ use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
 use xtask::{Failure, docs, openssl, python, say, workspace};
+use xtask::{checks, compat};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -20,6 +20,7 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
+  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18, or on those named
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
   bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
@@ -61,6 +62,9 @@ fn main() -> ExitCode {
         }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
         ["docs"] => interruptible(docs::write),
+        ["compat", versions @ ..] if versions.iter().all(|version| !version.starts_with('-')) => {
+            interruptible(|foreground| compat::run(foreground, versions))
+        }
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
         ["ci", options @ ..] if kinds(options).is_some() => ci(options),

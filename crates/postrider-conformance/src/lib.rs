@@ -57,6 +57,8 @@ macro_rules! conformance {
                 events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
                 a_chain_shows_causes_and_what_followed, stuck_deliveries_are_listed_with_their_failures,
                 what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+            duties: a_duty_is_done_by_one_at_a_time, the_next_holder_of_a_duty_reads_what_was_noted,
+                of_sixteen_who_want_a_duty_one_gets_it;
             replay: everything_from_an_event_on_comes_again, a_dry_run_counts_and_changes_nothing,
                 a_replay_takes_lanes_from_their_holders, deliveries_of_what_comes_again_are_forgotten,
                 a_replay_skips_nothing_and_begins_at_the_start_at_the_earliest,

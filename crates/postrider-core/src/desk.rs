@@ -1,12 +1,13 @@
 //! The contract between a database and the people at the controls.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{
-    Audit, AuditEntry, Chain, Check, EventQuery, Found, OffsetDateTime, Replay, Replayed, Result, Stuck,
-    StuckQuery, SubscriptionInfo, Uuid,
+    Audit, AuditEntry, Chain, Check, Duty, EventQuery, Found, OffsetDateTime, Replay, Replayed, Result,
+    Stuck, StuckQuery, SubscriptionInfo, Uuid,
 };
 
 /// A log in a database, as operators see and steer it. Relays use [`Store`](crate::Store).
@@ -127,6 +128,23 @@ pub trait Desk: Send + Sync + 'static {
 
     /// The newest of what was written down, newest first; 0 means 100.
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>>;
+
+    /// Takes a duty that one process does for all, or prolongs it; nothing while another owner holds it.
+    ///
+    /// *Guarantees*: a duty is held by one owner at a time, by the store's clock; who takes it over reads what was last
+    /// [noted](Desk::note_duty). *Caller must*: have a name that no other process has, and prolong it before it runs out. *On
+    /// failure*: it may or may not be held until it runs out.
+    async fn take_duty(&self, duty: &str, owner: &str, lease: Duration) -> Result<Option<Duty>>;
+
+    /// Writes down what the next holder is to know, in place of what was there; whether the duty was still held.
+    ///
+    /// *Guarantees*: an owner that holds it no longer changes nothing. *Caller must*: stop where it is told `false`. *On
+    /// failure*: it may or may not have been written.
+    async fn note_duty(&self, duty: &str, owner: &str, note: &str) -> Result<bool>;
+
+    /// Gives a duty back, so that another may take it at once. *Guarantees*: one that another holds stays there. *Caller
+    /// must*: nothing. *On failure*: it runs out by itself.
+    async fn leave_duty(&self, duty: &str, owner: &str) -> Result<()>;
 
     /// What is wrong or will be, as far as the database can tell; `now` is the time of the machine that asks.
     ///

@@ -1,17 +1,19 @@
 //! The log in memory for people at the controls: what there is, pausing, removing, looking things up, writing down.
 
 use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, DeliveryState, Desk, Error, ErrorKind, EventQuery, Found, LaneInfo, Logged,
-    OffsetDateTime, Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription, SubscriptionInfo,
+    Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, LaneInfo,
+    Logged, OffsetDateTime, Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription,
+    SubscriptionInfo,
 };
 
 use crate::log::{Data, Log, unknown};
-use crate::replay;
 use crate::store::MemoryStore;
 use crate::subscribe::Reader;
+use crate::{duty, replay};
 
 #[async_trait]
 impl Desk for MemoryStore {
@@ -55,6 +57,19 @@ impl Desk for MemoryStore {
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         let limit = if limit == 0 { 100 } else { limit as usize };
         Ok(self.log.data().audits.iter().rev().take(limit).cloned().collect())
+    }
+
+    async fn take_duty(&self, duty: &str, owner: &str, lease: Duration) -> Result<Option<Duty>> {
+        duty::take(&self.log, duty, owner, lease)
+    }
+
+    async fn note_duty(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        duty::note(&self.log, duty, owner, note)
+    }
+
+    async fn leave_duty(&self, duty: &str, owner: &str) -> Result<()> {
+        duty::leave(&self.log, duty, owner);
+        Ok(())
     }
 
     async fn checks(&self, _now: OffsetDateTime) -> Result<Vec<Check>> {

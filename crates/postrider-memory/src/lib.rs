@@ -27,6 +27,7 @@ mod bell;
 mod clock;
 mod delivery;
 mod desk;
+mod duty;
 mod figures;
 mod hash;
 mod inbox;

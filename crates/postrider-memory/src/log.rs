@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::bell::Tower;
 use crate::clock::to_micros;
+use crate::duty::Kept;
 use crate::lock::Locks;
 use crate::position::Place;
 use crate::subscribe::Reader;
@@ -67,6 +68,8 @@ pub(crate) struct Data {
     pub(crate) forgotten: HashMap<Arc<str>, OffsetDateTime>,
     /// Who did what.
     pub(crate) audits: Vec<Audit>,
+    /// Duties, by name.
+    pub(crate) duties: BTreeMap<String, Kept>,
     /// The last number of each key that has numbers.
     pub(crate) counters: HashMap<String, i64>,
     /// What each consumer has handled, and when.

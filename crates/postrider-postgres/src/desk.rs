@@ -1,8 +1,10 @@
 //! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
     OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
     SubscriptionInfo,
 };
@@ -75,6 +77,18 @@ impl Desk for PgStore {
         let limit = if limit == 0 { 100 } else { limit };
         let rows = self.sql.text("audits", AUDITS).query().bind(i64::from(limit)).fetch_all(&self.pool).await;
         rows.map_err(during("audits"))?.iter().map(audited).collect()
+    }
+
+    async fn take_duty(&self, duty: &str, owner: &str, lease: Duration) -> Result<Option<Duty>> {
+        self.take(duty, owner, lease).await
+    }
+
+    async fn note_duty(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        self.write_note(duty, owner, note).await
+    }
+
+    async fn leave_duty(&self, duty: &str, owner: &str) -> Result<()> {
+        self.leave(duty, owner).await
     }
 
     async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>> {

@@ -11,6 +11,7 @@ mod bell;
 mod checks;
 mod delivery;
 mod desk;
+mod duty;
 mod error;
 mod figures;
 mod inbox;

@@ -1,8 +1,10 @@
 //! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
     OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
     SubscriptionInfo,
 };
@@ -15,7 +17,7 @@ use crate::row::{self, Names, maybe_text};
 use crate::sql::statement;
 use crate::store::SqliteStore;
 use crate::subscribe::{patterns_from_json, unknown};
-use crate::{checks, replay};
+use crate::{checks, duty, replay};
 
 #[async_trait]
 impl Desk for SqliteStore {
@@ -150,6 +152,18 @@ impl Desk for SqliteStore {
             Ok(Audit { id: row.try_get(0).map_err(failed(OP))?, at, entry })
         };
         rows.map_err(failed(OP))?.iter().map(audited).collect()
+    }
+
+    async fn take_duty(&self, duty: &str, owner: &str, lease: Duration) -> Result<Option<Duty>> {
+        duty::take(self, duty, owner, lease).await
+    }
+
+    async fn note_duty(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        duty::note(self, duty, owner, note).await
+    }
+
+    async fn leave_duty(&self, duty: &str, owner: &str) -> Result<()> {
+        duty::leave(self, duty, owner).await
     }
 
     async fn checks(&self, _now: OffsetDateTime) -> Result<Vec<Check>> {

@@ -25,6 +25,7 @@ mod checks;
 mod clock;
 mod delivery;
 mod desk;
+mod duty;
 mod error;
 mod figures;
 mod hash;

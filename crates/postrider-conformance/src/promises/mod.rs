@@ -3,6 +3,7 @@
 pub mod bell;
 pub mod deliveries;
 pub mod desk;
+pub mod duties;
 pub mod inbox;
 pub mod lanes;
 pub mod late;

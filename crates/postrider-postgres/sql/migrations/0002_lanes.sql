@@ -131,6 +131,15 @@ $$;
 create trigger delivery_step before update on {schema}.delivery
     for each row execute function {schema}.delivery_step();
 
+-- What one process does for all the others, who does it now, and what it noted for the next.
+create table {schema}.duty (
+    name        text primary key check (octet_length(name) between 1 and 200),
+    owner       text,
+    lease_until timestamptz not null,
+    lease_for   interval not null,
+    note        text
+);
+
 -- What consumers have handled, written in their own transactions.
 create table {schema}.inbox (
     consumer   text not null check (octet_length(consumer) between 1 and 200),

@@ -297,7 +297,7 @@ begin
     execute format('grant select on all sequences in schema {schema} to %I', to_role);
     execute format('grant update on sequence {schema}.bell to %I', to_role);
     execute format('grant insert, update, delete on {schema}.subscription, {schema}.lane, {schema}.settled_batch, '
-                   '{schema}.delivery, {schema}.inbox to %I', to_role);
+                   '{schema}.delivery, {schema}.duty, {schema}.inbox to %I', to_role);
     execute format('grant insert on {schema}.audit to %I', to_role);
     execute format('grant execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer), '
                    '{schema}.sweep_inbox(timestamptz, integer), {schema}.arrive() to %I', to_role);

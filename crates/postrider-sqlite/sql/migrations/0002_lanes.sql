@@ -91,6 +91,15 @@ begin
     select raise(abort, 'postrider: a delivery is waiting, then retrying, then delivered or dead; only a dead one is requeued or discarded');
 end;
 
+-- What one process does for all the others, who does it now, and what it noted for the next.
+create table postrider_duty (
+    name        text primary key check (length(cast(name as blob)) between 1 and 200),
+    owner       text,
+    lease_until integer not null,
+    lease_for   integer not null,
+    note        text
+) strict, without rowid;
+
 -- What consumers have handled, written in their own transactions.
 create table postrider_inbox (
     consumer   text not null check (length(cast(consumer as blob)) between 1 and 200),

@@ -1,0 +1,3 @@
+-- Gives a duty back. Lock: the database's write lock. Index: the primary key.
+-- Parameters: ?1 name, ?2 owner.
+update postrider_duty set owner = null where name = ?1 and owner = ?2

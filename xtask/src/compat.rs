@@ -1,0 +1,140 @@
+//! The promises on every version of the databases that users may have: one table.
+//!
+//! The servers come from Maven Central, as jars with the programs in them.
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::account::Account;
+use crate::failure::Failure;
+use crate::foreground::Foreground;
+use crate::kafka::java;
+use crate::kind::Kind;
+use crate::postgres::{Cluster, binaries};
+use crate::{folder, package, process, say, workspace};
+
+/// The versions of PostgreSQL, each with its latest release.
+pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
+
+/// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
+const TESTS: &[&str] = &["conformance", "desk", "effects", "engine", "postgres", "races", "settings"];
+
+/// What came of one version.
+#[derive(Debug)]
+struct Row {
+    server: String,
+    code: u8,
+    took: Duration,
+}
+
+/// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
+pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
+    let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
+    if chosen.is_empty() {
+        return Err(Failure::new(format!("no such version; there is PostgreSQL {}", POSTGRES.join(", "))));
+    }
+    if !java::has_maven() && package::can_install()? {
+        package::install("Maven", java::PACKAGES)?;
+    }
+    let mut rows = Vec::new();
+    for version in chosen {
+        let begun = Instant::now();
+        let code = on_postgres(foreground, version)?;
+        if foreground.is_interrupted() {
+            return Ok(code);
+        }
+        rows.push(Row { server: format!("PostgreSQL {version}"), code, took: begun.elapsed() });
+    }
+    for Row { server, code, took } in &rows {
+        let verdict = if *code == 0 { "green".to_owned() } else { format!("red (exit code {code})") };
+        println!("{server:<20} {verdict:<20} {:>4} s", took.as_secs());
+    }
+    Ok(rows.iter().map(|row| row.code).find(|code| *code != 0).unwrap_or(0))
+}
+
+fn is_wanted(version: &str, wanted: &[&str]) -> bool {
+    let is = |wanted: &&str| version == *wanted || version.starts_with(&format!("{wanted}."));
+    wanted.is_empty() || wanted.iter().any(is)
+}
+
+fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, Failure> {
+    let programs = Programs::fetch(version)?;
+    let cluster = Cluster::create_of(programs.bin(), &[])?;
+    let kind = Kind::Postgres;
+    say(&format!("testing on PostgreSQL {version} ({})", kind.address(cluster.port())));
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "-p", "postrider-postgres", "--no-fail-fast"]);
+    for test in TESTS {
+        cargo.args(["--test", test]);
+    }
+    cargo.envs(kind.environment(&kind.address(cluster.port()))).env(binaries::VARIABLE, programs.bin());
+    foreground.run(&mut cargo)
+}
+
+/// The programs of a PostgreSQL, in a folder that goes away with this.
+struct Programs(PathBuf);
+
+impl Programs {
+    /// Fetches them, or takes what Maven has fetched before.
+    fn fetch(version: &str) -> Result<Self, Failure> {
+        let account = Account::for_servers()?;
+        let programs = Self(folder::create(&account)?);
+        let kind = match ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64v8",
+            other => return Err(Failure::new(format!("there is no jar of PostgreSQL for {other}"))),
+        };
+        let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{kind}:{version}");
+        let jar = programs.0.join("jar");
+        let mut maven = Command::new("mvn");
+        maven
+            .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
+            .arg(format!("-Dartifact={artifact}"))
+            .arg(format!("-DoutputDirectory={}", jar.display()))
+            .current_dir(&programs.0);
+        process::output(&mut maven, &format!("fetch PostgreSQL {version} with Maven"))?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xJf").arg(archive_in(&jar)?).arg("-C").arg(&programs.0);
+        process::output(&mut tar, &format!("unpack PostgreSQL {version}"))?;
+        account.own(&programs.0)?;
+        Ok(programs)
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.0.join("bin")
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        if let Err(failure) = folder::remove(&self.0) {
+            say(&failure.to_string());
+        }
+    }
+}
+
+fn archive_in(jar: &Path) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(jar).map_err(|error| Failure::new(format!("the jar is empty: {error}")))?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    files
+        .find(|path| path.extension().is_some_and(|extension| extension == "txz"))
+        .ok_or_else(|| Failure::new("the jar has no .txz in it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_chosen_by_its_beginning() {
+        assert!(
+            is_wanted("13.23.0", &[])
+                && is_wanted("13.23.0", &["13"])
+                && is_wanted("13.23.0", &["18", "13.23"])
+        );
+        assert!(!is_wanted("13.23.0", &["1"]) && !is_wanted("13.23.0", &["18"]));
+    }
+}
