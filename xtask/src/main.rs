@@ -27,6 +27,8 @@ Usage: cargo xtask COMMAND
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
+  bench cli [--json] [--quick] [status]
+                                   measure how long people wait for the binary
   docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
@@ -139,6 +141,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "log" => &["read", "publish", "idle"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
+        "cli" => &["status"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
@@ -156,6 +159,13 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
             if subject == "kafka" { &[Kind::Postgres, Kind::Kafka] } else { &[Kind::Postgres] };
         let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
+        if subject == "cli" {
+            let mut cargo = workspace::cargo();
+            let code = foreground.run(cargo.args(["build", "--release", "-p", "postrider-cli"]))?;
+            if code != 0 {
+                return Ok(code);
+            }
+        }
         let mut cargo = workspace::cargo();
         let program = format!("bench-{subject}");
         cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);

@@ -18,20 +18,22 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+const SETTINGS: &str = "Settings";
+
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Common {
     /// The file with the settings; POSTRIDER_CONFIG unless given
-    #[arg(long, short, global = true, value_name = "FILE")]
+    #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The database: postgres://… or sqlite:…
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "URL")]
     store: Option<String>,
     /// The schema on PostgreSQL
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     schema: Option<String>,
     /// Any other setting, as in --set relay.lease=10s; it wins over the file and the environment
-    #[arg(long = "set", global = true, value_name = "SETTING=VALUE", value_parser = setting)]
+    #[arg(long = "set", global = true, help_heading = SETTINGS, value_name = "SETTING=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 }
 
@@ -103,5 +105,9 @@ pub(crate) enum Command {
 #[derive(Subcommand)]
 pub(crate) enum ConfigAction {
     /// Say what was understood, with secrets hidden
-    Check,
+    Check {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
 }

@@ -79,7 +79,27 @@ impl Consent {
 /// The user and the machine: `ada@shop-1`.
 fn who() -> String {
     let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
-    let user = named("USER").or_else(|| named("LOGNAME")).or_else(|| named("USERNAME"));
+    let user = named("USER").or_else(|| named("LOGNAME")).or_else(|| named("USERNAME")).or_else(owner);
     let host = gethostname::gethostname();
-    format!("{}@{}", user.as_deref().unwrap_or("somebody"), host.to_string_lossy())
+    let who = format!("{}@{}", user.as_deref().unwrap_or("somebody"), host.to_string_lossy());
+    who.chars().filter(|letter| !letter.is_control()).take(100).collect()
+}
+
+/// Whose process this is, where no variable says so, as in a container.
+#[cfg(target_os = "linux")]
+fn owner() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let id = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    });
+    Some(name.unwrap_or_else(|| format!("uid-{id}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn owner() -> Option<String> {
+    None
 }

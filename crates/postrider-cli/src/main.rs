@@ -48,12 +48,18 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
             eprintln!("postrider: {name}: {failure}");
-            ExitCode::from(if failure.is::<config::Problem>() { 2 } else { 1 })
+            ExitCode::from(if is_misused(&failure) { 2 } else { 1 })
         }
     };
     // A line for a reader that does not read may be stuck for ever: it was not settled, and is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     code
+}
+
+/// Whether it failed because of what it was told, not because of what it found.
+fn is_misused(failure: &Failure) -> bool {
+    let invalid = |error: &postrider::Error| error.kind() == postrider::ErrorKind::Invalid;
+    failure.is::<config::Problem>() || failure.downcast_ref().is_some_and(invalid)
 }
 
 /// Runs a command; whether all is well.
@@ -71,7 +77,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Demo | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
-        Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Events(arguments) => commands::events::run(&config, arguments).await,
         Command::Dead { action } => commands::dead::run(&config, action).await,

@@ -1,19 +1,33 @@
 //! `postrider config check`: what was understood, with secrets hidden.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+
+use serde::Serialize;
 
 use crate::Failure;
 use crate::config::{Config, Sink, duration, without_password};
+use crate::output;
 use crate::sinks::Ready;
 
+#[derive(Serialize)]
+struct Understood<'a> {
+    table: &'a str,
+    understood: &'a str,
+}
+
 /// Shows the settings.
-pub(crate) fn show(config: &Config) -> Result<bool, Failure> {
+pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
-    // Whoever closed the pipe has seen enough.
-    let _ = std::io::stdout().write_all(text(config)?.as_bytes());
+    let text = text(config)?;
+    if json {
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let lines = lines.map(|(table, rest)| Understood { table, understood: rest.trim() });
+        output::json(&lines.collect::<Vec<_>>())?;
+    } else {
+        output::print(&text)?;
+    }
     Ok(true)
 }
 

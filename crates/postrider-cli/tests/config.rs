@@ -192,6 +192,11 @@ fn no_secret_is_shown() {
     assert!(output.status.success(), "{shown}");
     assert!(!shown.contains("planted"), "{shown}");
     assert!(shown.contains("postgres://user:***@h/db"), "{shown}");
+    let output = check(&folder.file("p.toml", &text), &["--json"], &[("SECRET", "planted-secret")]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let understood: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(understood[0]["table"], "store");
+    assert!(!shown.contains("planted"), "{shown}");
 }
 
 /// The example, as it is and with everything that is commented out: both are understood.

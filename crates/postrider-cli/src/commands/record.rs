@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(long = "type", value_name = "TYPE")]
     event_type: String,
     /// What it happened to, as in --aggregate Order 7
-    #[arg(long, num_args = 2, value_names = ["TYPE", "ID"])]
+    #[arg(long, required = true, num_args = 2, value_names = ["TYPE", "ID"])]
     aggregate: Vec<String>,
     /// What it says: JSON, @FILE for a file's content, or - for standard input
     payload: String,
@@ -77,7 +77,8 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     let event = arguments.event()?;
     event.check(&Limits::default()).map_err(|error| wrong(&error))?;
     let database = Database::open(&config.store).await?;
-    let recorded = database.record(&event, arguments.once).await.map_err(explained)?;
+    let recorded =
+        database.record(&event, arguments.once).await.map_err(|failure| explained(failure, &event))?;
     if arguments.json {
         output::json(&Answer { event_id: event.event_id.to_string(), recorded })?;
     } else if recorded {
@@ -142,11 +143,11 @@ fn wrong(error: &Error) -> Problem {
     Problem::new(error.message())
 }
 
-fn explained(failure: Failure) -> Failure {
+fn explained(failure: Failure, event: &NewEvent) -> Failure {
     match failure.downcast_ref::<Error>() {
         Some(error) if error.kind() == ErrorKind::Invalid => wrong(error).into(),
         Some(error) if error.kind() == ErrorKind::AlreadyRecorded => {
-            format!("{}; --once leaves it at that", error.message()).into()
+            format!("an event {} is in the log already; --once leaves it at that", event.event_id).into()
         }
         _ => failure,
     }

@@ -122,10 +122,10 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     let question = match &new {
         Some(new) => format!(
-            "Make {} like {}, to read from there on ({many} that {} has read)?",
+            "Make {} like {}? It reads {many} that {} has read, and what follows.",
             new.name, arguments.name, arguments.name
         ),
-        None => format!("Let {} read again from there on? {many} will be delivered again.", arguments.name),
+        None => format!("Replay {}? {many} will be delivered again.", arguments.name),
     };
     if !arguments.consent.given(&question)? {
         return Ok(false);
@@ -146,7 +146,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     arguments.consent.audit(&*controls.desk, &what, Some(&goal.subscription), None).await?;
     arguments.answer(&replayed)?;
     if !arguments.json {
-        output::line(format!("{} reads from there on: {}", goal.subscription, events(&replayed)))?;
+        output::line(format!("{} reads {}", goal.subscription, events(&replayed)))?;
     }
     if new.is_none() && info.paused {
         eprintln!("{} is paused; nothing comes until it is resumed", goal.subscription);
@@ -271,7 +271,7 @@ fn events(replayed: &Replayed) -> String {
     let many = output::count(replayed.events, "event");
     let many = if replayed.counted { many } else { format!("at least {many}") };
     match replayed.first_recorded_at {
-        Some(first) => format!("{many}, the first of {}", output::when(first)),
+        Some(first) => format!("{many} (from {} on)", output::when(first)),
         None => many,
     }
 }

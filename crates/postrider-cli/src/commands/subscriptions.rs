@@ -6,6 +6,7 @@ mod list;
 
 use clap::{Args, Subcommand};
 use postrider::Subscription;
+use serde::Serialize;
 
 use super::unknown;
 use crate::Failure;
@@ -36,8 +37,41 @@ pub(crate) enum Action {
 pub(crate) struct Named {
     /// The subscription
     name: String,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     consent: Consent,
+}
+
+/// What was done to a subscription.
+#[derive(Serialize)]
+struct Answer {
+    subscription: String,
+    changed: bool,
+    /// A sentence without its first word, the subscription's name.
+    message: String,
+}
+
+impl Answer {
+    fn of(subscription: &str, changed: bool, message: String) -> Self {
+        Self { subscription: subscription.to_owned(), changed, message }
+    }
+
+    fn line(&self) -> Result<(), Failure> {
+        output::line(format!("{} {}", self.subscription, self.message))
+    }
+}
+
+/// Says what was done: in a sentence, or as an object.
+fn tell(json: bool, subscription: &str, changed: bool, message: &str) -> Result<bool, Failure> {
+    let answer = Answer::of(subscription, changed, message.to_owned());
+    if json {
+        output::json(&answer)?;
+    } else {
+        answer.line()?;
+    }
+    Ok(true)
 }
 
 /// The flags of `remove`.
@@ -48,6 +82,9 @@ pub(crate) struct Remove {
     /// Also while a relay holds a lane of it; that relay can't settle any more
     #[arg(long)]
     force: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     consent: Consent,
 }
@@ -65,37 +102,33 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
     }
 }
 
-async fn pause(controls: &Controls, Named { name, consent }: &Named) -> Result<bool, Failure> {
+async fn pause(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
     consent.check()?;
     let info = unknown::subscription(&*controls.desk, name).await?;
     if info.paused {
-        output::line(format!("{name} is paused already"))?;
-        return Ok(true);
+        return tell(*json, name, false, "is paused already");
     }
     if !consent.given(&format!("Pause {name}? Nothing of it is delivered until it is resumed."))? {
         return Ok(false);
     }
     controls.desk.pause(name, true).await?;
     consent.audit(&*controls.desk, "pause", Some(name), None).await?;
-    output::line(format!("{name} is paused; what is in flight is finished"))?;
-    Ok(true)
+    tell(*json, name, true, "is paused; what is in flight is finished")
 }
 
-async fn resume(controls: &Controls, Named { name, consent }: &Named) -> Result<bool, Failure> {
+async fn resume(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
     consent.check()?;
     let info = unknown::subscription(&*controls.desk, name).await?;
     if !info.paused {
-        output::line(format!("{name} is not paused"))?;
-        return Ok(true);
+        return tell(*json, name, false, "is not paused");
     }
     controls.desk.pause(name, false).await?;
     consent.audit(&*controls.desk, "resume", Some(name), None).await?;
-    output::line(format!("{name} goes on"))?;
-    Ok(true)
+    tell(*json, name, true, "goes on")
 }
 
 async fn remove(controls: &Controls, arguments: &Remove) -> Result<bool, Failure> {
-    let Remove { name, force, consent } = arguments;
+    let Remove { name, force, json, consent } = arguments;
     consent.check()?;
     unknown::subscription(&*controls.desk, name).await?;
     let figures = controls.store.figures_up_to(name, 1000).await?;
@@ -112,8 +145,7 @@ async fn remove(controls: &Controls, arguments: &Remove) -> Result<bool, Failure
     controls.desk.remove(name, *force).await?;
     let what = format!("remove ({dead} dead, {retrying} retrying)");
     consent.audit(&*controls.desk, &what, Some(name), None).await?;
-    output::line(format!("{name} is removed"))?;
-    Ok(true)
+    tell(*json, name, true, "is removed")
 }
 
 /// A subscription's filter, in a few words.

@@ -75,7 +75,8 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
     if arguments.json {
         output::json(&dead.into_iter().map(DeadView::of).collect::<Vec<_>>())?;
     } else if dead.is_empty() {
-        output::line("nothing is dead that fits")?;
+        let fits = if arguments.wanted.is_set() { " that fits" } else { "" };
+        output::line(format!("nothing is dead{fits}"))?;
     } else {
         table(&dead).show()?;
     }

@@ -71,7 +71,7 @@ impl Search<'_> {
             retrying: state == State::Retrying,
             subscription: self.subscription.map(ToOwned::to_owned),
             event_type: self.query.event_type.clone(),
-            after: self.query.after.map(|after| (after, String::from('\u{10ffff}'))),
+            after: self.query.after.map(|after| (after.saturating_add(1), String::new())),
             limit: PAGE,
             ..StuckQuery::default()
         };

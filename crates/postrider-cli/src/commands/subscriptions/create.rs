@@ -4,7 +4,7 @@ use clap::Args;
 use postrider::{OnDead, Order, Start, Subscription};
 
 use super::super::times;
-use super::wanted;
+use super::{Answer, wanted};
 use crate::Failure;
 use crate::config::nearest::nearest;
 use crate::config::{Config, Problem, Reader};
@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Forbid replay
     #[arg(long, requires = "name")]
     no_replay: bool,
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     consent: Consent,
 }
@@ -125,6 +128,7 @@ pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Argumen
         subscription.check().map_err(|error| Problem::new(error.message()))?;
     }
     let there = controls.desk.subscriptions().await?;
+    let mut answers = Vec::new();
     for subscription in asked_for {
         let name = &subscription.name;
         if there.iter().any(|info| info.subscription.name == *name) {
@@ -134,7 +138,7 @@ pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Argumen
                 );
                 return Err(what.into());
             }
-            output::line(format!("{name} is there already"))?;
+            answers.push(Answer::of(name, false, "is there already".to_owned()));
             continue;
         }
         controls.store.subscribe(&subscription).await?;
@@ -142,7 +146,12 @@ pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Argumen
         let what = format!("create (streams {streams}, types {types})");
         let what = what.chars().take(100).collect::<String>();
         arguments.consent.audit(&*controls.desk, &what, Some(name), None).await?;
-        output::line(format!("{name} is made: streams {streams}, types {types}"))?;
+        answers.push(Answer::of(name, true, format!("is made: streams {streams}, types {types}")));
+    }
+    if arguments.json {
+        output::json(&answers)?;
+    } else {
+        answers.iter().try_for_each(Answer::line)?;
     }
     Ok(true)
 }

@@ -7,6 +7,7 @@ use postrider::{Relane, Subscription, asked_to_end};
 
 use super::super::progress::Progress;
 use super::super::unknown;
+use super::tell;
 use crate::Failure;
 use crate::confirm::Consent;
 use crate::database::Controls;
@@ -25,19 +26,21 @@ pub(crate) struct Arguments {
     /// Begin the change and don't wait for its end
     #[arg(long)]
     no_wait: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     consent: Consent,
 }
 
 /// Begins the change, and waits for its end.
 pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
-    let Arguments { name, lanes, no_wait, consent } = arguments;
+    let Arguments { name, lanes, no_wait, json, consent } = arguments;
     consent.check()?;
     let info = unknown::subscription(&*controls.desk, name).await?;
     let (now, many) = (info.subscription.lanes, output::count(u64::from(*lanes), "lane"));
     if now == *lanes && info.lanes_next.is_none() {
-        output::line(format!("{name} has {many} already"))?;
-        return Ok(true);
+        return tell(*json, name, false, &format!("has {many} already"));
     }
     let question =
         format!("Change the lanes of {name} from {now} to {lanes}? Its relays pause for a moment.");
@@ -47,8 +50,8 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
     let mut step = controls.store.relane(name, *lanes).await?;
     consent.audit(&*controls.desk, &format!("lanes {now} to {lanes}"), Some(name), None).await?;
     if *no_wait && step != Relane::Done {
-        output::line(format!("{name} is changing to {many}; `postrider status` shows when it is done"))?;
-        return Ok(true);
+        let message = format!("is changing to {many}; `postrider status` shows when it is done");
+        return tell(*json, name, true, &message);
     }
     let mut progress = Progress::new();
     let mut end = std::pin::pin!(asked_to_end());
@@ -64,13 +67,11 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
             () = tokio::time::sleep(PAUSE) => {}
             () = &mut end => {
                 progress.end();
-                output::line(format!("not waiting any more; {name} goes on changing to {many}"))?;
-                return Ok(true);
+                return tell(*json, name, true, &format!("goes on changing to {many}; not waiting any more"));
             }
         }
         step = controls.store.relane(name, *lanes).await?;
     }
     progress.end();
-    output::line(format!("{name} has {many}"))?;
-    Ok(true)
+    tell(*json, name, true, &format!("has {many}"))
 }
