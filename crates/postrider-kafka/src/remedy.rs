@@ -24,6 +24,10 @@ pub(crate) fn is_consequence(code: Code) -> bool {
             | Code::Fatal
             | Code::GaplessGuarantee
             | Code::InvalidDifferentRecord
+            // What is behind a request that was refused has numbers that the brokers do not expect.
+            | Code::OutOfOrderSequenceNumber
+            | Code::UnknownProducerId
+            | Code::InvalidProducerEpoch
     )
 }
 
@@ -185,7 +189,9 @@ mod tests {
         for code in [Code::PurgeQueue, Code::PurgeInflight, Code::Fatal, Code::GaplessGuarantee] {
             assert!(is_consequence(code) && remedy(code) == Remedy::Unavailable, "{code:?}");
         }
-        assert!(is_consequence(Code::InvalidDifferentRecord));
+        assert!(
+            is_consequence(Code::InvalidDifferentRecord) && is_consequence(Code::OutOfOrderSequenceNumber)
+        );
         assert!(!is_consequence(Code::InvalidRecord) && !is_consequence(Code::MessageTimedOut));
     }
 }
