@@ -223,6 +223,10 @@ impl Store for GatedStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         self.store.figures(subscription).await
     }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        self.store.figures_up_to(subscription, most).await
+    }
 }
 
 /// Whoever reads what a rider said wants to know when it lost a lane.
