@@ -103,15 +103,12 @@ pub trait Store: Send + Sync + 'static {
     /// whatever the backlog. *Caller must*: not call it for each batch: it costs what is undelivered. *On failure*: nothing.
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>>;
 
-    /// The same for who is in a hurry: of the events that were not read yet only the first `most` rows are looked at.
+    /// The same for who is in a hurry: of the events that were not read yet only the first `most` rows are looked at, wanted
+    /// or not.
     ///
     /// *Guarantees*: as [`figures`](Store::figures), with that bound; what failed or died is counted whole. *Caller must*: take
-    /// the pending ones for a sample where the log is further ahead than that. *On failure*: nothing. A store that knows no
-    /// shorter way counts them all.
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        let _ = most;
-        self.figures(subscription).await
-    }
+    /// the pending ones for a sample where the log is further ahead than that. *On failure*: nothing.
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>>;
 
     /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](Store::figures)
     /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.

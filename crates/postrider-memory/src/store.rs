@@ -90,7 +90,11 @@ impl Store for MemoryStore {
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(&self.log, subscription)
+        figures::figures(&self.log, subscription, figures::MOST_UNREAD)
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        figures::figures(&self.log, subscription, most)
     }
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {

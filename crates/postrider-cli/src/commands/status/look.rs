@@ -118,9 +118,7 @@ impl Standing {
     fn of(info: SubscriptionInfo, figures: Vec<Figures>) -> Self {
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
         let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
-        let counted: u64 = figures.iter().map(|figures| figures.pending + figures.processing).sum();
-        // A store that counts everything has counted more than a sample.
-        let estimated = behind > u64::from(SAMPLE) && counted <= u64::from(SAMPLE);
+        let estimated = behind > u64::from(SAMPLE);
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
         let streams: Vec<Stream> = figures
             .into_iter()
