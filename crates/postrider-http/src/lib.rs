@@ -18,8 +18,8 @@ mod trouble;
 // For the binary, which tells people over HTTP, too.
 #[doc(hidden)]
 pub use client::client;
-#[doc(hidden)]
-pub use trouble::reason;
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::{Http, HttpBuilder};
+#[doc(hidden)]
+pub use trouble::reason;

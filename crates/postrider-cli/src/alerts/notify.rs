@@ -87,7 +87,9 @@ impl Voices {
                 let what = format!("it did not answer within {} s", PATIENCE.as_secs());
                 return Err(Unheard { what, passing: true });
             }
-            Err(error) => return Err(Unheard { what: postrider::http::reason(&error.without_url()), passing: true }),
+            Err(error) => {
+                return Err(Unheard { what: postrider::http::reason(&error.without_url()), passing: true });
+            }
         };
         if answer.is_success() {
             return Ok(());
