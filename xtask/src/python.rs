@@ -8,12 +8,13 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::{package, process, say, workspace};
 
-/// What is installed: the CloudEvents library of the CloudEvents project, which reads what we write, and the driver that
+/// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write, and the driver that
 /// publishers in Python use.
 pub const REQUIREMENTS: &[&str] = &[
     "cloudevents==2.2.0",
     "python-dateutil==2.9.0.post0",
     "six==1.17.0",
+    "standardwebhooks==1.1.0",
     "psycopg==3.3.8",
     "psycopg-binary==3.3.8",
     "typing_extensions==4.16.0",

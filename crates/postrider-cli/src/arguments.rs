@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, dead, events, record, replay, status, subscriptions};
+use crate::commands::{audit, dead, doctor, events, record, replay, status, subscriptions};
 use crate::config::Origins;
 use crate::demo;
 use crate::manual;
@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Replay(replay::Arguments),
     /// Record an event from the shell
     Record(record::Arguments),
+    /// Say what is wrong with the database, the settings and the destinations, or will be, and what to do
+    Doctor(doctor::Arguments),
     /// Show who did what, and why
     Audit(audit::Arguments),
     /// Print what a shell needs to complete commands

@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod dead;
 pub(crate) mod deliveries;
+pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod page;
 pub(crate) mod progress;

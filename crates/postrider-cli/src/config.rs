@@ -110,7 +110,7 @@ impl Config {
         let log = general::log(root.section("log")?)?;
         let mut sinks = BTreeMap::new();
         for (name, section) in root.named("sink")? {
-            sinks.insert(name, Sink::read(section)?);
+            sinks.insert(name, Sink::read(section, relay.lease)?);
         }
         let mut readers = Vec::new();
         let mut names = HashSet::new();

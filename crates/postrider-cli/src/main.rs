@@ -93,6 +93,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Subscriptions { action } => commands::subscriptions::run(&config, action).await,
         Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
         Command::Record(arguments) => commands::record::run(&config, arguments).await,
+        Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
         Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
@@ -113,6 +114,7 @@ impl Command {
             Self::Subscriptions { .. } => "subscriptions",
             Self::Replay(_) => "replay",
             Self::Record(_) => "record",
+            Self::Doctor(_) => "doctor",
             Self::Audit(_) => "audit",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

@@ -85,6 +85,23 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"linger.mss\" = \"1\" }\n".into(),
             &["sink.x", "linger.mss", "not a property"],
         ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"transactional.id\" = \"shop\" }\n".into(),
+            &["sink.x", "transactional.id is not possible: it would break a promise"],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"bootstrap.servers\" = \"c:1\" }\n".into(),
+            &["sink.x", "bootstrap.servers", "leave it out"],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nsend_timeout = \"30s\"\n".into(),
+            &["sink.x.send_timeout: 30s is too long for relay.lease = 30s", "set it to 12s or less", "1m15s or more"],
+        ),
+        (
+            "[relay]\nlease = \"5s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nsend_timeout = \"10s\"\n".into(),
+            &["sink.x.send_timeout: 10s is too long for relay.lease = 5s", "set it to 2s or less", "25s or more"],
+        ),
+        ("[sink.x]\ntype = \"http\"\nurl = \"https://h/\"\nauthority = \"/nowhere.pem\"\n".into(), &["sink.x", "/nowhere.pem can't be read"]),
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is missing"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
@@ -174,6 +191,16 @@ fn the_environment_wins_over_the_file_and_a_flag_over_both() {
     assert!(sentence.contains("relay.leese"), "{sentence}");
     let sentence = said(&check(Path::new("/nowhere.toml"), &[], &[]), "no file");
     assert!(sentence.contains("/nowhere.toml can't be read: it does not exist"), "{sentence}");
+}
+
+/// A short lease alone is no mistake: what is sent is given up sooner then.
+#[test]
+fn a_send_timeout_that_nobody_set_fits_the_lease() {
+    let folder = Folder::new();
+    let file =
+        folder.file("p.toml", "[relay]\nlease = \"3s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\n");
+    let output = check(&file, &[], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

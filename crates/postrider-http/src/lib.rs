@@ -13,10 +13,13 @@ mod client;
 mod request;
 mod signature;
 mod sink;
+mod trouble;
 
 // For the binary, which tells people over HTTP, too.
 #[doc(hidden)]
-pub use client::{client, reason};
+pub use client::client;
+#[doc(hidden)]
+pub use trouble::reason;
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::{Http, HttpBuilder};

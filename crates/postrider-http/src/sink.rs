@@ -1,5 +1,6 @@
 //! The sink: events to an endpoint, keys at once, a key in order.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +12,22 @@ use postrider_core::{
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::answer::outcome;
-use crate::client::{client, reason};
+use crate::client::{PATIENCE, client_with, tls};
 use crate::request::Format;
 use crate::signature::Secret;
+use crate::trouble::{reason, sentence};
 
 /// Posts events to an endpoint.
 pub struct Http {
     client: Client,
     url: Url,
     settings: HttpBuilder,
+    tls: Arc<rustls::ClientConfig>,
 }
 
 /// The settings of an [`Http`] sink.
@@ -32,6 +38,7 @@ pub struct HttpBuilder {
     secret: Option<Secret>,
     bearer: Option<String>,
     root: Option<Vec<u8>>,
+    authority: Option<PathBuf>,
 }
 
 impl HttpBuilder {
@@ -70,6 +77,13 @@ impl HttpBuilder {
         self
     }
 
+    /// The same with a file: the certificate of an authority of one's own, in PEM.
+    #[must_use]
+    pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
+        self.authority = Some(file.into());
+        self
+    }
+
     /// The sink, for an endpoint.
     pub fn build(self, url: &str) -> Result<Http> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
@@ -89,8 +103,9 @@ impl HttpBuilder {
                 "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
             ));
         }
-        let client = client(self.root.as_deref())?;
-        Ok(Http { client, url, settings: self })
+        let tls = tls(self.root.as_deref(), self.authority.as_deref())?;
+        let client = client_with(tls.clone())?;
+        Ok(Http { client, url, settings: self, tls: Arc::new(tls) })
     }
 }
 
@@ -98,6 +113,30 @@ impl Http {
     /// A sink with settings.
     pub fn builder() -> HttpBuilder {
         HttpBuilder::default()
+    }
+
+    /// Whether the endpoint takes a connection, over TLS where its address says so. No request is made.
+    ///
+    /// *On failure*: one sentence that says what to do, without the path of the address: that may hold a secret.
+    pub async fn check(&self) -> Result<()> {
+        let host = self.url.host_str().unwrap_or_default();
+        let unreachable = |reason: String| {
+            Error::new(ErrorKind::Unreachable, "http", format!("{host} can't be reached: {reason}"))
+        };
+        let connecting = async {
+            let address = (host.trim_matches(['[', ']']), self.url.port_or_known_default().unwrap_or(80));
+            let stream = TcpStream::connect(address).await?;
+            if self.url.scheme() == "https" {
+                let name = ServerName::try_from(address.0.to_owned()).map_err(std::io::Error::other)?;
+                TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await?;
+            }
+            Ok::<(), std::io::Error>(())
+        };
+        match tokio::time::timeout(PATIENCE, connecting).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(unreachable(sentence(&error))),
+            Err(_) => Err(unreachable(format!("nobody answers there within {} s", PATIENCE.as_secs()))),
+        }
     }
 
     /// Posts events in one request and says what became of them.
@@ -133,13 +172,13 @@ impl Http {
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
                 "{} can't be reached: {}",
                 self.url.host_str().unwrap_or("the endpoint"),
-                reason(error)
+                sentence(&error.without_url())
             ))),
             Err(error) if error.is_timeout() => {
                 let text = format!("the endpoint did not answer within {timeout:?}");
                 Ok(Outcome::retry(DeliveryFailure::new("timeout", text)))
             }
-            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(error)))),
+            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(&error.without_url())))),
         }
     }
 

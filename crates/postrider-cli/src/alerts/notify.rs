@@ -44,7 +44,7 @@ impl Voices {
     pub(crate) fn make(notify: &BTreeMap<String, Notify>, source: &str) -> Result<Self, Problem> {
         let targets = notify.iter().map(|(name, notify)| Ok((name.clone(), Target::make(name, notify)?)));
         let targets = targets.collect::<Result<_, Problem>>()?;
-        let client = postrider::http::client(None).map_err(|error| Problem::new(error.to_string()))?;
+        let client = postrider::http::client().map_err(|error| Problem::new(error.to_string()))?;
         Ok(Self { client, targets, source: source.to_owned() })
     }
 
@@ -87,7 +87,7 @@ impl Voices {
                 let what = format!("it did not answer within {} s", PATIENCE.as_secs());
                 return Err(Unheard { what, passing: true });
             }
-            Err(error) => return Err(Unheard { what: postrider::http::reason(error), passing: true }),
+            Err(error) => return Err(Unheard { what: postrider::http::reason(&error.without_url()), passing: true }),
         };
         if answer.is_success() {
             return Ok(());

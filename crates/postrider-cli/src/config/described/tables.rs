@@ -196,7 +196,12 @@ pub(crate) const TABLES: &[Described] = &[
                 "\"binary\"",
                 "CloudEvents in headers, CloudEvents as JSON, or the payload alone.",
             ),
-            usual("send_timeout", TIME, "\"10s\"", "How long a batch may take to be confirmed."),
+            usual(
+                "send_timeout",
+                TIME,
+                "\"10s\"",
+                "How long a batch may take to be confirmed: two fifths of `relay.lease` at most, and a third of it where that is less than 10 s.",
+            ),
             usual("tls", FLAG, "false", "Whether the connection is encrypted."),
             other("authority", "file", "The certificate of an authority of one's own; sets `tls`."),
             other(
@@ -233,6 +238,7 @@ pub(crate) const TABLES: &[Described] = &[
             usual("batch", COUNT, "100", "How many events a batched request has at most."),
             other("secret", TEXT, "What requests are signed with, as Standard Webhooks: `whsec_…`."),
             other("token", TEXT, "What requests are authorised with, as a bearer token."),
+            other("authority", "file", "The certificate of an authority of one's own, in PEM."),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as a Kafka `topic`."),
         ],
