@@ -33,9 +33,10 @@ Usage: cargo xtask COMMAND
                                    run a command with the servers it needs
   help                             print this
 
-The servers, a PostgreSQL and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
-POSTRIDER_TEST_POSTGRES=postgres://... and POSTRIDER_TEST_KAFKA=host:port use those servers instead;
-POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use.
+The servers, a PostgreSQL, a MariaDB and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
+POSTRIDER_TEST_POSTGRES=postgres://..., POSTRIDER_TEST_MYSQL=mysql://... and POSTRIDER_TEST_KAFKA=host:port use those servers
+instead; POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a
+MariaDB installation.
 ";
 
 /// The exit code for arguments that make no sense.
@@ -83,7 +84,7 @@ fn kinds(options: &[&str]) -> Option<Vec<Kind>> {
     let is_left = |kind: &Kind| match kind {
         _ if options.contains(&"--no-services") => false,
         Kind::Kafka => !options.contains(&"--no-kafka"),
-        Kind::Postgres => true,
+        Kind::Postgres | Kind::Mysql => true,
     };
     let known = options.iter().all(|option| ["--no-services", "--no-kafka"].contains(option));
     known.then(|| Kind::ALL.into_iter().filter(is_left).collect())
