@@ -20,20 +20,20 @@ pub(crate) async fn take(
     lease: Duration,
 ) -> Result<Option<Duty>> {
     Duty::check(duty, owner, "")?;
-    let mut tx = store.write(OP).await?;
-    let mut held = store.sql.query(statement!("duty.sql")).bind(duty).fetch_optional(&mut tx, OP).await?;
-    if held.is_none() {
-        // In a transaction of its own: an insert that finds the row keeps it shared, and those who do wait for each other.
-        let mut conn = store.conn(OP).await?;
+    // In a transaction of its own: an insert that finds the row keeps it shared, and those who do wait for each other.
+    let mut conn = store.conn(OP).await?;
+    if store.sql.query(statement!("duty.sql")).bind(duty).fetch_optional(&mut conn, OP).await?.is_none() {
         store.sql.query(statement!("make_duty.sql")).bind(duty).execute(&mut conn, OP).await?;
-        held = store.sql.query(statement!("duty.sql")).bind(duty).fetch_optional(&mut tx, OP).await?;
     }
+    drop(conn);
+    let mut tx = store.write(OP).await?;
+    let held = store.sql.query(statement!("duty.sql")).bind(duty).fetch_one(&mut tx, OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let take = store.sql.query(statement!("take_duty.sql")).bind(duty).bind(owner);
     let taken = take.bind(micros_of(lease)).bind(now).execute(&mut tx, OP).await? > 0;
     tx.commit().await.map_err(failed(OP))?;
     let until = time_of(now.saturating_add(micros_of(lease)));
-    let note = held.map_or(Ok(None), |held| maybe_text(&held, "note", OP))?;
+    let note = maybe_text(&held, "note", OP)?;
     Ok(taken.then_some(Duty { at: time_of(now), until, note }))
 }
 
