@@ -168,6 +168,7 @@ impl Mariadb {
             .args(&self.settings)
             .current_dir(&self.folder)
             .env("HOME", &self.folder)
+            .env("TMPDIR", &self.folder)
             // Ctrl-C reaches everything in the group of the terminal's foreground: not the server.
             .process_group(0)
             .stdin(Stdio::null())
@@ -226,6 +227,8 @@ impl Mariadb {
             .arg(format!("--datadir={}", self.data_dir().display()))
             .args(["--auth-root-authentication-method=normal", "--skip-name-resolve"])
             .env("HOME", &self.folder)
+            // A server that starts removes what it takes for its own temporary tables: not in a folder of many.
+            .env("TMPDIR", &self.folder)
             .current_dir(&self.folder);
         self.account.run(&mut install);
         process::output(&mut install, "make a MariaDB data folder").map(drop)

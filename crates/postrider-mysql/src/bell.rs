@@ -47,7 +47,12 @@ struct Heard {
 
 impl Watch {
     pub(crate) fn new(pools: &Pools, rounds: &Arc<Rounds>) -> Self {
-        Self { pools: pools.clone(), rounds: Arc::clone(rounds), asked: Mutex::default(), recorded: Notify::new() }
+        Self {
+            pools: pools.clone(),
+            rounds: Arc::clone(rounds),
+            asked: Mutex::default(),
+            recorded: Notify::new(),
+        }
     }
 
     /// Somebody recorded here and will probably commit soon.

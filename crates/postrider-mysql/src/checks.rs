@@ -64,7 +64,9 @@ fn zone(row: &MySqlRow) -> Result<Check> {
     } else {
         Check::warn(
             "time zone",
-            format!("the server's is {zone}: now() and current_timestamp are not what events have, which is UTC"),
+            format!(
+                "the server's is {zone}: now() and current_timestamp are not what events have, which is UTC"
+            ),
             "give occurred_at in UTC (utc_timestamp(6)), or set time_zone = '+00:00' for publishers",
         )
     })
@@ -75,7 +77,9 @@ fn counter(row: &MySqlRow) -> Result<Check> {
     Ok(if step != 1 {
         Check::warn(
             "auto-increment",
-            format!("ids go by steps of {step}, as where several servers are written to: each step leaves a hole to look into"),
+            format!(
+                "ids go by steps of {step}, as where several servers are written to: each step leaves a hole to look into"
+            ),
             "write to one server, and set auto_increment_increment = 1 there; where transactions commit on several, as in a \
              Galera cluster, events of a key can come out of order",
         )
@@ -109,7 +113,11 @@ fn packet(row: &MySqlRow) -> Result<Check> {
     let bytes = number(row, "packet", OP)?;
     let what = format!("max_allowed_packet is {} MB", bytes >> 20);
     Ok(if bytes < SMALL_PACKET {
-        Check::warn("packet", what, "set it to 16 MB or more: payloads may have 1 MiB, and are recorded many at a time")
+        Check::warn(
+            "packet",
+            what,
+            "set it to 16 MB or more: payloads may have 1 MiB, and are recorded many at a time",
+        )
     } else {
         Check::good("packet", what)
     })
@@ -128,7 +136,8 @@ fn engine(row: &MySqlRow) -> Result<Check> {
 
 /// What publishers get who don't ask for a level of their own.
 async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
-    let level = query("show global variables where variable_name in ('tx_isolation', 'transaction_isolation')");
+    let level =
+        query("show global variables where variable_name in ('tx_isolation', 'transaction_isolation')");
     let level = level.fetch_all(conn).await.map_err(failed(OP))?;
     let level = level.first().map_or(Ok(None), |row| maybe_text(row, 1, OP))?.unwrap_or_default();
     Ok(if level == "READ-UNCOMMITTED" {
@@ -138,7 +147,10 @@ async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
             "set transaction_isolation to READ-COMMITTED or REPEATABLE-READ; events are right in any case",
         )
     } else {
-        Check::good("isolation", format!("publishers have {level} unless they ask for another; each is right"))
+        Check::good(
+            "isolation",
+            format!("publishers have {level} unless they ask for another; each is right"),
+        )
     })
 }
 
@@ -165,7 +177,10 @@ async fn long_transactions(conn: &mut MySqlConnection) -> Check {
     match oldest {
         Ok(seconds) if seconds > LONG => Check::warn(
             NAME,
-            format!("one is open for {} minutes: old rows can't be removed, and its own events wait", seconds / 60),
+            format!(
+                "one is open for {} minutes: old rows can't be removed, and its own events wait",
+                seconds / 60
+            ),
             "find it in information_schema.innodb_trx and end it",
         ),
         Ok(_) => Check::good(NAME, "none is open for over an hour"),
@@ -177,7 +192,11 @@ fn holes(row: &MySqlRow) -> Result<Check> {
     let holes = number(row, "holes", OP)?;
     let what = format!("{holes} gaps in the ids are looked into, of open or rolled back transactions");
     Ok(if holes > MANY_HOLES {
-        Check::warn("gaps", what, "see why so many transactions are rolled back; gaps go 10 s after a rollback")
+        Check::warn(
+            "gaps",
+            what,
+            "see why so many transactions are rolled back; gaps go 10 s after a rollback",
+        )
     } else {
         Check::good("gaps", what)
     })

@@ -23,7 +23,8 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let next = maybe_number(&look, "next_at", OP)?;
     let holds = flag(&look, "holds", OP)?;
 
-    let due = store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lease.lanes).bind(lease.lane);
+    let due =
+        store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lease.lanes).bind(lease.lane);
     let due = due.bind(limit).bind(now).bind(lease.order.as_str());
     let rows = due.fetch_all(&mut conn, OP).await?;
     let mut names = Names::default();

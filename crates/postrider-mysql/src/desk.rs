@@ -61,7 +61,8 @@ impl Desk for MySqlStore {
         self.catch_up(&mut conn, OP).await?;
         let mut names = Names::default();
         if let Some(event_id) = query.event_id {
-            let rows = self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
+            let rows =
+                self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
             let (events, looked, _) = wanted(query, &rows, &mut names)?;
             return Ok(Found { events, looked, reached: None, complete: true });
         }
@@ -82,11 +83,7 @@ impl Desk for MySqlStore {
 
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
         const OP: &str = "stuck";
-        let these = if query.retrying {
-            "d.state in ('waiting', 'retrying')"
-        } else {
-            "d.state = 'dead'"
-        };
+        let these = if query.retrying { "d.state in ('waiting', 'retrying')" } else { "d.state = 'dead'" };
         let (id, behind) = query.after.clone().unwrap_or_default();
         let stuck = self.sql.query(statement!("stuck.sql")).with("{where}", these);
         let stuck = stuck.bind(query.subscription.as_deref());

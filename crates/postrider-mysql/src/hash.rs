@@ -3,9 +3,8 @@
 /// The lane hash of a key: the CRC-32 of its bytes, which `crc32()` computes in the database. No version and no platform
 /// changes it; a test holds the two together.
 pub fn hash_of(key: &str) -> i64 {
-    let crc = key.bytes().fold(u32::MAX, |crc, byte| {
-        TABLE[usize::from(byte ^ crc.to_le_bytes()[0])] ^ (crc >> 8)
-    });
+    let crc =
+        key.bytes().fold(u32::MAX, |crc, byte| TABLE[usize::from(byte ^ crc.to_le_bytes()[0])] ^ (crc >> 8));
     i64::from(!crc)
 }
 

@@ -38,7 +38,9 @@ pub(crate) async fn claim(
     } else if !free {
         return Ok(None);
     }
-    let Some((claimed, wanted)) = claim_free(store, subscription, owner, lease).await? else { return Ok(None) };
+    let Some((claimed, wanted)) = claim_free(store, subscription, owner, lease).await? else {
+        return Ok(None);
+    };
     if wanted {
         let mut conn = store.conn(OP).await?;
         store.sql.query(statement!("heard.sql")).bind(subscription).execute(&mut conn, OP).await?;

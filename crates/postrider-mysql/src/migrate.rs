@@ -69,7 +69,7 @@ fn statements(text: &str) -> Vec<String> {
         statement.push_str(line);
         statement.push('\n');
         let is_last = line.ends_with(';') && lines.peek().is_none_or(|next| next.is_empty());
-        if is_last && !line.starts_with(' ') || is_last && !statement.contains("\nbegin\n") {
+        if is_last && (!line.starts_with(' ') || !statement.contains("\nbegin\n")) {
             statements.push(statement.trim().trim_end_matches(';').to_owned());
             statement.clear();
         }
@@ -111,7 +111,8 @@ pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
     }
     let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
     if number(&locked, "locked", OP).unwrap_or(0) != 1 {
-        let message = "another process has been migrating this database for a minute; try again when it is done";
+        let message =
+            "another process has been migrating this database for a minute; try again when it is done";
         return Err(Error::new(ErrorKind::Conflict, OP, message));
     }
     let done = apply(&mut conn, OP).await;

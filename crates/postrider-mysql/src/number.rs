@@ -68,7 +68,12 @@ impl Rounds {
     }
 
     /// Numbers everything that is committed by now.
-    pub(crate) async fn catch_up(&self, sql: Sql, conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
+    pub(crate) async fn catch_up(
+        &self,
+        sql: Sql,
+        conn: &mut MySqlConnection,
+        op: &'static str,
+    ) -> Result<()> {
         for _ in 0..ROUNDS {
             match self.step(sql, conn, op).await? {
                 Some(step) if step.taken < MOST => break,
@@ -97,9 +102,9 @@ async fn forget_holes(sql: Sql, conn: &mut MySqlConnection, op: &'static str) ->
     if rows.is_empty() {
         return Ok(());
     }
-    let holes = rows.iter().map(|row| {
-        Ok(serde_json::json!([number(row, "first_id", op)?, number(row, "last_id", op)?]))
-    });
+    let holes = rows
+        .iter()
+        .map(|row| Ok(serde_json::json!([number(row, "first_id", op)?, number(row, "last_id", op)?])));
     let holes = serde_json::Value::Array(holes.collect::<Result<_>>()?).to_string();
     sql.query(statement!("holes_forget.sql")).bind(holes).execute(conn, op).await?;
     Ok(())

@@ -48,7 +48,12 @@ impl Outbox {
 
     /// What relays read from, with connections of its own to the same database.
     pub fn store(&self) -> MySqlStore {
-        MySqlStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.rounds), Arc::clone(&self.watch))
+        MySqlStore::new(
+            self.pools.clone(),
+            self.clock.clone(),
+            Arc::clone(&self.rounds),
+            Arc::clone(&self.watch),
+        )
     }
 
     /// The pool that it was made with.

@@ -85,7 +85,8 @@ async fn after(
     let Some(last) = maybe_number(&end, "last_seq", OP)? else {
         return Ok(Read { rows: Vec::new(), last: None, scanned });
     };
-    let read = sql.query(statement!("read_lane.sql")).bind(start).bind(last).bind(lease.lanes).bind(lease.lane);
+    let read =
+        sql.query(statement!("read_lane.sql")).bind(start).bind(last).bind(lease.lanes).bind(lease.lane);
     Ok(Read { rows: read.fetch_all(conn, OP).await?, last: Some(last), scanned })
 }
 

@@ -26,7 +26,11 @@ impl Outbox {
     ///
     /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
     /// transaction goes on.
-    pub async fn record(&self, conn: &mut MySqlConnection, event: &(impl Recordable + ?Sized)) -> Result<Uuid> {
+    pub async fn record(
+        &self,
+        conn: &mut MySqlConnection,
+        event: &(impl Recordable + ?Sized),
+    ) -> Result<Uuid> {
         let event = self.prepared(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.watch.recorded();

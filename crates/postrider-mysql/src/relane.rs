@@ -66,7 +66,8 @@ async fn step(
         return Ok(Relane::Draining);
     };
     // A handler of a holder that is gone may still have its transaction open.
-    let doors = sql.query(statement!("relane_doors.sql")).bind(subscription).fetch_all(&mut *conn, op).await?;
+    let doors =
+        sql.query(statement!("relane_doors.sql")).bind(subscription).fetch_all(&mut *conn, op).await?;
     if doors.len() < rows.len() {
         return Ok(Relane::Draining);
     }

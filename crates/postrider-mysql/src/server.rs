@@ -66,7 +66,8 @@ pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Resul
 
 /// What is wrong with a version, if anything.
 fn old(version: &str) -> Option<String> {
-    let (name, oldest) = if is_mariadb(version) { ("MariaDB", OLDEST_MARIADB) } else { ("MySQL", OLDEST_MYSQL) };
+    let (name, oldest) =
+        if is_mariadb(version) { ("MariaDB", OLDEST_MARIADB) } else { ("MySQL", OLDEST_MYSQL) };
     let Version(major, minor, patch) = oldest;
     (Version::of(version) < oldest).then(|| {
         format!(
@@ -95,7 +96,14 @@ mod tests {
 
     #[test]
     fn a_new_server_will_do() {
-        for version in ["10.6.0-MariaDB", "10.11.19-MariaDB-0+deb12u1", "11.4.2-MariaDB-log", "8.0.11", "8.4.3", "9.1.0-cloud"] {
+        for version in [
+            "10.6.0-MariaDB",
+            "10.11.19-MariaDB-0+deb12u1",
+            "11.4.2-MariaDB-log",
+            "8.0.11",
+            "8.4.3",
+            "9.1.0-cloud",
+        ] {
             assert_eq!(old(version), None, "{version}");
         }
     }

@@ -31,7 +31,8 @@ pub(crate) async fn settle(
         return Ok(Standing::Lost);
     }
     if from != to {
-        let batch = store.sql.query(statement!("settle_batch.sql")).bind(&lease.subscription).bind(lease.lane);
+        let batch =
+            store.sql.query(statement!("settle_batch.sql")).bind(&lease.subscription).bind(lease.lane);
         let batch = batch.bind(from).bind(to).bind(settlement.count).bind(now).bind(&lease.owner);
         batch.execute(&mut tx, OP).await?;
     }

@@ -170,7 +170,8 @@ async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
     if door.fetch_optional(&mut *conn, BEGIN).await?.is_none() {
         return Ok(false);
     }
-    let look = Sql::default().query(statement!("effect_lease.sql")).bind(&lease.subscription).bind(lease.lane);
+    let look =
+        Sql::default().query(statement!("effect_lease.sql")).bind(&lease.subscription).bind(lease.lane);
     let look = look.bind(lease.epoch).bind(&lease.owner);
     Ok(look.fetch_optional(conn, BEGIN).await?.is_some())
 }

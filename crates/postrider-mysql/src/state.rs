@@ -27,7 +27,8 @@ pub(crate) async fn states(store: &MySqlStore, query: &StateQuery) -> Result<Vec
     let mut conn = store.conn(OP).await?;
     store.catch_up(&mut conn, OP).await?;
     let now = store.now(&mut conn, OP).await?;
-    let states = store.sql.query(statement!("states.sql")).with("{narrowed}", narrow).with("{where}", &where_);
+    let states =
+        store.sql.query(statement!("states.sql")).with("{narrowed}", narrow).with("{where}", &where_);
     let states = states.bind(now).bind(query.after).bind(limit).bind(query.subscription.as_deref());
     let states = states.bind(query.event_id).bind(query.state.map(State::as_str));
     states.fetch_all(&mut conn, OP).await?.iter().map(state_of).collect()
@@ -36,11 +37,11 @@ pub(crate) async fn states(store: &MySqlStore, query: &StateQuery) -> Result<Vec
 /// A condition that follows from the state and keeps the whole log from being looked at.
 fn narrowed(state: State) -> &'static str {
     match state {
-        State::Retrying => {
-            " and e.id in (select d.id from postrider_delivery d where d.open = true)"
-        }
+        State::Retrying => " and e.id in (select d.id from postrider_delivery d where d.open = true)",
         State::Dead => " and e.id in (select d.id from postrider_delivery d where d.state = 'dead')",
-        State::Discarded => " and e.id in (select d.id from postrider_delivery d where d.state = 'discarded')",
+        State::Discarded => {
+            " and e.id in (select d.id from postrider_delivery d where d.state = 'discarded')"
+        }
         State::Pending | State::Processing => " and e.id > (select min(l.position) from postrider_lane l)",
         State::Done => "",
     }

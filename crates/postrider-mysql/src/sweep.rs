@@ -56,12 +56,7 @@ async fn events(store: &MySqlStore, older_than: Duration, limit: u32, keep: bool
     Ok(swept(chosen.len() as u64, limit))
 }
 
-async fn run(
-    store: &MySqlStore,
-    conn: &mut MySqlConnection,
-    statement: Statement,
-    ids: &str,
-) -> Result<()> {
+async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
     store.sql.query(statement).bind(ids).execute(conn, OP).await?;
     Ok(())
 }

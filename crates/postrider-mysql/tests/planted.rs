@@ -3,7 +3,9 @@
 mod support;
 
 use postrider_conformance::Harness;
-use postrider_conformance::promises::{deliveries, lanes, late, leases, reading, recording, retention, writers};
+use postrider_conformance::promises::{
+    deliveries, lanes, late, leases, reading, recording, retention, writers,
+};
 use support::{My, Patch};
 
 /// A promise that must fail, by an assertion of its own: not because the planted SQL is wrong or was not planted.
@@ -54,7 +56,10 @@ fn numbering(part: &str, by: &str) -> Vec<String> {
 fails!(
     a_numbering_by_the_highest_id_alone,
     late::an_event_of_a_late_commit_is_delivered,
-    changed(|| numbering("on a.id between h.first_id and h.last_id", "on a.id between h.first_id and h.first_id - 1"))
+    changed(|| numbering(
+        "on a.id between h.first_id and h.last_id",
+        "on a.id between h.first_id and h.first_id - 1"
+    ))
 );
 
 fails!(
@@ -85,7 +90,8 @@ fails!(
     a_settle_that_ignores_the_epoch,
     leases::a_stale_settle_is_refused_by_its_epoch,
     altered(|name, text| match name {
-        "settle.sql" => replaced(text, "lease_epoch = ?3 and lease_owner = ?4", "?3 is not null and ?4 is not null"),
+        "settle.sql" =>
+            replaced(text, "lease_epoch = ?3 and lease_owner = ?4", "?3 is not null and ?4 is not null"),
         _ => None,
     })
 );

@@ -20,7 +20,10 @@ fn server(settings: &[(&str, &str)]) -> (Mariadb, MySqlConnectOptions) {
 }
 
 fn pool(options: MySqlConnectOptions) -> MySqlPool {
-    MySqlPoolOptions::new().max_connections(5).acquire_timeout(Duration::from_secs(3)).connect_lazy_with(options)
+    MySqlPoolOptions::new()
+        .max_connections(5)
+        .acquire_timeout(Duration::from_secs(3))
+        .connect_lazy_with(options)
 }
 
 async fn refused(options: MySqlConnectOptions) -> (ErrorKind, String) {
@@ -85,14 +88,14 @@ async fn a_schema_that_is_missing_or_newer_is_named() {
     assert_eq!(error.kind(), ErrorKind::SchemaTooNew, "{error}");
     log.run("delete from postrider_migration where version > 1").await;
     let error = Outbox::connect(&log.pool).await.expect_err("too old");
-    assert!(error.kind() == ErrorKind::NotMigrated && error.to_string().contains("postrider migrate"), "{error}");
+    assert!(
+        error.kind() == ErrorKind::NotMigrated && error.to_string().contains("postrider migrate"),
+        "{error}"
+    );
     Outbox::migrated(&log.pool).await.expect("what is there may be made again");
     log.run("delete from postrider_migration").await;
-    let (one, two, three) = tokio::join!(
-        Outbox::migrated(&log.pool),
-        Outbox::migrated(&log.pool),
-        Outbox::migrated(&log.pool)
-    );
+    let (one, two, three) =
+        tokio::join!(Outbox::migrated(&log.pool), Outbox::migrated(&log.pool), Outbox::migrated(&log.pool));
     assert!(one.is_ok() && two.is_ok() && three.is_ok(), "many may migrate at once");
 }
 
@@ -122,7 +125,8 @@ async fn any_language_records_by_a_procedure_whatever_its_time_zone() {
     let with = "call postrider_record_with('orders', 'OrderPaid', 'Order', '8', '{}', '{\"source\":\"shop\"}', \
                 '018f3c2e-0000-7000-8000-000000000001', '2026-01-02 03:04:05.678901', 'till', true)";
     run(&mut conn, with).await;
-    let refused = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', 'no')").execute(&mut *conn);
+    let refused =
+        sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', 'no')").execute(&mut *conn);
     let refused = refused.await.expect_err("no JSON").to_string();
     assert!(refused.contains("postrider: the payload is not JSON"), "{refused}");
     run(&mut conn, "set names utf8mb4").await;
@@ -146,7 +150,10 @@ async fn any_language_records_by_a_procedure_whatever_its_time_zone() {
 async fn the_view_shows_what_has_no_number_yet_as_pending() {
     let log = My::default().my_log(Clock::Database).await;
     let store = log.patched();
-    store.subscribe(&postrider_core::Subscription::new("s").streams(["ord*"]).lanes(3)).await.expect("subscribe");
+    store
+        .subscribe(&postrider_core::Subscription::new("s").streams(["ord*"]).lanes(3))
+        .await
+        .expect("subscribe");
     for stream in ["orders", "others", "ORDERS"] {
         let mut writer = log.begin().await;
         writer.record(&NewEvent::of(stream, "T", "A", "1", &1).expect("JSON")).await.expect("record");
@@ -219,7 +226,8 @@ async fn the_checks_know_the_pitfalls_of_this_server() {
     run(&mut root, "set global binlog_format = ROW").await;
     let log = My { isolation: "repeatable read", ..My::default() }.log_on(options, Clock::Database).await;
     log.run("create table postrider_stranger (n int) engine = MyISAM").await;
-    let checks = log.patched().checks(OffsetDateTime::now_utc() - Duration::from_secs(60)).await.expect("checks");
+    let checks =
+        log.patched().checks(OffsetDateTime::now_utc() - Duration::from_secs(60)).await.expect("checks");
     let verdict = |name: &str| checks.iter().find(|check| check.name == name).expect(name).verdict;
     for name in ["auto-increment", "time zone", "isolation", "packet", "clock"] {
         assert_eq!(verdict(name), Verdict::Warn, "{name}: {checks:?}");

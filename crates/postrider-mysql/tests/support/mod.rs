@@ -55,7 +55,11 @@ impl My {
     pub async fn log_on(&self, server: MySqlConnectOptions, clock: Clock) -> MyLog {
         let database = format!("t{}", Uuid::new_v4().simple());
         let mut connection = MySqlConnection::connect_with(&server).await.expect("the server answers");
-        run(&mut connection, &format!("create database {database} character set utf8mb4 collate utf8mb4_bin")).await;
+        run(
+            &mut connection,
+            &format!("create database {database} character set utf8mb4 collate utf8mb4_bin"),
+        )
+        .await;
         let isolation = self.isolation;
         let pool = MySqlPoolOptions::new()
             .max_connections(40)
@@ -213,7 +217,8 @@ impl MyWriter {
 impl Writer for MyWriter {
     async fn change(&mut self, aggregate: &str) -> Result<i64> {
         // Made on its own: two inserts of the same new row, and a gap that both have locked, are a deadlock.
-        let there = sqlx::query("select 1 from app where id = ?").bind(aggregate).fetch_optional(self.outbox.pool());
+        let there =
+            sqlx::query("select 1 from app where id = ?").bind(aggregate).fetch_optional(self.outbox.pool());
         if there.await.expect("a look").is_none() {
             let made = sqlx::query("insert ignore into app values (?, 0)").bind(aggregate);
             made.execute(self.outbox.pool()).await.expect("a row");
