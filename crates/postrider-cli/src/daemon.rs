@@ -122,6 +122,7 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
 async fn begin(config: &Config) -> Result<Running, Failure> {
     match Database::open(&config.store).await? {
         Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
+        Database::Mysql(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
     }
 }

@@ -148,7 +148,7 @@ impl MyLog {
     }
 
     pub async fn run(&self, sql: &str) {
-        run(&mut *self.pool.acquire().await.expect("a connection"), sql).await;
+        run(&mut self.pool.acquire().await.expect("a connection"), sql).await;
     }
 
     pub async fn count(&self, table: &str) -> i64 {
