@@ -8,6 +8,7 @@
 
 pub mod account;
 pub mod checks;
+pub mod compat;
 pub mod container;
 pub mod detached;
 pub mod failure;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use xtask::checks;
+use xtask::compat;
 use xtask::foreground::{Foreground, INTERRUPTED};
 use xtask::kind::Kind;
 use xtask::postgres::Cluster;
@@ -20,8 +21,12 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
+  compat [NAME...]                 the conformance suites on PostgreSQL 13 to 18 and MariaDB 10.11 and 11.4, or on those whose
+                                   names contain one of these; prints a table
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
+  bench log --store mysql [--json] [--quick] [drain|publish]
+                                   the same on a MariaDB
   bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
@@ -59,7 +64,13 @@ fn main() -> ExitCode {
         ["services", "run", "--no-kafka", "--", program, arguments @ ..] => {
             services_run(&["--no-kafka"], program, arguments)
         }
+        ["bench", "log", "--store", "mysql", options @ ..] if is_bench("log-mysql", options) => {
+            bench("log-mysql", options)
+        }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
+        ["compat", wanted @ ..] if wanted.iter().all(|name| !name.starts_with('-')) => {
+            interruptible(|foreground| compat::run(foreground, wanted))
+        }
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
         ["ci", options @ ..] if kinds(options).is_some() => ci(options),
@@ -132,6 +143,7 @@ fn services_run(options: &[&str], program: &str, arguments: &[&str]) -> Result<u
 fn is_bench(subject: &str, options: &[&str]) -> bool {
     let parts: &[&str] = match subject {
         "log" => &["read", "publish", "idle"],
+        "log-mysql" => &["drain", "publish"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
         _ => return false,
@@ -142,13 +154,19 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
 fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
     interruptible(|foreground| {
         let mut settings = vec![("fsync", "on")];
+        if subject == "log-mysql" {
+            settings = vec![("innodb-flush-log-at-trx-commit", "1"), ("innodb-log-file-size", "512M")];
+        }
         if subject == "engine" && counts_statements() {
             // Off until the benchmark turns it on for the one database where it counts.
             let counted = "pg_stat_statements";
             settings.extend([("shared_preload_libraries", counted), ("pg_stat_statements.track", "none")]);
         }
-        let kinds: &[Kind] =
-            if subject == "kafka" { &[Kind::Postgres, Kind::Kafka] } else { &[Kind::Postgres] };
+        let kinds: &[Kind] = match subject {
+            "kafka" => &[Kind::Postgres, Kind::Kafka],
+            "log-mysql" => &[Kind::Mysql],
+            _ => &[Kind::Postgres],
+        };
         let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
         let mut cargo = workspace::cargo();

@@ -62,7 +62,11 @@ impl Cluster {
     ///
     /// The server's settings are those of [`data::SETTINGS`], then `settings`, which win.
     pub fn create(settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        let binaries = Self::binaries()?;
+        Self::create_of(Self::binaries()?, settings)
+    }
+
+    /// The same of the programs in this folder.
+    pub fn create_of(binaries: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
         let pg_ctl = binaries.join("pg_ctl");

@@ -88,7 +88,8 @@ impl Land for MyGround {
 #[async_trait]
 impl Ground for MyGround {
     async fn see(&self, sight: &Sight) -> sqlx::Result<()> {
-        let sql = "insert into seen (event_id, number, account, version, attempt, rider) values (?, ?, ?, ?, ?, ?)";
+        let sql =
+            "insert into seen (event_id, number, account, version, attempt, rider) values (?, ?, ?, ?, ?, ?)";
         let insert = sqlx::query(sql).bind(sight.event).bind(sight.number).bind(&sight.account);
         let insert = insert.bind(sight.version).bind(sight.attempt).bind(&sight.rider);
         insert.execute(&self.outside).await?;
@@ -101,13 +102,17 @@ impl Ground for MyGround {
         event: Uuid,
         moved: &Moved,
     ) -> sqlx::Result<()> {
-        let insert = sqlx::query("insert into applied (event_id, account, version, rider) values (?, ?, ?, ?)");
+        let insert =
+            sqlx::query("insert into applied (event_id, account, version, rider) values (?, ?, ?, ?)");
         let insert = insert.bind(event).bind(&moved.account).bind(moved.version).bind(&self.name);
         insert.execute(connection).await?;
         Ok(())
     }
 
-    async fn change(&self, change: &Change) -> Result<Option<Uuid>, Box<dyn std::error::Error + Send + Sync>> {
+    async fn change(
+        &self,
+        change: &Change,
+    ) -> Result<Option<Uuid>, Box<dyn std::error::Error + Send + Sync>> {
         // Made on its own: two inserts of the same new row, and a gap that both have locked, are a deadlock.
         let there = sqlx::query("select 1 from account where id = ?").bind(&change.account);
         if there.fetch_optional(&self.pool).await?.is_none() {
@@ -181,7 +186,10 @@ impl Ground for MyGround {
     }
 
     async fn first_seen_by(&self, rider: &str) -> sqlx::Result<Option<i64>> {
-        sqlx::query_scalar("select min(number) from seen where rider = ?").bind(rider).fetch_one(&self.pool).await
+        sqlx::query_scalar("select min(number) from seen where rider = ?")
+            .bind(rider)
+            .fetch_one(&self.pool)
+            .await
     }
 
     async fn rows_of(&self, rider: &str) -> sqlx::Result<i64> {
