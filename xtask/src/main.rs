@@ -4,8 +4,6 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use xtask::checks;
-use xtask::compat;
 use xtask::foreground::{Foreground, INTERRUPTED};
 use xtask::kind::Kind;
 use xtask::postgres::Cluster;
@@ -13,7 +11,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, openssl, python, say, workspace};
+use xtask::{Failure, checks, compat, docs, node, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -21,8 +19,7 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
-  compat [NAME...]                 the conformance suites on PostgreSQL 13 to 18 and MariaDB 10.11 and 11.4, or on those whose
-                                   names contain one of these; prints a table
+  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18 and on MariaDB 10.11 and 11.4, or on those named
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
   bench log --store mysql [--json] [--quick] [drain|publish]
@@ -31,6 +28,11 @@ Usage: cargo xtask COMMAND
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
+  bench retention [--json] [--quick] [archive|prune]
+                                   measure what retention costs publishers
+  bench cli [--json] [--quick] [status]
+                                   measure how long people wait for the binary
+  docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
   services status                  say what runs
@@ -68,9 +70,10 @@ fn main() -> ExitCode {
             bench("log-mysql", options)
         }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
-        ["compat", wanted @ ..] if wanted.iter().all(|name| !name.starts_with('-')) => {
-            interruptible(|foreground| compat::run(foreground, wanted))
+        ["compat", versions @ ..] if versions.iter().all(|version| !version.starts_with('-')) => {
+            interruptible(|foreground| compat::run(foreground, versions))
         }
+        ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
         ["soak", options @ ..] => tests(options, &[("POSTRIDER_SOAK", "1")]),
         ["ci", options @ ..] if kinds(options).is_some() => ci(options),
@@ -146,6 +149,8 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "log-mysql" => &["drain", "publish"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
+        "retention" => &["archive", "prune"],
+        "cli" => &["status"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
@@ -169,6 +174,13 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
         };
         let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
+        if subject == "cli" {
+            let mut cargo = workspace::cargo();
+            let code = foreground.run(cargo.args(["build", "--release", "-p", "postrider-cli"]))?;
+            if code != 0 {
+                return Ok(code);
+            }
+        }
         let mut cargo = workspace::cargo();
         let program = format!("bench-{subject}");
         cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);
@@ -218,8 +230,9 @@ fn run_tests(
     variables: &[(&str, &str)],
 ) -> Result<u8, Failure> {
     openssl::prepare()?;
-    if kinds.contains(&Kind::Kafka) {
+    if !kinds.is_empty() {
         python::prepare()?;
+        node::prepare()?;
     }
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();

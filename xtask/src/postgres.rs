@@ -65,7 +65,7 @@ impl Cluster {
         Self::create_of(Self::binaries()?, settings)
     }
 
-    /// The same of the programs in this folder.
+    /// The same of the programs in the folder `binaries`.
     pub fn create_of(binaries: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;

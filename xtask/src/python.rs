@@ -1,14 +1,24 @@
 //! Python with what tests ask of it: an environment of its own in the target folder, made once.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::Failure;
 use crate::{package, process, say, workspace};
 
-/// What is installed: the CloudEvents library of the CloudEvents project, which reads what we write.
-pub const REQUIREMENTS: &[&str] = &["cloudevents==2.2.0", "python-dateutil==2.9.0.post0", "six==1.17.0"];
+/// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write, and the driver that
+/// publishers in Python use.
+pub const REQUIREMENTS: &[&str] = &[
+    "cloudevents==2.2.0",
+    "python-dateutil==2.9.0.post0",
+    "six==1.17.0",
+    "standardwebhooks==1.1.0",
+    "psycopg==3.3.8",
+    "psycopg-binary==3.3.8",
+    "typing_extensions==4.16.0",
+];
 
 /// Debian's and Ubuntu's packages of Python and of what makes environments.
 pub const PACKAGES: &[&str] = &["python3", "python3-venv"];
@@ -51,7 +61,7 @@ fn make(folder: &Path) -> Result<(), Failure> {
     process::output(&mut venv, "make a Python environment")?;
     let mut pip = Command::new(partial.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(REQUIREMENTS);
-    process::output(&mut pip, "install the CloudEvents library of Python")?;
+    process::output(&mut pip, "install libraries of Python")?;
     // All or nothing: one that was interrupted is made again.
     fs::rename(&partial, folder).map_err(|error| unwritable(folder, &error))
 }
@@ -63,8 +73,9 @@ fn can_make_environments() -> bool {
 
 /// Where the environment of this workspace lies: another list of requirements is another environment.
 fn environment() -> PathBuf {
-    let name = REQUIREMENTS.first().copied().unwrap_or_default().replace("==", "-");
-    workspace::target().join("services").join(format!("python-{name}"))
+    let mut hasher = DefaultHasher::new();
+    REQUIREMENTS.hash(&mut hasher);
+    workspace::target().join("services").join(format!("python-{:016x}", hasher.finish()))
 }
 
 /// Waits until no other process makes the environment, and keeps others waiting while it is held.

@@ -3,6 +3,7 @@
 //! What is compared is run in turns, several times, and the median of each side counts: a machine that slows
 //! down meanwhile slows both.
 
+pub mod cli;
 pub mod data;
 pub mod engine;
 pub mod idle;
@@ -12,6 +13,7 @@ pub mod program;
 pub mod publish;
 pub mod reading;
 pub mod report;
+pub mod retention;
 
 /// What can go wrong in a benchmark.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -16,13 +16,17 @@ use crate::{Failure, median, ratios};
 /// How many events the follower reads at once.
 const BATCH: u32 = 1000;
 
+/// What a publisher writes.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
+    /// An event, by the outbox.
     Record,
+    /// A row of a hand-written table.
     HandWritten,
 }
 
-async fn tables(bench: &Bench) -> Result<(), Failure> {
+/// The tables of an application.
+pub(crate) async fn tables(bench: &Bench) -> Result<(), Failure> {
     bench
         .run(
             "create table {schema}.account (id bigint primary key, balance bigint not null) with (fillfactor = 50);
@@ -38,7 +42,12 @@ async fn tables(bench: &Bench) -> Result<(), Failure> {
 }
 
 /// Transactions per second: each updates a row and writes an event.
-async fn rate(bench: &Arc<Bench>, clients: u64, kind: Kind, time: Duration) -> Result<f64, Failure> {
+pub(crate) async fn rate(
+    bench: &Arc<Bench>,
+    clients: u64,
+    kind: Kind,
+    time: Duration,
+) -> Result<f64, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();

@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::{audit, dead, doctor, events, record, replay, status, subscriptions};
 use crate::config::Origins;
+use crate::demo;
+use crate::manual;
+use crate::retention::{ArchiveArguments, PruneArguments};
 
 /// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
 #[derive(Parser)]
@@ -16,20 +20,22 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+const SETTINGS: &str = "Settings";
+
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Common {
     /// The file with the settings; POSTRIDER_CONFIG unless given
-    #[arg(long, short, global = true, value_name = "FILE")]
+    #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The database: postgres://…, mysql://… or sqlite:…
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "URL")]
     store: Option<String>,
     /// The schema on PostgreSQL
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     schema: Option<String>,
     /// Any other setting, as in --set relay.lease=10s; it wins over the file and the environment
-    #[arg(long = "set", global = true, value_name = "SETTING=VALUE", value_parser = setting)]
+    #[arg(long = "set", global = true, help_heading = SETTINGS, value_name = "SETTING=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 }
 
@@ -53,15 +59,53 @@ fn setting(text: &str) -> Result<(String, String), String> {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a small shop on an embedded database: what is recorded, delivered, lost (nothing)
-    Demo,
+    Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
+    /// Look after alerts
+    Alerts {
+        #[command(subcommand)]
+        action: AlertsAction,
+    },
+    /// Move events that every subscription has settled into the archive
+    Archive(ArchiveArguments),
+    /// Delete events that every subscription has settled, old marks of inboxes, old months of the archive
+    Prune(PruneArguments),
     /// Create or update the schema
     Migrate {
         /// Print the SQL instead, for who runs it by hand (PostgreSQL)
         #[arg(long)]
         print: bool,
     },
+    /// Show how the subscriptions are doing, and who holds their lanes
+    Status(status::Arguments),
+    /// Look for events, or at one of them
+    Events(events::Arguments),
+    /// Look at what was given up, and requeue or discard it
+    Dead {
+        #[command(subcommand)]
+        action: dead::Action,
+    },
+    /// Look at subscriptions, make, pause, resume and remove them, change their lanes
+    Subscriptions {
+        #[command(subcommand)]
+        action: subscriptions::Action,
+    },
+    /// Let a subscription, or a new one like it, read again from a time or an event on
+    Replay(replay::Arguments),
+    /// Record an event from the shell
+    Record(record::Arguments),
+    /// Say what is wrong with the database, the settings and the destinations, or will be, and what to do
+    Doctor(doctor::Arguments),
+    /// Show who did what, and why
+    Audit(audit::Arguments),
+    /// Print what a shell needs to complete commands
+    Completions(manual::Completions),
+    /// Print the manual page, or write one for each command
+    Man(manual::Man),
+    /// Print a page of the reference
+    #[command(hide = true)]
+    Reference { page: manual::Page },
     /// Look at the settings
     Config {
         #[command(subcommand)]
@@ -70,7 +114,28 @@ pub(crate) enum Command {
 }
 
 #[derive(Subcommand)]
+pub(crate) enum AlertsAction {
+    /// Say how each alert stands now, and tell nobody; exits with 1 if one fires
+    Check {
+        /// One JSON array instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look after alerts without delivering anything: beside relays that are part of an application
+    Run,
+    /// Send a test message to everybody who can be told, or to one of them
+    Test {
+        /// The NAME of a [notify.NAME]
+        name: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
 pub(crate) enum ConfigAction {
     /// Say what was understood, with secrets hidden
-    Check,
+    Check {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
 }

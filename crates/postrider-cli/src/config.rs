@@ -7,17 +7,20 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 pub(crate) mod alert;
+pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod general;
 pub(crate) mod nearest;
+pub(crate) mod notify;
 pub(crate) mod retention;
 pub(crate) mod secret;
 pub(crate) mod section;
 pub(crate) mod sink;
 pub(crate) mod subscription;
 
-pub(crate) use alert::{Alert, Notify};
+pub(crate) use alert::Alert;
 pub(crate) use general::{Log, RelaySettings, Store};
+pub(crate) use notify::Notify;
 pub(crate) use retention::Retention;
 pub(crate) use secret::{Secrets, without_password};
 pub(crate) use section::Section;
@@ -75,15 +78,6 @@ pub(crate) struct Origins {
     pub(crate) flags: Vec<(String, String)>,
 }
 
-/// Settings that can be given in the environment, as `POSTRIDER_STORE_URL`.
-const SECTIONS: &[(&str, &[&str])] = &[
-    ("store", &["url", "schema", "connections", "bell"]),
-    ("relay", &["name", "lease", "poll_interval", "shutdown_grace", "figures_every"]),
-    ("http", &["listen"]),
-    ("log", &["format", "level"]),
-    ("retention", &["delivered", "archive", "archived", "inbox", "at", "batch", "pause"]),
-];
-
 /// Variables of that name which are no settings.
 const OTHERS: [&str; 3] = ["POSTRIDER_CONFIG", "POSTRIDER_SOAK", "POSTRIDER_TEST_"];
 
@@ -116,7 +110,7 @@ impl Config {
         let log = general::log(root.section("log")?)?;
         let mut sinks = BTreeMap::new();
         for (name, section) in root.named("sink")? {
-            sinks.insert(name, Sink::read(section)?);
+            sinks.insert(name, Sink::read(section, relay.lease)?);
         }
         let mut readers = Vec::new();
         let mut names = HashSet::new();
@@ -135,8 +129,11 @@ impl Config {
         for (name, section) in root.named("notify")? {
             notify.insert(name, Notify::read(section)?);
         }
-        let alerts = root.each("alert")?.into_iter().map(|section| Alert::read(section, &notify, &names));
-        let alerts = alerts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let mut alerts = Vec::new();
+        for section in root.each("alert")? {
+            let more = Alert::read(section, &notify, &names, &alerts)?;
+            alerts.extend(more);
+        }
         root.finish()?;
         Ok(Self { store, relay, listen, log, readers, sinks, retention, alerts, notify })
     }
@@ -159,12 +156,12 @@ fn variable(name: &str) -> Result<Option<(&'static str, &'static str)>, Problem>
     if OTHERS.iter().any(|other| name.starts_with(other)) {
         return Ok(None);
     }
-    let all = || SECTIONS.iter().flat_map(|(section, keys)| keys.iter().map(move |key| (*section, *key)));
     let spelled = |(section, key): (&str, &str)| format!("{section}_{key}").to_uppercase();
-    if let Some(found) = all().find(|each| spelled(*each) == rest) {
+    if let Some(found) = described::in_environment().find(|each| spelled(*each) == rest) {
         return Ok(Some(found));
     }
-    let names: Vec<String> = all().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
+    let names: Vec<String> =
+        described::in_environment().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
     let what = match nearest::nearest(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("is {meant} meant?"),
         None => format!("there is {}", names.join(", ")),

@@ -9,7 +9,7 @@ use crate::config::{Config, Problem};
 use crate::database::Database;
 use crate::endpoints::{self, Pulse};
 use crate::sinks::Ready;
-use crate::{Failure, logging};
+use crate::{Failure, alerts, logging, retention};
 
 /// The pauses while the database does not answer at start.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -21,15 +21,6 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
         return Err(Problem::new(what).into());
     }
-    // Nobody is to rely on what does not happen.
-    for (there, what) in
-        [(config.retention.is_some(), "[retention]"), (!config.alerts.is_empty(), "[[alert]]")]
-    {
-        if there {
-            let what = format!("{what} is understood, but this version does not act on it yet; leave it out");
-            return Err(Problem::new(what).into());
-        }
-    }
     logging::start(&config.log)?;
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {
@@ -37,6 +28,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
             Ready::check(&reader.sink, sink)?;
         }
     }
+    let alerts = alerts::Watch::of(&config)?;
     let pulse = Pulse::new()?;
     let (end, ended) = watch::channel(false);
     tokio::spawn(async move {
@@ -59,7 +51,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
             Some((stop, tokio::spawn(serving)))
         }
     };
-    let worked = work(&config, &pulse, ended).await;
+    let worked = work(&config, &pulse, alerts, ended).await;
     if let Some((stop, serving)) = server {
         let _ = stop.send(());
         let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
@@ -67,8 +59,15 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     worked.map(|()| true)
 }
 
-async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) -> Result<(), Failure> {
+async fn work(
+    config: &Config,
+    pulse: &Pulse,
+    alerts: Option<alerts::Watch>,
+    mut ended: watch::Receiver<bool>,
+) -> Result<(), Failure> {
     let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
+    let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
+    let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
     pulse.started(running.store());
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
@@ -77,6 +76,12 @@ async fn work(config: &Config, pulse: &Pulse, mut ended: watch::Receiver<bool>) 
     tell_systemd("STOPPING=1");
     tracing::info!("stopping: what is in flight is finished, or given back");
     running.stop().await?;
+    if let Some(alerts) = alerts {
+        alerts::ended(alerts).await;
+    }
+    if let Some(daily) = daily {
+        retention::ended(daily).await;
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -120,7 +125,9 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
 }
 
 async fn begin(config: &Config) -> Result<Running, Failure> {
-    match Database::open(&config.store).await? {
+    let database = Database::open(&config.store).await?;
+    retention::check(&database, config).await?;
+    match database {
         Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Mysql(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),

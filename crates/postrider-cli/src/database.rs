@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::{mysql, postgres, sqlite};
+use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
 use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
@@ -77,6 +78,70 @@ impl Database {
                 Ok(Self::Sqlite(sqlite::Outbox::connect(&pool).await?))
             }
         }
+    }
+
+    /// The log for relays, with connections of its own.
+    #[allow(dead_code)]
+    pub(crate) async fn store(&self) -> Result<Arc<dyn postrider::Store>, Failure> {
+        Ok(self.controls().await?.store)
+    }
+
+    /// The log for operators, with connections of its own.
+    #[allow(dead_code)]
+    pub(crate) async fn desk(&self) -> Result<Arc<dyn Desk>, Failure> {
+        Ok(self.controls().await?.desk)
+    }
+
+    /// Both sides of the log, on the same connections.
+    pub(crate) async fn controls(&self) -> Result<Controls, Failure> {
+        Ok(match self {
+            Self::Postgres(outbox) => Controls::of(outbox.store().await?),
+            Self::Mysql(outbox) => Controls::of(outbox.store()),
+            Self::Sqlite(outbox) => Controls::of(outbox.store()),
+        })
+    }
+
+    /// Records an event in a transaction of its own; whether it was, where an id that is taken is left at that.
+    pub(crate) async fn record(&self, event: &NewEvent, once: bool) -> Result<bool, Failure> {
+        match self {
+            Self::Postgres(outbox) if once => {
+                let mut connection = outbox.pool().acquire().await?;
+                Ok(outbox.record_once(&mut connection, event).await?)
+            }
+            Self::Postgres(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
+            Self::Mysql(outbox) if once => {
+                let mut connection = outbox.pool().acquire().await?;
+                Ok(outbox.record_once(&mut connection, event).await?)
+            }
+            Self::Mysql(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
+            Self::Sqlite(outbox) if once => {
+                let mut connection = outbox.pool().acquire().await?;
+                Ok(outbox.record_once(&mut connection, event).await?)
+            }
+            Self::Sqlite(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
+        }
+    }
+}
+
+/// Both sides of a log.
+#[derive(Clone)]
+pub(crate) struct Controls {
+    /// As relays see it.
+    pub(crate) store: Arc<dyn postrider::Store>,
+    /// As operators see it.
+    pub(crate) desk: Arc<dyn Desk>,
+}
+
+impl Controls {
+    /// Both sides of one store.
+    pub(crate) fn of<S: postrider::Store + Desk>(store: S) -> Self {
+        let store = Arc::new(store);
+        Self { store: Arc::<S>::clone(&store), desk: store }
+    }
+
+    /// Opens the log that the settings name.
+    pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
+        Database::open(store).await?.controls().await
     }
 }
 

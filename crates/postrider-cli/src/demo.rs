@@ -1,134 +1,85 @@
-//! A small shop on an embedded database. Every figure that it prints was counted.
+//! A small shop on an embedded database: what is recorded, what fails, who is killed, and what became of all that.
+//!
+//! The shop records in this process; two relays handle in processes of their own, and one of them is killed. Every figure of
+//! the summary is counted in the shop's tables.
 
-mod report;
+mod fault;
+mod glance;
+mod rider;
+mod screen;
+mod script;
 mod shop;
+mod staff;
+mod tally;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
 
-use postrider::{Failure as HandlerFailure, Received, Relay, Retry, Running, Uuid, sqlite, wait};
-use tokio::task::JoinSet;
+use clap::Args;
+use postrider::{Uuid, asked_to_end};
 
-use report::Tally;
-use shop::{OrderChanged, ReceiptSent, Shop};
+use crate::Failure;
+use crate::config::Problem;
+use fault::Fault;
+use screen::Screen;
+use script::Ending;
 
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-const WRITERS: u64 = 4;
-const RECEIPTS: &str = "receipts";
-const MAIL: &str = "mail";
-const LEASE: Duration = Duration::from_secs(1);
-/// Relay 1 dies when so many mails are out.
-const DOOM: u64 = 100;
-/// How long the demo waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How the demo is run.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// For developers: let a handler break a promise once, to see that the summary tells
+    #[arg(long = "break", hide = true, value_name = "PROMISE")]
+    fault: Option<Fault>,
+    /// For the demo itself: be one of its relays
+    #[arg(long, hide = true, value_name = "NAME", requires = "keep")]
+    relay: Option<String>,
+}
 
 /// Runs the demo; whether every promise held.
-pub(crate) async fn run() -> Result<bool, Failure> {
-    let began = Instant::now();
-    let folder = std::env::temp_dir().join(format!("postrider-demo-{}", Uuid::now_v7().simple()));
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        format!("the folder {} can't be made ({error}); set TMPDIR to one where it can", folder.display())
-    })?;
-    let file = folder.join("shop.db");
-    println!("A shop on SQLite, in {}", file.display());
-    println!(
-        "  {WRITERS} writers change orders and record it in the same transaction; one in five rolls back"
-    );
-    println!(
-        "  `{RECEIPTS}` writes a receipt and records an event of its own, in one transaction with its inbox"
-    );
-    println!("  `{MAIL}` sends mail: every fiftieth fails at first, and one address does not exist");
-    println!("  2 relays share the lanes; relay 1 is killed when {DOOM} mails are out");
-
-    let shop = Shop::open(&file).await?;
-    let tally = Arc::new(Tally::default());
-    let doomed = Doomed::start(&file, &tally)?;
-    let relay = relay(&shop.outbox, "relay 2", &tally).start().await?;
-    let mut writers = JoinSet::new();
-    for number in 0..WRITERS {
-        writers.spawn(shop.clone().write(number, Arc::clone(&tally)));
+pub(crate) async fn run(options: &Options) -> Result<bool, Failure> {
+    if let (Some(name), Some(folder)) = (&options.relay, &options.keep) {
+        return staff::work(folder, name, options.fault).await;
     }
-    doomed.die(&tally).await?;
-    for outcome in writers.join_all().await {
-        outcome?;
+    let folder = prepared(options.keep.as_deref())?;
+    let mut screen = Screen::of_stdout();
+    let ending = tokio::select! {
+        ending = script::play(&mut screen, &folder, options.fault) => ending?,
+        () = asked_to_end() => Ending::Interrupted,
+    };
+    screen.clear();
+    if let Ending::Whole { held } = ending {
+        return Ok(held);
     }
-    finish(relay).await?;
-    let figures = shop.figures().await?;
-    Ok(report::print(&tally, &figures, &file, began.elapsed()))
+    // Half a shop is of no use to anybody.
+    let kept = options.keep.is_some() || std::fs::remove_dir_all(&folder).is_err();
+    match ending {
+        Ending::Interrupted if kept => {
+            Err(format!("interrupted; its relays have ended, and {} is left", folder.display()).into())
+        }
+        Ending::Interrupted => Err("interrupted; its relays have ended, and its folder is removed".into()),
+        // Whoever closed the pipe has seen enough.
+        Ending::Unseen | Ending::Whole { .. } => Ok(true),
+    }
 }
 
-/// A relay of the shop, as any process of it would run one.
-fn relay(outbox: &sqlite::Outbox, owner: &str, tally: &Arc<Tally>) -> Relay<sqlite::Outbox> {
-    let mails = Arc::clone(tally);
-    let mail = move |event: Received<OrderChanged>| {
-        let mails = Arc::clone(&mails);
-        async move {
-            if event.order == "order-7" && event.version == 3 {
-                return Err(HandlerFailure::reject("there is no such address"));
-            }
-            if event.attempt() == 1 && event.event().id % 50 == 0 {
-                return Err(HandlerFailure::retry("the mail server is busy"));
-            }
-            mails.mailed(&event);
-            Ok(())
+/// The folder, made if need be.
+fn prepared(keep: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = match keep {
+        Some(folder) => folder.to_owned(),
+        None => {
+            let name = Uuid::new_v4().simple().to_string();
+            std::env::temp_dir().join(format!("postrider-demo-{}", &name[..8]))
         }
     };
-    let soon = Retry::exponential().base(Duration::from_millis(100));
-    Relay::new(outbox)
-        .owner(owner)
-        .lease(LEASE)
-        .subscribe(RECEIPTS, |s| s.on(receipt).lanes(2).batch(20))
-        .subscribe(MAIL, |s| s.on(mail).retry(soon).lanes(2).batch(20))
-}
-
-/// A transactional handler: the receipt, the event that follows and the mark in the inbox commit together.
-async fn receipt(event: Received<OrderChanged>, mut tx: sqlite::Tx) -> Result<(), HandlerFailure> {
-    let insert =
-        sqlx_core::query::query("insert into receipt (event_id, shop_order, version) values ($1, $2, $3)");
-    let insert = insert.bind(event.event().event_id).bind(&event.order).bind(event.version);
-    insert.execute(&mut *tx).await?;
-    Ok(tx.record(&ReceiptSent { order: event.order.clone(), version: event.version }).await?)
-}
-
-/// Relay 1, on a runtime of its own, so that it can be ended as a killed process ends: in the middle of everything.
-struct Doomed(tokio::runtime::Runtime);
-
-impl Doomed {
-    fn start(file: &std::path::Path, tally: &Arc<Tally>) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let (file, tally) = (file.to_owned(), Arc::clone(tally));
-        runtime.spawn(async move {
-            let ran = async {
-                let shop = Shop::open(&file).await?;
-                relay(&shop.outbox, "relay 1", &tally).run_until(std::future::pending()).await?;
-                Ok::<(), Failure>(())
-            };
-            if let Err(failure) = ran.await {
-                eprintln!("postrider: demo: relay 1: {failure}");
-            }
-        });
-        Ok(Self(runtime))
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        let remedy = if keep.is_some() { "name another" } else { "set TMPDIR to one where it can" };
+        format!("the folder {} can't be made ({error}); {remedy}", folder.display())
+    })?;
+    if std::fs::read_dir(&folder)?.next().is_some() {
+        let what = format!("--keep: the folder {} is not empty; name one that is", folder.display());
+        return Err(Problem::new(what).into());
     }
-
-    async fn die(self, tally: &Tally) -> Result<(), Failure> {
-        let end = Instant::now() + PATIENCE;
-        while tally.mails() < DOOM {
-            if Instant::now() > end {
-                self.0.shutdown_background();
-                return Err("no mail went out within a minute".into());
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        self.0.shutdown_background();
-        println!("  relay 1 was killed; its lanes are free when its lease of 1 s has run out");
-        Ok(())
-    }
-}
-
-async fn finish(relay: Running) -> Result<(), Failure> {
-    for subscription in [RECEIPTS, MAIL] {
-        wait::quiet(&**relay.store(), subscription, PATIENCE).await?;
-    }
-    Ok(relay.stop().await?)
+    Ok(folder)
 }

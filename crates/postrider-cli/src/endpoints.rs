@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use postrider::{StateQuery, Store};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
@@ -20,6 +20,16 @@ use crate::Failure;
 
 /// How long the database may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Histograms by the ends of their names: those of several relays can be added up, which quantiles can't.
+const BUCKETS: [(&str, &[f64]); 3] = [
+    (
+        "_seconds",
+        &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0, 3600.0],
+    ),
+    ("_attempts", &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0, 50.0]),
+    ("_batch_size", &[1.0, 10.0, 100.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0]),
+];
 
 /// What the endpoints know of the relay.
 #[derive(Clone)]
@@ -32,7 +42,10 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// Begins to collect metrics.
     pub(crate) fn new() -> Result<Self, Failure> {
-        let metrics = PrometheusBuilder::new().install_recorder()?;
+        let metrics = BUCKETS.iter().try_fold(PrometheusBuilder::new(), |builder, (suffix, buckets)| {
+            builder.set_buckets_for_metric(Matcher::Suffix((*suffix).to_owned()), buckets)
+        });
+        let metrics = metrics?.install_recorder()?;
         Ok(Self { metrics, store: Arc::new(OnceCell::new()), stopping: Arc::new(AtomicBool::new(false)) })
     }
 

@@ -5,16 +5,22 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, ConfigAction};
+use arguments::{AlertsAction, Arguments, Command, ConfigAction};
 use config::Config;
 
+mod alerts;
 mod arguments;
+mod commands;
 mod config;
+mod confirm;
 mod daemon;
 mod database;
 mod demo;
 mod endpoints;
 mod logging;
+mod manual;
+mod output;
+mod retention;
 mod sinks;
 mod summary;
 
@@ -44,7 +50,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
             eprintln!("postrider: {name}: {failure}");
-            ExitCode::from(if failure.is::<config::Problem>() { 2 } else { 1 })
+            ExitCode::from(if is_misused(&failure) { 2 } else { 1 })
         }
     };
     // A line for a reader that does not read may be stuck for ever: it was not settled, and is not waited for.
@@ -52,27 +58,67 @@ fn main() -> ExitCode {
     code
 }
 
+/// Whether it failed because of what it was told, not because of what it found.
+fn is_misused(failure: &Failure) -> bool {
+    let invalid = |error: &postrider::Error| error.kind() == postrider::ErrorKind::Invalid;
+    failure.is::<config::Problem>() || failure.downcast_ref().is_some_and(invalid)
+}
+
 /// Runs a command; whether all is well.
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
-    if let Command::Demo = arguments.command {
-        return demo::run().await;
+    // What needs no settings.
+    match &arguments.command {
+        Command::Demo(options) => return demo::run(options).await,
+        Command::Completions(arguments) => return manual::completions(arguments),
+        Command::Man(arguments) => return manual::man(arguments),
+        Command::Reference { page } => return manual::reference(*page),
+        _ => {}
     }
     let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
     match arguments.command {
-        Command::Demo => Ok(true),
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
+        Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
+        Command::Alerts { action: AlertsAction::Run } => alerts::run(&config).await,
+        Command::Alerts { action: AlertsAction::Test { name } } => {
+            alerts::test(&config, name.as_deref()).await
+        }
+        Command::Archive(arguments) => retention::archive(&config, arguments).await,
+        Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print } => database::migrate(&config.store, print).await,
-        Command::Config { action: ConfigAction::Check } => summary::show(&config),
+        Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
+        Command::Status(arguments) => commands::status::run(&config, arguments).await,
+        Command::Events(arguments) => commands::events::run(&config, arguments).await,
+        Command::Dead { action } => commands::dead::run(&config, action).await,
+        Command::Subscriptions { action } => commands::subscriptions::run(&config, action).await,
+        Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
+        Command::Record(arguments) => commands::record::run(&config, arguments).await,
+        Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
+        Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
 
 impl Command {
     fn name(&self) -> &'static str {
         match self {
-            Self::Demo => "demo",
+            Self::Demo(_) => "demo",
             Self::Relay => "relay",
+            Self::Alerts { .. } => "alerts",
+            Self::Archive(_) => "archive",
+            Self::Prune(_) => "prune",
             Self::Migrate { .. } => "migrate",
             Self::Config { .. } => "config",
+            Self::Status(_) => "status",
+            Self::Events(_) => "events",
+            Self::Dead { .. } => "dead",
+            Self::Subscriptions { .. } => "subscriptions",
+            Self::Replay(_) => "replay",
+            Self::Record(_) => "record",
+            Self::Doctor(_) => "doctor",
+            Self::Audit(_) => "audit",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+            Self::Reference { .. } => "reference",
         }
     }
 }

@@ -109,5 +109,8 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
     if let Some(token) = &sink.token {
         builder = builder.bearer(token);
     }
+    if let Some(authority) = &sink.authority {
+        builder = builder.authority(authority);
+    }
     builder.build(&sink.url).map_err(|error| of(name, &error))
 }

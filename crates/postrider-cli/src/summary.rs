@@ -1,19 +1,35 @@
 //! `postrider config check`: what was understood, with secrets hidden.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+
+use serde::Serialize;
 
 use crate::Failure;
+use crate::alerts;
 use crate::config::{Config, Sink, duration, without_password};
+use crate::output;
 use crate::sinks::Ready;
 
+#[derive(Serialize)]
+struct Understood<'a> {
+    table: &'a str,
+    understood: &'a str,
+}
+
 /// Shows the settings.
-pub(crate) fn show(config: &Config) -> Result<bool, Failure> {
+pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
-    // Whoever closed the pipe has seen enough.
-    let _ = std::io::stdout().write_all(text(config)?.as_bytes());
+    alerts::Watch::of(config)?;
+    let text = text(config)?;
+    if json {
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let lines = lines.map(|(table, rest)| Understood { table, understood: rest.trim() });
+        output::json(&lines.collect::<Vec<_>>())?;
+    } else {
+        output::print(&text)?;
+    }
     Ok(true)
 }
 
@@ -39,12 +55,13 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     let show = duration::show;
     writeln!(
         out,
-        "relay          {}lease {}, poll every {}, {} to stop, figures every {}",
+        "relay          {}lease {}, poll every {}, {} to stop, figures every {}, alerts every {}",
         relay.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(),
         show(relay.lease),
         show(relay.poll),
         show(relay.grace),
-        show(relay.figures)
+        show(relay.figures),
+        show(relay.alerts)
     )?;
     let listen = config.listen.map_or_else(|| "off".to_owned(), |address| address.to_string());
     writeln!(out, "http           {listen}")?;
@@ -87,19 +104,38 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     if let Some(retention) = &config.retention {
         writeln!(
             out,
-            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between",
+            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between, {} of the time",
             retention.at / 60,
             retention.at % 60,
             show(retention.delivered),
-            if retention.archive { "to the archive" } else { "deleted" },
+            match (&retention.filing.target, retention.archive) {
+                (Some(target), _) => format!("to {}", target.name()),
+                (None, true) => "to the archive".to_owned(),
+                (None, false) => "deleted".to_owned(),
+            },
             show(retention.inbox),
-            retention.batch,
-            show(retention.pause)
+            retention.pacing.batch,
+            show(retention.pacing.pause),
+            retention.pacing.share
         )?;
+        if let Some(archived) = retention.archived {
+            writeln!(out, "               months of the archive are dropped after {}", show(archived))?;
+        }
+        if !retention.filing.mask.is_empty() {
+            writeln!(out, "               masked on the way: {}", retention.filing.mask)?;
+        }
     }
     for alert in &config.alerts {
-        let of = alert.subscription.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
-        writeln!(out, "alert          {}{of} -> {}", alert.name, alert.to.join(", "))?;
+        let when = alert.when.to_string();
+        writeln!(
+            out,
+            "alert          {}{} of {} -> {}{}",
+            if alert.name == when { String::new() } else { format!("{}: ", alert.name) },
+            when,
+            alert.of,
+            alert.to.join(", "),
+            alert.repeat.map(|repeat| format!(", again every {}", show(repeat))).unwrap_or_default()
+        )?;
     }
     for (name, notify) in &config.notify {
         writeln!(out, "notify         {name}: {}", notify.kind())?;

@@ -85,6 +85,23 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"linger.mss\" = \"1\" }\n".into(),
             &["sink.x", "linger.mss", "not a property"],
         ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"transactional.id\" = \"shop\" }\n".into(),
+            &["sink.x", "transactional.id is not possible: it would break a promise"],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nproperties = { \"bootstrap.servers\" = \"c:1\" }\n".into(),
+            &["sink.x", "bootstrap.servers", "leave it out"],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nsend_timeout = \"30s\"\n".into(),
+            &["sink.x.send_timeout: 30s is too long for relay.lease = 30s", "set it to 12s or less", "1m15s or more"],
+        ),
+        (
+            "[relay]\nlease = \"5s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nsend_timeout = \"10s\"\n".into(),
+            &["sink.x.send_timeout: 10s is too long for relay.lease = 5s", "set it to 2s or less", "25s or more"],
+        ),
+        ("[sink.x]\ntype = \"http\"\nurl = \"https://h/\"\nauthority = \"/nowhere.pem\"\n".into(), &["sink.x", "/nowhere.pem can't be read"]),
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is missing"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
@@ -104,11 +121,39 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (format!("{}[[subscription]]\nname = \"s\"\nsink = \"out\"\n", s("")), &["two subscriptions are called \"s\""]),
         ("[retention]\nat = \"25:00\"\n".into(), &["retention.at", "\"02:00\""]),
         ("[retention]\nmask = [\"card\"]\n".into(), &["retention.archive"]),
+        ("[retention]\narchive = true\nmask = [\"card.\"]\n".into(), &["retention.mask", "\"card.\" is no name", "card.number"]),
+        ("[retention]\nbatch = 0\n".into(), &["retention.batch: it is 1 to 100000"]),
+        ("[retention]\nshare = 2\n".into(), &["retention.share: it is 0.01 to 1"]),
+        ("[retention]\narchive = true\narchived = \"7d\"\n".into(), &["retention.archived", "shorter than delivered"]),
+        ("[retention]\narchive = true\n[retention.target]\ntable = \"t\"\n".into(), &["retention.target.columns", "event_id"]),
+        (
+            "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { id = \"evnt_id\" }\n".into(),
+            &["retention.target.columns.id", "\"evnt_id\" is no field", "event_id"],
+        ),
+        (
+            "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"payload\" }\n".into(),
+            &["retention.target", "no column of t takes the event_id"],
+        ),
+        (
+            "[retention]\narchive = true\narchived = \"5y\"\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"id\" }\n".into(),
+            &["retention.archived", "nothing is deleted from a table of the application"],
+        ),
         ("[[alert]]\nto = [\"log\"]\n".into(), &["alert[1].when: it is missing"]),
         ("[[alert]]\nwhen = \"undeliverd > 3\"\n".into(), &["alert[1].when", "undelivered"]),
         ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is no number"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nto = [\"slak\"]\n[notify.slack]\ntype = \"slack\"\nurl = \"https://x\"\n".into(), &["alert[1].to", "\"slack\""]),
         ("[[alert]]\npreset = \"bank\"\n".into(), &["alert[1].preset", "ledger"]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nof = \"every\"\n".into(), &["alert[1].of", "\"each\", \"all\""]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nof = \"all\"\nsubscription = \"s\"\n".into(), &["alert[1].of", "exclude"]),
+        ("[[alert]]\nwhen = \"dead > 1\"\nrepeat = \"0s\"\n".into(), &["alert[1].repeat", "longer than nothing"]),
+        (
+            "[[alert]]\nwhen = \"dead > 1\"\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"s\"\n".into(),
+            &["alert[2].name", "another alert of each subscription is called \"dead > 1\""],
+        ),
+        ("[[alert]]\nwhen = \"undelivered_over(5) > 1\"\n".into(), &["alert[1].when", "undelivered_over(5m)"]),
+        ("[relay]\nalerts_every = \"1ms\"\n".into(), &["relay.alerts_every", "out of bounds"]),
+        ("[notify.p]\ntype = \"webhook\"\nurl = \"https://\"\n".into(), &["notify.p.url", "https://host/path"]),
+        ("[notify.p]\ntype = \"webhook\"\nurl = \"https://h/\"\ntoken = \"\\u0007\"\n".into(), &["notify.p.token", "no header can hold"]),
         ("[notify.p]\ntype = \"pagerduty\"\n".into(), &["notify.p.key: it is missing"]),
         ("[notify.p]\ntype = \"slack\"\nurl = \"hooks\"\n".into(), &["notify.p.url", "https://"]),
     ];
@@ -148,6 +193,16 @@ fn the_environment_wins_over_the_file_and_a_flag_over_both() {
     assert!(sentence.contains("/nowhere.toml can't be read: it does not exist"), "{sentence}");
 }
 
+/// A short lease alone is no mistake: what is sent is given up sooner then.
+#[test]
+fn a_send_timeout_that_nobody_set_fits_the_lease() {
+    let folder = Folder::new();
+    let file =
+        folder.file("p.toml", "[relay]\nlease = \"3s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\n");
+    let output = check(&file, &[], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn no_secret_is_shown() {
     let folder = Folder::new();
@@ -165,6 +220,11 @@ fn no_secret_is_shown() {
     assert!(output.status.success(), "{shown}");
     assert!(!shown.contains("planted"), "{shown}");
     assert!(shown.contains("postgres://user:***@h/db"), "{shown}");
+    let output = check(&folder.file("p.toml", &text), &["--json"], &[("SECRET", "planted-secret")]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let understood: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(understood[0]["table"], "store");
+    assert!(!shown.contains("planted"), "{shown}");
 }
 
 /// The example, as it is and with everything that is commented out: both are understood.

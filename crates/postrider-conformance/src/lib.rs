@@ -45,12 +45,15 @@ macro_rules! conformance {
                 a_requeued_event_keeps_its_place, a_dead_event_under_hold_holds_its_key_until_discarded,
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
                 delivery_rows_of_a_refused_settle_are_not_written;
-            states: every_state_is_shown_with_its_details, figures_count_what_is_where;
+            states: every_state_is_shown_with_its_details, figures_count_what_is_where, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;
             retention: only_what_every_subscription_settled_long_enough_ago_is_pruned, dead_and_waiting_events_stay,
                 the_archive_can_be_read_but_not_delivered, nothing_is_pruned_without_a_subscription,
-                retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches;
+                retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches,
+                what_one_sweep_passed_over_the_next_one_takes, the_archive_loses_whole_months_only,
+                what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take,
+                a_target_that_is_not_there_is_refused;
             bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
             desk: subscriptions_are_shown_with_their_lanes, a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,

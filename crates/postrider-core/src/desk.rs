@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Audit, AuditEntry, Chain, Check, Duty, EventQuery, Found, OffsetDateTime, Replay, Replayed, Result,
-    Stuck, StuckQuery, SubscriptionInfo, Uuid,
+    Audit, AuditEntry, Chain, Check, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime,
+    Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable, Uuid,
 };
 
 /// A log in a database, as operators see and steer it. Relays use [`Store`](crate::Store).
@@ -119,6 +119,33 @@ pub trait Desk: Send + Sync + 'static {
     /// retention has taken something from there on, and, unless effects may repeat, if the inbox has forgotten what was
     /// handled from there on.
     async fn replay(&self, replay: &Replay) -> Result<Replayed>;
+
+    /// How much a sweep would take now.
+    ///
+    /// *Guarantees*: it changes nothing and takes no lock; at most [`Sweepable::MOST`] rows are counted. *Caller must*: know that it
+    /// may be another number by the time it sweeps. *On failure*: nothing.
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        let _ = sweep;
+        Err(Error::new(ErrorKind::Invalid, "sweep", "this store can't count what a sweep would take"))
+    }
+
+    /// Whether events can be filed so: a table of the application is there, has the columns, takes the fields, and may be
+    /// written to.
+    ///
+    /// *Guarantees*: nothing is written. *Caller must*: ask before the first sweep, so that a mistake is found by day. *On
+    /// failure*: the sentence says what is wrong with it.
+    async fn check_filing(&self, filing: &Filing) -> Result<()> {
+        match &filing.target {
+            None => Ok(()),
+            Some(target) => {
+                let message = format!(
+                    "this store can't archive into {}: it has an archive of its own only",
+                    target.name()
+                );
+                Err(Error::new(ErrorKind::Invalid, "archive", message))
+            }
+        }
+    }
 
     /// Writes down who did what and why, for good: no row is ever changed or deleted.
     ///

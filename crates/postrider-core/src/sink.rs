@@ -29,6 +29,12 @@ pub trait Sink: Send + Sync + 'static {
         1000
     }
 
+    /// How long a lease has to last at least: so long that nothing of what it was given is sent any more once the lease is
+    /// lost, also by a process that stood still. Any will do unless it says.
+    fn least_lease(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Whether it runs the application's own code in this process, which an event may make it end.
     fn runs_handlers(&self) -> bool {
         false

@@ -90,7 +90,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Guarantees*: takes only what every lane of every subscription has read and settled for long
     /// enough; dead, waiting and retrying events stay, and so does everything while there is no
-    /// subscription. *Caller must*: call again while `more`. *On failure*: nothing was taken in this round.
+    /// subscription. An archived event is where it is filed in the same transaction that takes it out of the log, masked if so
+    /// asked. A month of the archive goes only as a whole. *Caller must*: call again while `more`. *On failure*: nothing was
+    /// taken in this round.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
     /// Where events stand, for people. *Guarantees*: derived from the same rows that the engine uses.
@@ -100,6 +102,17 @@ pub trait Store: Send + Sync + 'static {
     /// How a subscription is doing, by stream. *Guarantees*: at most a million events that were not read yet are counted,
     /// whatever the backlog. *Caller must*: not call it for each batch: it costs what is undelivered. *On failure*: nothing.
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>>;
+
+    /// The same for who is in a hurry: of the events that were not read yet only the first `most` rows are looked at, wanted
+    /// or not.
+    ///
+    /// *Guarantees*: as [`figures`](Store::figures), with that bound; what failed or died is counted whole. *Caller must*: take
+    /// the pending ones for a sample where the log is further ahead than that. *On failure*: nothing.
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>>;
+
+    /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](Store::figures)
+    /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
 }
 
 /// How far a change of lanes is.

@@ -9,10 +9,17 @@
 //! | no connection | the destination is unavailable |
 
 mod answer;
+mod client;
 mod request;
 mod signature;
 mod sink;
+mod trouble;
 
+// For the binary, which tells people over HTTP, too.
+#[doc(hidden)]
+pub use client::client;
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::{Http, HttpBuilder};
+#[doc(hidden)]
+pub use trouble::reason;

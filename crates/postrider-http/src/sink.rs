@@ -1,6 +1,6 @@
 //! The sink: events to an endpoint, keys at once, a key in order.
 
-use std::error::Error as StdError;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,16 +12,22 @@ use postrider_core::{
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::answer::outcome;
+use crate::client::{PATIENCE, client_with, tls};
 use crate::request::Format;
 use crate::signature::Secret;
+use crate::trouble::{reason, sentence};
 
 /// Posts events to an endpoint.
 pub struct Http {
     client: Client,
     url: Url,
     settings: HttpBuilder,
+    tls: Arc<rustls::ClientConfig>,
 }
 
 /// The settings of an [`Http`] sink.
@@ -32,6 +38,7 @@ pub struct HttpBuilder {
     secret: Option<Secret>,
     bearer: Option<String>,
     root: Option<Vec<u8>>,
+    authority: Option<PathBuf>,
 }
 
 impl HttpBuilder {
@@ -70,6 +77,13 @@ impl HttpBuilder {
         self
     }
 
+    /// The same with a file: the certificate of an authority of one's own, in PEM.
+    #[must_use]
+    pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
+        self.authority = Some(file.into());
+        self
+    }
+
     /// The sink, for an endpoint.
     pub fn build(self, url: &str) -> Result<Http> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
@@ -89,35 +103,40 @@ impl HttpBuilder {
                 "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
             ));
         }
-        let tls = tls(self.root.as_deref())
-            .map_err(|error| invalid(format!("the certificate can't be used: {error}")))?;
-        let client = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .tls_backend_preconfigured(tls)
-            .no_proxy()
-            .connect_timeout(Duration::from_secs(10))
-            .build()
-            .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))?;
-        Ok(Http { client, url, settings: self })
+        let tls = tls(self.root.as_deref(), self.authority.as_deref())?;
+        let client = client_with(tls.clone())?;
+        Ok(Http { client, url, settings: self, tls: Arc::new(tls) })
     }
-}
-
-/// TLS with one provider, whatever else is in the process.
-fn tls(root: Option<&[u8]>) -> Result<rustls::ClientConfig, rustls::Error> {
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(der) = root {
-        roots.add(der.to_vec().into())?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl Http {
     /// A sink with settings.
     pub fn builder() -> HttpBuilder {
         HttpBuilder::default()
+    }
+
+    /// Whether the endpoint takes a connection, over TLS where its address says so. No request is made.
+    ///
+    /// *On failure*: one sentence that says what to do, without the path of the address: that may hold a secret.
+    pub async fn check(&self) -> Result<()> {
+        let host = self.url.host_str().unwrap_or_default();
+        let unreachable = |reason: String| {
+            Error::new(ErrorKind::Unreachable, "http", format!("{host} can't be reached: {reason}"))
+        };
+        let connecting = async {
+            let address = (host.trim_matches(['[', ']']), self.url.port_or_known_default().unwrap_or(80));
+            let stream = TcpStream::connect(address).await?;
+            if self.url.scheme() == "https" {
+                let name = ServerName::try_from(address.0.to_owned()).map_err(std::io::Error::other)?;
+                TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await?;
+            }
+            Ok::<(), std::io::Error>(())
+        };
+        match tokio::time::timeout(PATIENCE, connecting).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(unreachable(sentence(&error))),
+            Err(_) => Err(unreachable(format!("nobody answers there within {} s", PATIENCE.as_secs()))),
+        }
     }
 
     /// Posts events in one request and says what became of them.
@@ -153,7 +172,7 @@ impl Http {
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
                 "{} can't be reached: {}",
                 self.url.host_str().unwrap_or("the endpoint"),
-                reason(&error.without_url())
+                sentence(&error.without_url())
             ))),
             Err(error) if error.is_timeout() => {
                 let text = format!("the endpoint did not answer within {timeout:?}");
@@ -221,15 +240,6 @@ impl Http {
         }
         Ok(())
     }
-}
-
-/// The reason of an error, down to its root, without the address: that may hold a secret.
-fn reason(error: &dyn StdError) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string()
 }
 
 #[async_trait]

@@ -8,24 +8,12 @@ use postrider_core::{CloudEvents, Error, ErrorKind, Result};
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
+use crate::kept::{OF_PRODUCERS, broken};
 use crate::producer::refused;
 use crate::record::Format;
 use crate::security::{Security, told_who_we_are, without_tls};
 use crate::sink::Kafka;
 use crate::topic::Topics;
-
-/// What a promise rests on, and the only values that keep it.
-const KEPT: &[(&str, &[&str])] = &[
-    ("enable.idempotence", &["true"]),
-    ("acks", &["all", "-1"]),
-    ("request.required.acks", &["all", "-1"]),
-    ("enable.gapless.guarantee", &["true"]),
-    ("allow.auto.create.topics", &["false"]),
-    (
-        "partitioner",
-        &["murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a"],
-    ),
-];
 
 /// Makes a [`Kafka`] sink.
 #[derive(Clone)]
@@ -96,7 +84,8 @@ impl KafkaBuilder {
     }
 
     /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. Keep it well
-    /// below the relay's lease, to two thirds of it at most: nothing waits for longer than half as long again.
+    /// below the relay's lease, to two fifths of it at most: what is in the client when a process stands still is too old to
+    /// be sent after half as long again, and a lease may have run for a third of its time by then.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -128,23 +117,8 @@ impl KafkaBuilder {
         if self.brokers.trim().is_empty() {
             return Err(invalid("the brokers are given as host:port, separated by commas"));
         }
-        for (name, kept) in KEPT {
-            if let Some(value) = self.properties.get(*name)
-                && !kept.contains(&value.as_str())
-            {
-                let wanted = kept.first().unwrap_or(&"");
-                return Err(invalid(&format!(
-                    "{name} = {value} would break a promise (nothing lost, nothing out of order); leave it at {wanted}"
-                )));
-            }
-        }
-        if let Some(name) = ["message.timeout.ms", "delivery.timeout.ms"]
-            .into_iter()
-            .find(|name| self.properties.contains_key(*name))
-        {
-            return Err(invalid(&format!(
-                "{name} would break a promise (nothing out of order): it gives up single records; set the send timeout"
-            )));
+        if let Some(sentence) = broken(&self.properties, OF_PRODUCERS) {
+            return Err(invalid(&sentence));
         }
         if !cfg!(feature = "tls") {
             without_tls(&self.asked())?;
@@ -186,6 +160,8 @@ impl KafkaBuilder {
             ("socket.timeout.ms", "10000"),
             ("reconnect.backoff.ms", "50"),
             ("reconnect.backoff.max.ms", "1000"),
+            // Topics are looked for before anything is sent: one that vanishes then is gone, and holds up no other.
+            ("topic.metadata.propagation.max.ms", "0"),
             ("linger.ms", "1"),
             ("queue.buffering.max.messages", "200000"),
             ("queue.buffering.max.kbytes", "65536"),

@@ -14,6 +14,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::arrived::Arrived;
 use crate::config::KafkaBuilder;
 use crate::config::invalid;
+use crate::kept::{OF_LETTERS, broken};
 use crate::letter::{self, Address};
 use crate::offsets::{self, patiently};
 use crate::post::Post;
@@ -89,7 +90,8 @@ impl DeadLetters {
 
     told_who_we_are!();
 
-    /// Sets a property of librdkafka; it wins over what else is set here.
+    /// Sets a property of librdkafka; it wins over what else is set here. One that would break a promise is refused when
+    /// letters are listed or put back.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
@@ -99,6 +101,7 @@ impl DeadLetters {
     /// The letters of a topic that were not put back yet, the oldest of each partition first; `limit` of them at most.
     /// Nothing is changed, and no payload is shown.
     pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
+        self.settings()?.connect().await?;
         let (mut reader, group) = (self.reader(topic)?, self.group.clone());
         blocking(move || {
             let mut letters = Vec::new();
@@ -117,7 +120,7 @@ impl DeadLetters {
     /// *Guarantees*: a letter counts as put back only when its record is on all in-sync replicas; letters of a key keep their
     /// order. *On failure*: what was not put back stays a letter, and of the last 500 some may be put back twice.
     pub async fn requeue(&self, topic: &str) -> Result<usize> {
-        let settings = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
+        let settings = self.settings()?;
         settings.clone().connect().await?;
         let post = Post::new(settings.client())?;
         if !post.has(topic).await? {
@@ -142,6 +145,14 @@ impl DeadLetters {
         }
     }
 
+    /// What letters are put back with, once nothing would break a promise. Who can't connect with it is told why.
+    fn settings(&self) -> Result<KafkaBuilder> {
+        if let Some(sentence) = broken(&self.properties, OF_LETTERS) {
+            return Err(invalid(&sentence));
+        }
+        Ok(KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties))
+    }
+
     fn reader(&self, topic: &str) -> Result<Reader> {
         let mut config = rdkafka::ClientConfig::new();
         let group = format!("{}.dead-letters", self.group);
@@ -151,6 +162,8 @@ impl DeadLetters {
             ("group.id", &group),
             ("enable.auto.commit", "false"),
             ("enable.partition.eof", "true"),
+            // What retention takes while letters are read is passed over, and nothing else.
+            ("auto.offset.reset", "earliest"),
             ("allow.auto.create.topics", "false"),
         ] {
             config.set(name, value);

@@ -161,13 +161,14 @@ impl Producer {
         Some(complaint.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
     }
 
-    /// Begins a batch of so many records.
-    pub(crate) fn begin(&self, records: usize) -> Flight<'_> {
+    /// Begins a batch of so many records. Its time counts from `since`: from when it was last known that this process does
+    /// not stand still. Otherwise one that wakes up would send what its heir has sent long ago.
+    pub(crate) fn begin(&self, records: usize, since: Instant) -> Flight<'_> {
         let mut board = self.inner.context().board();
         board.batch = board.batch.wrapping_add(1);
         board.reports = vec![None; records];
         board.open = 0;
-        let deadline = Instant::now() + self.timeout;
+        let deadline = since + self.timeout;
         Flight { producer: self, batch: board.batch, deadline, landed: false }
     }
 
@@ -212,7 +213,7 @@ impl<'p> Flight<'p> {
         (board.batch == self.batch).then_some(board)
     }
 
-    /// Hands a record to the producer.
+    /// Hands a record to the producer, as long as the batch's time is not over.
     pub(crate) async fn send(
         &self,
         index: usize,
@@ -220,6 +221,9 @@ impl<'p> Flight<'p> {
     ) -> Result<Report, Unavailable> {
         record.delivery_opaque = ((self.batch as usize) << 32) | index;
         loop {
+            if Instant::now() >= self.deadline {
+                return Ok(Err(Code::TimedOutQueue));
+            }
             match self.board() {
                 Some(mut board) => board.open += 1,
                 None => return Err(Unavailable::new("another batch of the lane has begun")),
@@ -230,9 +234,6 @@ impl<'p> Flight<'p> {
             }
             match error.rdkafka_error_code() {
                 Some(Code::QueueFull) => {
-                    if Instant::now() >= self.deadline {
-                        return Ok(Err(Code::TimedOutQueue));
-                    }
                     record = back;
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }

@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use postrider_core::{
     Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Stopped, Unavailable,
 };
+use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 use crate::config::KafkaBuilder;
 use crate::producer::{Producer, Report};
 use crate::record;
-use crate::remedy::{Remedy, is_consequence, remedy};
+use crate::remedy::{Remedy, is_consequence, is_of_several, remedy};
 use crate::topic::Topics;
 
 /// How long to wait for an answer about topics.
@@ -26,8 +27,8 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Produces events to Kafka.
 pub struct Kafka {
-    settings: KafkaBuilder,
-    topics: Topics,
+    pub(crate) settings: KafkaBuilder,
+    pub(crate) topics: Topics,
     /// A producer a lane: what one of them still holds when its lease is lost is purged, and the others' is not.
     producers: Mutex<HashMap<u32, Arc<Producer>>>,
     known: Mutex<Known>,
@@ -50,8 +51,8 @@ enum Plan {
 struct Produced {
     /// Whether all of it was taken.
     all: bool,
-    /// What the brokers found too large, but not alone.
-    too_large: Vec<usize>,
+    /// What the brokers refused for good, but not alone.
+    refused: Vec<usize>,
 }
 
 impl Kafka {
@@ -72,8 +73,16 @@ impl Kafka {
 
     /// Whether the brokers answer.
     pub async fn check(&self) -> Result<()> {
+        self.metadata().await.map(drop)
+    }
+
+    /// What the brokers say of themselves and of all topics, or why they say nothing.
+    pub(crate) async fn metadata(&self) -> Result<Metadata> {
         let producer = self.producer(0).map_err(|unavailable| self.unreachable(&unavailable.reason))?;
-        let Err(unavailable) = self.ask(&producer).await else { return Ok(()) };
+        let unavailable = match self.ask(&producer).await {
+            Ok(metadata) => return Ok(metadata),
+            Err(unavailable) => unavailable,
+        };
         let settings = self.settings.clone();
         let diagnosis = tokio::task::spawn_blocking(move || producer.diagnosis(&settings)).await;
         Err(self.unreachable(&diagnosis.ok().flatten().unwrap_or(unavailable.reason)))
@@ -102,7 +111,7 @@ impl Kafka {
     }
 
     /// Asks which topics there are. All of them: to ask for one may create it.
-    async fn ask(&self, producer: &Arc<Producer>) -> Result<(), Unavailable> {
+    async fn ask(&self, producer: &Arc<Producer>) -> Result<Metadata, Unavailable> {
         let asked = Arc::clone(producer);
         let answer = tokio::task::spawn_blocking(move || asked.metadata(PATIENCE)).await;
         let metadata = match answer {
@@ -121,7 +130,8 @@ impl Kafka {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.topics = there.map(|topic| topic.name().to_owned()).collect();
         known.asked = Some(Instant::now());
-        Ok(())
+        drop(known);
+        Ok(metadata)
     }
 
     /// Which of these topics are missing.
@@ -152,15 +162,9 @@ impl Kafka {
         let topics: Vec<Result<String, String>> =
             delivery.events.iter().map(|attempt| self.topics.of(&attempt.event)).collect();
         let wanted: HashSet<String> = topics.iter().flatten().cloned().collect();
-        let missing = self.missing(producer, &wanted).await?;
+        let absent = self.missing(producer, &wanted).await?;
         let plan = |(topic, event): (Result<String, String>, &Recorded)| match topic {
-            Ok(topic) if missing.contains(&topic) => {
-                let text = format!(
-                    "the topic {topic} of {} does not exist; create it, because Postrider creates none",
-                    event.event_type
-                );
-                Plan::Say(Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) })
-            }
+            Ok(topic) if absent.contains(&topic) => Plan::Say(missing(&topic, event)),
             Ok(topic) => Plan::Send(topic),
             Err(name) => {
                 let text = format!("{name:?} can't be the name of a topic");
@@ -184,26 +188,37 @@ impl Kafka {
             }
             Remedy::HoldTopic => {
                 self.forget(topic);
+                // The client chooses the partition: one that is unknown is a topic that is gone.
+                if matches!(
+                    code,
+                    Code::UnknownTopic
+                        | Code::UnknownTopicId
+                        | Code::UnknownTopicOrPartition
+                        | Code::UnknownPartition
+                ) {
+                    return Some(missing(topic, event));
+                }
                 let text = format!("the topic {topic} of {} can't be written to: {code}", event.event_type);
                 Some(Outcome::Hold { after: HELD, failure: failure(&word, text) })
             }
         }
     }
 
-    /// Sends one after the other what was too large together; whether all of it was taken.
+    /// Sends one after the other what was refused together; whether all of it was taken.
     async fn singly(
         &self,
         lane: u32,
         delivery: &Delivery,
         plan: &[Plan],
         indexes: &[usize],
+        since: &mut Instant,
     ) -> Result<bool, Unavailable> {
         let (mut stopped, mut all) = (Stopped::new(delivery.order), true);
         for &index in indexes {
             let event = &*delivery.events[index].event;
             // The producer that was refused is good for nothing more.
             if stopped.holds(event)
-                || !self.produce(&self.producer(lane)?, delivery, plan, &[index]).await?.all
+                || !self.produce(&self.producer(lane)?, delivery, plan, &[index], since).await?.all
             {
                 stopped.failed(event);
                 all = false;
@@ -212,17 +227,18 @@ impl Kafka {
         Ok(all)
     }
 
-    /// Produces some of a batch at once.
+    /// Produces some of a batch at once. Its time counts from `since`.
     async fn produce(
         &self,
         producer: &Arc<Producer>,
         delivery: &Delivery,
         plan: &[Plan],
         indexes: &[usize],
+        since: &mut Instant,
     ) -> Result<Produced, Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
         let (mut all, mut away) = (true, None);
-        let flight = producer.begin(delivery.events.len());
+        let flight = producer.begin(delivery.events.len(), *since);
         let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
         for &index in indexes {
             if delivery.is_stopping() {
@@ -266,15 +282,16 @@ impl Kafka {
             }
         }
         let reports = flight.landed().await;
-        let too_large = self.confirm(producer, delivery, plan, &sent, &reports)?;
+        *since = Instant::now();
+        let refused = self.confirm(producer, delivery, plan, &sent, &reports)?;
         if let Some(away) = away {
             return Err(away);
         }
         let taken = |index: &usize| matches!(reports.get(*index), Some(Some(Ok(()))));
-        Ok(Produced { all: all && sent.iter().all(taken), too_large })
+        Ok(Produced { all: all && sent.iter().all(taken), refused })
     }
 
-    /// Reports what became of records, in order; gives those that were too large for the brokers, but not alone.
+    /// Reports what became of records, in order; gives those that were refused together for good.
     fn confirm(
         &self,
         producer: &Producer,
@@ -284,7 +301,7 @@ impl Kafka {
         reports: &[Option<Report>],
     ) -> Result<Vec<usize>, Unavailable> {
         let (mut unavailable, mut consequence, mut explained) = (None, None, false);
-        let mut too_large = Vec::new();
+        let mut refused = Vec::new();
         // What strict order holds back was not sent; of what was, each key speaks for itself.
         let order = if delivery.order == Order::Strict { Order::Key } else { delivery.order };
         let mut stopped = Stopped::new(order);
@@ -292,10 +309,10 @@ impl Kafka {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
                 (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
-                // The brokers refuse what came together: which of it is too large shows when each is sent alone.
-                (Some(Err(Code::MessageSizeTooLarge)), _) if sent.len() > 1 => {
+                // The brokers refuse what came together: which of it they mean shows when each is sent alone.
+                (Some(Err(code)), _) if sent.len() > 1 && is_of_several(code) => {
                     if !stopped.holds(event) {
-                        too_large.push(index);
+                        refused.push(index);
                     }
                 }
                 (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
@@ -320,7 +337,7 @@ impl Kafka {
             }
         }
         // What befell the others because of one that was refused is over with it: they are sent again at once.
-        explained |= !too_large.is_empty();
+        explained |= !refused.is_empty();
         match unavailable.or(consequence.filter(|_| !explained)) {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
@@ -330,9 +347,18 @@ impl Kafka {
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
                 ))
             }
-            None => Ok(too_large),
+            None => Ok(refused),
         }
     }
+}
+
+/// What becomes of an event whose topic is not there.
+fn missing(topic: &str, event: &Recorded) -> Outcome {
+    let text = format!(
+        "the topic {topic} of {} does not exist; create it, because Postrider creates none",
+        event.event_type
+    );
+    Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) }
 }
 
 #[async_trait]
@@ -342,14 +368,21 @@ impl Sink for Kafka {
         5000
     }
 
+    /// What is in the client is too old to be sent half as long again after its time, and a third of a lease may be gone
+    /// when it is handed over.
+    fn least_lease(&self) -> Duration {
+        self.settings.timeout * 5 / 2
+    }
+
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let lane = delivery.lease.as_ref().map_or(0, |lease| lease.lane);
+        let mut since = Instant::now();
         let producer = self.producer(lane)?;
         let plan = self.plan(&producer, &delivery).await?;
         let all: Vec<usize> = (0..delivery.events.len()).collect();
         if delivery.order != Order::Strict {
-            let produced = self.produce(&producer, &delivery, &plan, &all).await?;
-            self.singly(lane, &delivery, &plan, &produced.too_large).await?;
+            let produced = self.produce(&producer, &delivery, &plan, &all, &mut since).await?;
+            self.singly(lane, &delivery, &plan, &produced.refused, &mut since).await?;
             return Ok(());
         }
         // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
@@ -363,10 +396,11 @@ impl Sink for Kafka {
             (topic, record::key(event))
         };
         for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
-            let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run).await?;
-            let rest = produced.too_large.as_slice();
-            // What was too large together may go alone, as long as that is all of the run.
-            let all_alone = rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest).await?;
+            let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run, &mut since).await?;
+            let rest = produced.refused.as_slice();
+            // What was refused together may go alone, as long as that is all of the run.
+            let all_alone =
+                rest.len() == run.len() && self.singly(lane, &delivery, &plan, rest, &mut since).await?;
             if !produced.all && !all_alone {
                 return Ok(());
             }

@@ -12,6 +12,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use crate::config::{KafkaBuilder, invalid};
 use crate::consumer::{Consumer, Offsets};
 use crate::group::Group;
+use crate::kept::{OF_CONSUMERS, broken};
 use crate::post::Post;
 use crate::producer::refused;
 use crate::running::RunningConsumer;
@@ -20,27 +21,6 @@ use crate::worker::Crew;
 
 /// How long to wait for an answer about topics.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a promise rests on, and the only values that keep it.
-const KEPT: &[(&str, &[&str], &str)] = &[
-    ("enable.auto.commit", &["false"], "offsets are committed when their records are handled"),
-    ("enable.auto.offset.store", &["false"], "offsets are committed when their records are handled"),
-    (
-        "partition.assignment.strategy",
-        &["cooperative-sticky"],
-        "partitions that stay are worked on while others move",
-    ),
-    (
-        "group.protocol",
-        &["classic"],
-        "only in the classic one is a partition given back before it is given away",
-    ),
-    ("allow.auto.create.topics", &["false"], "Postrider creates no topics"),
-    ("group.id", &[], "the group is the consumer's name"),
-    ("bootstrap.servers", &[], "the brokers are given to the consumer itself"),
-    ("metadata.broker.list", &[], "the brokers are given to the consumer itself"),
-    ("auto.offset.reset", &[], "where a new group begins is said with from(…)"),
-];
 
 impl<S: Source> Consumer<S> {
     fn check(&self) -> Result<()> {
@@ -73,12 +53,8 @@ impl<S: Source> Consumer<S> {
                 return Err(self.invalid(&format!("the {what} is longer than nothing")));
             }
         }
-        for (name, kept, why) in KEPT {
-            if let Some(value) = self.properties.get(*name)
-                && !kept.contains(&value.as_str())
-            {
-                return Err(self.invalid(&format!("{name} is not for you to set to {value:?}: {why}")));
-            }
+        if let Some(sentence) = broken(&self.properties, OF_CONSUMERS) {
+            return Err(self.invalid(&sentence));
         }
         let most = self.properties.get("max.poll.interval.ms").and_then(|time| time.parse().ok());
         if self.grace + PATIENCE >= Duration::from_millis(most.unwrap_or(300_000)) {
@@ -133,8 +109,8 @@ impl<S: Source> Consumer<S> {
         let client = self.client();
         // What writes dead letters has the same brokers and the same login, and keeps what the sink promises.
         let letters = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
+        letters.clone().connect().await?;
         let post = Post::new(letters.client())?;
-        letters.connect().await?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let sink = Arc::new(self.handlers.build(&self.source)?);
         let crew = Arc::new(Crew {

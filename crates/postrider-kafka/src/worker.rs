@@ -130,6 +130,8 @@ impl Worker {
     async fn work(&mut self, batch: &mut Batch) -> End {
         loop {
             while let Some(index) = batch.next_letter() {
+                // It may take for ever: what is done before it must not wait for that.
+                self.move_on(batch);
                 if !self.give_up(batch, index).await {
                     return End::Stopped;
                 }

@@ -14,7 +14,9 @@ use postrider::postgres::{Outbox, Tx};
 use postrider::testing;
 use postrider::{Failure, Received};
 use postrider_kafka::{Consumer, DeadLetters, RunningConsumer};
-use support::{Feed, Process, Seen, brisk, committed, consumer, records, topics, until, until_holding};
+use support::{
+    Feed, Positions, Process, Seen, brisk, committed, consumer, records, topics, until, until_holding,
+};
 use tokio::task::JoinHandle;
 
 /// A version that a doomed consumer never gets beyond, and one that takes it a while.
@@ -192,6 +194,46 @@ impl Load {
     }
 }
 
+/// Looks at the positions of a group for as long as it lives: none of them may ever go back.
+struct Watch {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<usize>,
+}
+
+impl Watch {
+    fn begin(brokers: &str, group: &'static str, partitions: i32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, brokers) = (Arc::clone(&stop), brokers.to_owned());
+        let task = tokio::task::spawn_blocking(move || {
+            let mut positions = Positions::new(&brokers, group, group, partitions);
+            let (mut last, mut moves) = (vec![-1; partitions as usize], 0);
+            while !told.load(Ordering::SeqCst) {
+                let now = positions.now();
+                for (partition, (last, now)) in last.iter().zip(&now).enumerate() {
+                    assert!(now >= last, "partition {partition} went back from {last} to {now}");
+                }
+                moves += usize::from(now != last);
+                last = now;
+            }
+            moves
+        });
+        Self { stop, task }
+    }
+
+    /// How often a position was seen to move.
+    async fn end(mut self) -> usize {
+        self.stop.store(true, Ordering::SeqCst);
+        (&mut self.task).await.expect("no position went back")
+    }
+}
+
+/// A test that fails must not wait for who looks on.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Three consumers that join and leave; the one that is left.
 async fn shuffle(start: impl AsyncFn() -> RunningConsumer) -> RunningConsumer {
     let first = start().await;
@@ -215,6 +257,7 @@ async fn shuffle(start: impl AsyncFn() -> RunningConsumer) -> RunningConsumer {
 async fn rebalances_under_load_lose_nothing_and_apply_each_effect_once_and_in_order() {
     let brokers = topics(&[("shuffle", 6)]);
     let database = Database::new().await;
+    let watch = Watch::begin(&brokers, "shuffle", 6);
     let load = Load::begin(Feed::new(&brokers, "shuffle"), 12);
     let last = shuffle(async || {
         applying(&database, &brokers, "shuffle", "shuffle", false).start().await.expect("started")
@@ -226,12 +269,15 @@ async fn rebalances_under_load_lose_nothing_and_apply_each_effect_once_and_in_or
     last.stop().await.expect("stopped");
     assert_once_in_order(&database.effects().await, 12, versions);
     assert_eq!(committed(&brokers, "shuffle", "shuffle", 6).iter().sum::<i64>(), sent);
+    let moves = watch.end().await;
+    assert!(moves > 20, "it was looked at {moves} times while positions moved");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rebalances_under_load_repeat_nothing_even_without_an_inbox() {
     let brokers = topics(&[("plain", 6)]);
     let (outbox, seen) = (testing::Outbox::new(), Seen::default());
+    let watch = Watch::begin(&brokers, "plain", 6);
     let load = Load::begin(Feed::new(&brokers, "plain"), 20);
     let last = shuffle(async || {
         let handled = seen.clone();
@@ -255,4 +301,6 @@ async fn rebalances_under_load_repeat_nothing_even_without_an_inbox() {
     last.stop().await.expect("stopped");
     assert_once_in_order(&seen.all(), 20, versions);
     assert_eq!(committed(&brokers, "plain", "plain", 6).iter().sum::<i64>(), sent);
+    let moves = watch.end().await;
+    assert!(moves > 20, "it was looked at {moves} times while positions moved");
 }

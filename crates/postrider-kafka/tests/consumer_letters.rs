@@ -1,15 +1,22 @@
 //! Dead letters on a real broker: when they can't be written, and the way back.
 
+#[path = "support/logs.rs"]
+mod logs;
 mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use logs::Logs;
 use postrider::testing::Outbox;
 use postrider::{Failure, Received};
 use postrider_kafka::{DeadLetters, RunningConsumer};
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
 use support::{Feed, Record, Seen, broker, committed, consumer, records, topics, until};
+use xtask::kafka::{Broker, Options};
 
 /// A consumer whose handler rejects negative numbers while it is told to.
 async fn rejecting(
@@ -78,6 +85,101 @@ async fn a_letter_that_cannot_be_written_stops_its_partition_only_until_it_can()
     assert_eq!(committed(&brokers, "unwritable", topic, 2).iter().sum::<i64>(), feed.sent);
     assert_eq!((letters.len(), letters[0].value.as_str()), (1, "-1"));
     assert_eq!(seen.all().iter().filter(|value| **value < 0).count(), 0);
+}
+
+/// A poisonous record between two others of its key: nothing is dropped, said or passed over but what the letter waits for,
+/// until it is mended.
+async fn stands_until(
+    broker: &Broker,
+    topic: &str,
+    padding: &str,
+    sentence: &[&str],
+    mend: impl AsyncFnOnce(),
+) {
+    let (logs, brokers) = (Logs::here("postrider_kafka=info"), broker.bootstrap());
+    let mut feed = Feed::new(&brokers, topic);
+    feed.event("a", 1);
+    feed.event_with("a", -1, &[("padding", padding)]);
+    feed.event("a", 2);
+    feed.flush();
+    let (running, seen) = rejecting(&brokers, topic, topic, &Arc::new(AtomicBool::new(true))).await;
+    let group = format!("group={topic}");
+    let stands = [&[group.as_str(), "this partition stands still"], sentence].concat();
+    until("it says that it stands still", async || !logs.lines(&stands).is_empty()).await;
+    until("what was before is committed", async || committed(&brokers, topic, topic, 1) == [1]).await;
+    // Several tries later it is the same.
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        assert_eq!(
+            (committed(&brokers, topic, topic, 1), seen.all()),
+            (vec![1], vec![1]),
+            "nothing is dropped"
+        );
+    }
+    assert_eq!(logs.lines(&[&group, "this partition stands still"]).len(), 1, "it is said once");
+    // A clean stop repeats nothing, also while it stands.
+    running.stop().await.expect("stopped");
+    let (running, again) = rejecting(&brokers, topic, topic, &Arc::new(AtomicBool::new(true))).await;
+    until("it stands again", async || logs.lines(&stands).len() == 2).await;
+    mend().await;
+    until("it goes on", async || again.all() == [2]).await;
+    until("all is committed", async || committed(&brokers, topic, topic, 1) == [3]).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(seen.all(), [1]);
+    assert_eq!(logs.lines(&[&group, "the dead letter is written; this partition goes on"]).len(), 1);
+    let letters = records(&brokers, &format!("{topic}.DLT"), 1);
+    assert_eq!((letters.len(), letters[0].value.as_str()), (1, "-1"));
+    assert_eq!(letters[0].headers["padding"], padding);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_is_forbidden_stops_its_partition_until_it_is_permitted() {
+    let broker = Broker::create(&Options::new().acls()).expect("a broker starts");
+    broker.create_topics(&[("forbidden", 1), ("forbidden.DLT", 1)]).expect("topics");
+    broker.forbid_writes("forbidden.DLT").expect("forbidden");
+    let sentence = ["the topic forbidden.DLT can't be written to", "who may write to it"];
+    stands_until(&broker, "forbidden", "", &sentence, async || {
+        broker.permit_writes("forbidden.DLT").expect("permitted");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_too_large_for_its_topic_stops_its_partition_until_there_is_room() {
+    let broker = broker();
+    broker.create_topic("small", 1).expect("a topic");
+    broker.create_topics_with(&[("small.DLT", 1)], &[("max.message.bytes", "2000")]).expect("a topic");
+    let sentence = ["the topic small.DLT takes no record of this size", "raise its max.message.bytes"];
+    stands_until(broker, "small", &"x".repeat(5000), &sentence, async || {
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
+        let larger =
+            AlterConfig::new(ResourceSpecifier::Topic("small.DLT")).set("max.message.bytes", "100000");
+        let altered = admin.alter_configs([&larger], &AdminOptions::new()).await.expect("an answer");
+        assert!(altered.iter().all(Result::is_ok), "{altered:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_break_a_promise_is_refused_before_any_letter_is_read() {
+    let brokers = topics(&[("kept", 1)]);
+    for (name, value) in [
+        ("group.id", "other"),
+        ("enable.auto.commit", "true"),
+        ("enable.partition.eof", "false"),
+        ("auto.offset.reset", "latest"),
+        ("bootstrap.servers", "127.0.0.1:1"),
+        ("acks", "1"),
+        ("transactional.id", "letters"),
+        ("no.such.property", "1"),
+    ] {
+        let tool = || DeadLetters::new(&brokers, "kept").property(name, value);
+        for error in [tool().list("kept", 1).await.err(), tool().requeue("kept").await.err()] {
+            let sentence = error.expect(name).to_string();
+            assert!(sentence.contains(name) && !sentence.contains('\n'), "{sentence}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider::{Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Sink, Uuid};
+use postrider::testing::Outbox;
+use postrider::{
+    Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Relay, Sink, Uuid,
+};
 use postrider_kafka::Kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
@@ -152,13 +155,15 @@ async fn a_topic_that_may_not_be_written_is_held() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_in_the_middle_of_a_batch_leaves_nothing_later_before_it() {
-    use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_INVALID_RECORD as INVALID, RD_KAFKA_RESP_ERR_NO_ERROR as FINE};
+    use RDKafkaRespErr::{
+        RD_KAFKA_RESP_ERR_NO_ERROR as FINE, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED as FORBIDDEN,
+    };
     for order in [Order::Key, Order::Strict] {
         let broker = Broker::new(2);
         let builder = Kafka::builder(&broker.0.bootstrap_servers()).send_timeout(Duration::from_secs(3));
         // Small requests, so that the refusal hits the middle.
         let sink = builder.property("batch.num.messages", "5").build().expect("a sink");
-        broker.refuse(&[FINE, FINE, INVALID]);
+        broker.refuse(&[FINE, FINE, FORBIDDEN]);
         let events: Vec<Recorded> =
             (1..=40).map(|version| event(["a", "b", "c"][version as usize % 3], version, 0)).collect();
         let first = delivery(events.clone(), order);
@@ -210,6 +215,34 @@ async fn a_refusal_in_the_middle_of_a_batch_leaves_nothing_later_before_it() {
     }
 }
 
+/// A broker refuses what came together: which of it is meant shows when each is sent alone, in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_several_is_held_against_none_of_them() {
+    use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_INVALID_RECORD as INVALID, RD_KAFKA_RESP_ERR_NO_ERROR as FINE};
+    for order in [Order::Key, Order::Strict] {
+        let broker = Broker::new(1);
+        let builder = Kafka::builder(&broker.0.bootstrap_servers()).send_timeout(Duration::from_secs(3));
+        let sink = builder.property("batch.num.messages", "5").build().expect("a sink");
+        broker.refuse(&[FINE, FINE, INVALID]);
+        let mut left: Vec<Recorded> =
+            (1..=40).map(|version| event(["a", "b"][version as usize / 20 % 2], version, 0)).collect();
+        let end = Instant::now() + Duration::from_secs(20);
+        while !left.is_empty() {
+            assert!(Instant::now() < end, "{order}: {} are left", left.len());
+            let next = delivery(left.clone(), order);
+            let _ = sink.deliver(Arc::clone(&next)).await;
+            let outcomes = next.take_outcomes();
+            let blamed = outcomes.iter().flatten().find(|outcome| !outcome.is_delivered());
+            assert_eq!(blamed, None, "{order}: each of them is taken alone");
+            let mut rest = outcomes.iter();
+            left.retain(|_| !rest.next().and_then(Option::as_ref).is_some_and(Outcome::is_delivered));
+        }
+        for (key, versions) in broker.versions(1, 40) {
+            assert!(versions.is_sorted(), "{order} {key}: {versions:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_dropped_is_never_sent() {
     let broker = Broker::new(1);
@@ -255,6 +288,27 @@ async fn a_missing_topic_holds_its_events_and_no_others_until_it_appears() {
         }
         assert!(Instant::now() < end, "the topic is found");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What a process that stood still has in its client must be too old to be sent before its lease is anybody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_whose_lease_is_too_short_for_the_send_timeout_does_not_start() {
+    let broker = Broker::new(1);
+    let start = async |lease: u64, timeout: u64| {
+        let sink = broker.sink(Duration::from_secs(timeout));
+        let relay = Relay::new(&Outbox::new()).lease(Duration::from_secs(lease));
+        relay.subscribe("kafka", |s| s.sink(sink)).start().await
+    };
+    for (lease, timeout) in [(10, 10), (24, 10), (5, 3)] {
+        let sentence = start(lease, timeout).await.expect_err("refused").to_string();
+        assert!(
+            sentence.contains("\"kafka\": a lease of") && sentence.contains("is too short"),
+            "{sentence}"
+        );
+    }
+    for (lease, timeout) in [(25, 10), (30, 10), (5, 2)] {
+        start(lease, timeout).await.expect("started").stop().await.expect("stopped");
     }
 }
 

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use postrider_core::{
     Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, LaneInfo,
     Logged, OffsetDateTime, Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription,
-    SubscriptionInfo,
+    SubscriptionInfo, Sweep, Sweepable,
 };
 
 use crate::log::{Data, Log, unknown};
 use crate::store::MemoryStore;
 use crate::subscribe::Reader;
-use crate::{duty, replay};
+use crate::{duty, replay, sweep};
 
 #[async_trait]
 impl Desk for MemoryStore {
@@ -43,6 +43,10 @@ impl Desk for MemoryStore {
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
         replay::replay(&self.log, replay)
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        Ok(sweep::sweepable(&self.log, sweep))
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {

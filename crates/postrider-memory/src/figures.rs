@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
 
 use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
 use time::OffsetDateTime;
@@ -9,27 +10,17 @@ use time::OffsetDateTime;
 use crate::log::{Data, Log, unknown};
 use crate::subscribe::Reader;
 
-/// At most this many events that were not read yet are counted.
-const MOST_UNREAD: usize = 1_000_000;
+/// At most this many events that were not read yet are looked at unless fewer will do.
+pub(crate) const MOST_UNREAD: u32 = 1_000_000;
 
 /// How many events of a subscription are where, by stream; streams of which nothing is open are left out.
-pub(crate) fn figures(log: &Log, subscription: &str) -> Result<Vec<Figures>> {
+pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Figures>> {
     let data = log.data();
     let now = log.now();
     let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "figures"))?;
     let mut streams: BTreeMap<&str, Stream> = BTreeMap::new();
-    for (event, state) in unread(&data, reader, now).take(MOST_UNREAD) {
-        streams.entry(&event.stream).or_default().count(event, state, 0);
-    }
-    for (id, delivery) in &reader.deliveries {
-        let state = match delivery.state {
-            DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
-            DeliveryState::Dead => State::Dead,
-            DeliveryState::Delivered | DeliveryState::Discarded => continue,
-        };
-        if let Some((_, event)) = data.event(*id) {
-            streams.entry(&event.stream).or_default().count(event, state, delivery.attempts);
-        }
+    for (event, state, attempts) in open(&data, reader, now, most) {
+        streams.entry(&event.stream).or_default().count(event, state, attempts);
     }
     let figures = streams.into_iter().map(|(name, stream)| Figures {
         subscription: subscription.to_owned(),
@@ -40,14 +31,44 @@ pub(crate) fn figures(log: &Log, subscription: &str) -> Result<Vec<Figures>> {
     Ok(figures.collect())
 }
 
+/// How many undelivered events of a subscription were recorded longer ago than that.
+pub(crate) fn undelivered_over(log: &Log, subscription: &str, age: Duration) -> Result<u64> {
+    let data = log.data();
+    let now = log.now();
+    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "undelivered_over"))?;
+    let over = open(&data, reader, now, MOST_UNREAD)
+        .filter(|(event, state, _)| *state != State::Dead && now - event.recorded_at > age);
+    Ok(over.count() as u64)
+}
+
+/// What is not delivered, the dead included, and how often it was tried.
+fn open<'a>(
+    data: &'a Data,
+    reader: &'a Reader,
+    now: OffsetDateTime,
+    most: u32,
+) -> impl Iterator<Item = (&'a Recorded, State, u32)> {
+    let unread = unread(data, reader, now, most as usize).map(|(event, state)| (event, state, 0));
+    let read = reader.deliveries.iter().filter_map(|(id, delivery)| {
+        let state = match delivery.state {
+            DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
+            DeliveryState::Dead => State::Dead,
+            DeliveryState::Delivered | DeliveryState::Discarded => return None,
+        };
+        data.event(*id).map(|(_, event)| (event, state, delivery.attempts))
+    });
+    unread.chain(read)
+}
+
 /// What no lane has settled yet, from the lane that is furthest behind on.
 fn unread<'a>(
     data: &'a Data,
     reader: &'a Reader,
     now: OffsetDateTime,
+    most: usize,
 ) -> impl Iterator<Item = (&'a Recorded, State)> {
     let behind = reader.lanes.iter().map(|lane| lane.place.number).min().unwrap_or(0);
-    let events = data.events.range((Excluded(behind), Unbounded));
+    let events = data.events.range((Excluded(behind), Unbounded)).take(most);
     let wanted = events.filter(|(place, event)| reader.wants(**place, event));
     let states = wanted.map(move |(place, event)| (event, reader.state(*place, event, now)));
     states.filter(|(_, state)| matches!(state, State::Pending | State::Processing))

@@ -82,7 +82,7 @@ impl Store for MemoryStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        Ok(sweep::sweep(&self.log, sweep))
+        sweep::sweep(&self.log, sweep)
     }
 
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
@@ -90,6 +90,14 @@ impl Store for MemoryStore {
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(&self.log, subscription)
+        figures::figures(&self.log, subscription, figures::MOST_UNREAD)
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        figures::figures(&self.log, subscription, most)
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(&self.log, subscription, age)
     }
 }

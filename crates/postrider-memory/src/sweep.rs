@@ -4,30 +4,63 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{DeliveryState, Recorded, Sweep, Swept};
+use postrider_core::{
+    DeliveryState, Error, ErrorKind, Mask, Recorded, Result, Sweep, Sweepable, Swept, month_of,
+};
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::clock::earlier;
 use crate::log::{self, Data, Log};
 use crate::subscribe::Reader;
 
 /// One round of retention.
-pub(crate) fn sweep(log: &Log, sweep: &Sweep) -> Swept {
-    match *sweep {
-        Sweep::Archive { older_than, limit } => events(log, older_than, limit, true),
-        Sweep::Prune { older_than, limit } => events(log, older_than, limit, false),
-        Sweep::Inbox { older_than, limit } => inbox(log, older_than, limit),
-    }
+pub(crate) fn sweep(log: &Log, sweep: &Sweep) -> Result<Swept> {
+    Ok(match sweep {
+        Sweep::Archive { older_than, limit, filing } => {
+            if let Some(target) = &filing.target {
+                let message = format!("a log in memory has no table {} to archive into", target.name());
+                return Err(Error::new(ErrorKind::Invalid, "sweep", message));
+            }
+            events(log, *older_than, *limit, Some(&filing.mask))
+        }
+        Sweep::Prune { older_than, limit } => events(log, *older_than, *limit, None),
+        Sweep::Inbox { older_than, limit } => inbox(log, *older_than, *limit),
+        Sweep::Archived { older_than, limit } => archived(log, *older_than, *limit),
+    })
 }
 
-fn events(log: &Log, older_than: Duration, limit: u32, keep: bool) -> Swept {
+/// How much a sweep would take.
+pub(crate) fn sweepable(log: &Log, sweep: &Sweep) -> Sweepable {
+    let data = log.data();
+    let cutoff = earlier(log.now(), sweep.older_than());
+    let most = Sweepable::MOST as usize;
+    let rows = match sweep {
+        Sweep::Archive { .. } | Sweep::Prune { .. } => chosen(&data, cutoff, most).len(),
+        Sweep::Inbox { .. } => forgettable(&data, cutoff, most).len(),
+        Sweep::Archived { .. } => {
+            let first = month_of(cutoff);
+            data.archive.iter().filter(|event| event.recorded_at < first).take(most).count()
+        }
+    };
+    Sweepable::of(rows as u64)
+}
+
+/// The places of what retention may take.
+fn chosen(data: &Data, cutoff: OffsetDateTime, most: usize) -> Vec<i64> {
+    let Some(horizon) = horizon(data, cutoff) else { return Vec::new() };
+    let settled = data.events.range(..=horizon).filter(|(_, event)| !is_needed(data, event, Some(cutoff)));
+    settled.map(|(place, _)| *place).take(most).collect()
+}
+
+/// Deletes events, or puts them into the archive with a mask.
+fn events(log: &Log, older_than: Duration, limit: u32, keep: Option<&Mask>) -> Swept {
     let mut data = log.data();
     let cutoff = earlier(log.now(), older_than);
     let Some(horizon) = horizon(&data, cutoff) else { return Swept::default() };
-    let settled = data.events.range(..=horizon).filter(|(_, event)| !is_needed(&data, event, Some(cutoff)));
-    let chosen: Vec<i64> = settled.map(|(place, _)| *place).take(limit as usize).collect();
+    let chosen = chosen(&data, cutoff, limit as usize);
     for place in &chosen {
-        let Some(event) = data.remove(*place) else { continue };
+        let Some(mut event) = data.remove(*place) else { continue };
         for reader in data.readers.values_mut() {
             reader.deliveries.remove(&event.id);
         }
@@ -37,7 +70,8 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: bool) -> Swept {
             id: before.map_or(event.id, |before| before.id.max(event.id)),
             recorded_at: before.map_or(event.recorded_at, |before| before.recorded_at.max(event.recorded_at)),
         });
-        if keep {
+        if let Some(mask) = keep {
+            mask.apply(&mut event);
             data.archive.push(event);
         }
     }
@@ -90,24 +124,40 @@ fn is_needed(data: &Data, event: &Recorded, cutoff: Option<OffsetDateTime>) -> b
     })
 }
 
-fn inbox(log: &Log, older_than: Duration, limit: u32) -> Swept {
+fn archived(log: &Log, older_than: Duration, limit: u32) -> Swept {
     let mut data = log.data();
-    let cutoff = earlier(log.now(), older_than);
+    let first = month_of(earlier(log.now(), older_than));
+    let mut left = limit;
+    data.archive.retain(|event| {
+        let goes = left > 0 && event.recorded_at < first;
+        left -= u32::from(goes);
+        !goes
+    });
+    swept((limit - left) as usize, limit)
+}
+
+/// The marks that may be forgotten, the oldest first.
+fn forgettable(data: &Data, cutoff: OffsetDateTime, most: usize) -> Vec<(Arc<str>, Uuid)> {
     let mut old: Vec<_> = data.inbox.iter().filter(|(_, at)| **at <= cutoff).collect();
     old.sort_by_key(|(_, at)| **at);
-    let chosen: Vec<_> = old
-        .into_iter()
+    old.into_iter()
         .map(|(mark, _)| mark)
         .filter(|(_, event_id)| {
             let event = data.ids.get(event_id).and_then(|id| data.event(*id));
             event.is_none_or(|(place, event)| {
                 let lanes = data.readers.values().flat_map(|reader| &reader.lanes);
-                lanes.into_iter().all(|lane| lane.place.number >= place) && !is_needed(&data, event, None)
+                lanes.into_iter().all(|lane| lane.place.number >= place) && !is_needed(data, event, None)
             })
         })
-        .take(limit as usize)
+        .take(most)
         .cloned()
-        .collect();
+        .collect()
+}
+
+fn inbox(log: &Log, older_than: Duration, limit: u32) -> Swept {
+    let mut data = log.data();
+    let cutoff = earlier(log.now(), older_than);
+    let chosen = forgettable(&data, cutoff, limit as usize);
     for mark in &chosen {
         let Some(at) = data.inbox.remove(mark) else { continue };
         let last = data.forgotten.entry(Arc::clone(&mark.0)).or_insert(at);

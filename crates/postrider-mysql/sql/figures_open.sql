@@ -1,7 +1,9 @@
 -- What is open of a subscription, by stream. Lock: none. Index: delivery_open and delivery_next, the primary keys of the log
--- once a row. Parameters: ?1 subscription.
+-- once a row. Parameters: ?1 subscription, ?2 a time: those
+-- recorded before it are counted, too.
 select stream, cast(sum(retrying) as signed) as retrying, cast(sum(dead) as signed) as dead, min(recorded_at) as oldest,
-       cast(sum(attempts) as signed) as attempts
+       cast(sum(attempts) as signed) as attempts,
+       cast(coalesce(sum(recorded_at < '1970-01-01 00:00:00' + interval ?2 microsecond), 0) as signed) as earlier
 from (
     select e.stream, 1 as retrying, 0 as dead, e.recorded_at, d.attempts
     from postrider_delivery d force index (delivery_open)

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
-    OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
-    SubscriptionInfo,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
+    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
+    Subscription, SubscriptionInfo, Sweep, Sweepable,
 };
 use sqlx_core::row::Row;
 use sqlx_mysql::MySqlRow;
@@ -17,7 +17,7 @@ use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, number
 use crate::sql::statement;
 use crate::store::{MySqlStore, again};
 use crate::subscribe::{lock, patterns_from_json, unknown};
-use crate::{checks, duty, replay};
+use crate::{checks, duty, file, replay, sweep};
 
 #[async_trait]
 impl Desk for MySqlStore {
@@ -99,6 +99,17 @@ impl Desk for MySqlStore {
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
         again!(replay::replay(self, replay))
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        sweep::sweepable(self, sweep).await
+    }
+
+    async fn check_filing(&self, filing: &Filing) -> Result<()> {
+        match &filing.target {
+            Some(target) => file::check(self, target).await,
+            None => Ok(()),
+        }
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {

@@ -141,6 +141,14 @@ impl Store for MySqlStore {
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription).await
+        figures::figures(self, subscription, figures::MOST).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        figures::figures(self, subscription, i64::from(most)).await
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(self, subscription, age).await
     }
 }

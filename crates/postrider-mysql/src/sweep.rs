@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{Result, Sweep, Swept};
+use postrider_core::{Filing, Result, Sweep, Sweepable, Swept, month_of};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
-use crate::clock::micros_of;
+use crate::clock::{micros, micros_of, time_of};
 use crate::error::failed;
+use crate::file;
 use crate::row::{self, maybe_number, number, text};
 use crate::sql::{Statement, statement};
 use crate::store::MySqlStore;
@@ -16,14 +17,55 @@ const OP: &str = "sweep";
 
 /// One round of retention.
 pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
-    match *sweep {
-        Sweep::Archive { older_than, limit } => events(store, older_than, limit, true).await,
-        Sweep::Prune { older_than, limit } => events(store, older_than, limit, false).await,
-        Sweep::Inbox { older_than, limit } => inbox(store, older_than, limit).await,
+    match sweep {
+        Sweep::Archive { older_than, limit, filing } => {
+            events(store, *older_than, *limit, Some(filing)).await
+        }
+        Sweep::Prune { older_than, limit } => events(store, *older_than, *limit, None).await,
+        Sweep::Inbox { older_than, limit } => inbox(store, *older_than, *limit).await,
+        Sweep::Archived { older_than, limit } => archived(store, *older_than, *limit).await,
     }
 }
 
-async fn events(store: &MySqlStore, older_than: Duration, limit: u32, keep: bool) -> Result<Swept> {
+/// How much a sweep would take.
+pub(crate) async fn sweepable(store: &MySqlStore, sweep: &Sweep) -> Result<Sweepable> {
+    let mut conn = store.conn(OP).await?;
+    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(sweep.older_than()));
+    let (statement, upto) = match sweep {
+        Sweep::Archive { .. } | Sweep::Prune { .. } => {
+            let horizon =
+                store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut conn, OP).await?;
+            let Some(horizon) = maybe_number(&horizon, "horizon", OP)? else { return Ok(Sweepable::of(0)) };
+            let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
+            let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
+            return Ok(Sweepable::of(chosen.len() as u64));
+        }
+        Sweep::Inbox { .. } => (statement!("sweepable_inbox.sql"), cutoff),
+        Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
+    };
+    let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
+    Ok(Sweepable::of(number(&count, 0, OP)?.unsigned_abs()))
+}
+
+/// When the month of a time began.
+fn month(time: i64) -> i64 {
+    micros(month_of(time_of(time)))
+}
+
+async fn archived(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<Swept> {
+    let mut conn = store.conn(OP).await?;
+    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(older_than));
+    let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(limit);
+    Ok(swept(delete.execute(&mut conn, OP).await?, limit))
+}
+
+/// Deletes events, or files them first.
+async fn events(
+    store: &MySqlStore,
+    older_than: Duration,
+    limit: u32,
+    keep: Option<&Filing>,
+) -> Result<Swept> {
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let cutoff = now.saturating_sub(micros_of(older_than));
@@ -38,9 +80,13 @@ async fn events(store: &MySqlStore, older_than: Duration, limit: u32, keep: bool
         return Ok(Swept::default());
     }
     let (numbers, ids) = (list(&chosen, "seq")?, list(&chosen, "id")?);
-    if keep {
-        let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&numbers).bind(now);
-        archive.execute(&mut tx, OP).await?;
+    match keep {
+        Some(filing) if filing.is_plain() => {
+            let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&numbers).bind(now);
+            archive.execute(&mut tx, OP).await?;
+        }
+        Some(filing) => file::file(store, &mut tx, filing, &numbers, now).await?,
+        None => {}
     }
     run(store, &mut tx, statement!("sweep_mark.sql"), &numbers).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;

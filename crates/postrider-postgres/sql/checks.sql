@@ -17,7 +17,7 @@ select clock_timestamp() as database_now,
            and has_table_privilege('{schema}.settled_batch', 'insert') and has_table_privilege('{schema}.delivery', 'insert, update')
            and has_table_privilege('{schema}.inbox', 'insert') and has_table_privilege('{schema}.audit', 'insert')
            and has_sequence_privilege('{schema}.bell', 'update')
-           and has_function_privilege('{schema}.sweep(boolean, timestamptz, timestamptz, integer)', 'execute') as may_relay,
+           and has_function_privilege('{schema}.sweep(boolean, timestamptz, timestamptz, bigint, integer)', 'execute') as may_relay,
        (select extract(epoch from clock_timestamp() - min(a.xact_start))::bigint from pg_stat_activity a
         where a.xact_start is not null and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
           and a.datname = current_database()) as oldest_transaction,

@@ -1,9 +1,10 @@
 -- How many of a subscription's events are where, by stream.
--- Lock: none. Index: event_pkey from the lowest frontier on, at most a million rows; event_tx for the late ones, that is, for
+-- Lock: none. Index: event_pkey from the lowest frontier on, at most {most} rows (a million, or a sample); event_tx for the late ones, that is, for
 -- the transactions that were running when a lane last read; delivery_open and delivery_dead for what was read and is open.
 -- What is open is looked up one by one, whatever the statistics say. While a lane reads many late ones in parts, all of them
 -- count as pending until the last part is settled.
--- Parameters: $1 subscription, $2 the time, if not the database's, $3 this cluster, $4 its floor.
+-- Parameters: $1 subscription, $2 the time, if not the database's, $3 this cluster, $4 its floor, $5 seconds: those recorded
+--   longer ago than that are counted, too.
 with clock as materialized (
     select coalesce($2::timestamptz, clock_timestamp()) as now
 ), lanes as materialized (
@@ -24,15 +25,15 @@ with clock as materialized (
          from {schema}.event e
          where (e.tx_id, e.id) > (in_flight.x, 0::bigint)
            and (e.tx_id, e.id) <= (in_flight.x, (select min(frontier) from lanes))
-         order by e.tx_id, e.id limit 1000000) as e
-     limit 1000000)
+         order by e.tx_id, e.id limit {most}) as e
+     limit {most})
     union all
     (select e.id, e.tx_id, e.stream, e.event_type, e.ordering_key, e.aggregate_type, e.aggregate_id, e.recorded_at
-     from {schema}.event e where e.id > (select min(frontier) from lanes) order by e.id limit 1000000)
+     from {schema}.event e where e.id > (select min(frontier) from lanes) order by e.id limit {most})
 ), found (stream, state, recorded_at, attempts) as (
     select e.stream, case when l.leased and e.id <= l.reading then 'processing' else 'pending' end, e.recorded_at, 0
     from {schema}.subscription s
-    cross join (select * from unread limit 1000000) as e
+    cross join (select * from unread limit {most}) as e
     join lanes l on l.lane = case when s.lanes = 1 then 0 else {schema}.hash_of(
         {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) % s.lanes end
     where s.name = $1::text
@@ -55,5 +56,6 @@ with clock as materialized (
 select stream, count(*) filter (where state = 'pending') as pending, count(*) filter (where state = 'processing') as processing,
        count(*) filter (where state = 'retrying') as retrying, count(*) filter (where state = 'dead') as dead,
        greatest(coalesce(extract(epoch from (select now from clock) - min(recorded_at)), 0), 0)::float8 as oldest_seconds,
-       sum(attempts)::bigint as attempts
+       sum(attempts)::bigint as attempts,
+       count(*) filter (where recorded_at < (select now from clock) - make_interval(secs => $5::float8)) as over
 from found group by stream order by stream

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
-    OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
-    SubscriptionInfo,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
+    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
+    Subscription, SubscriptionInfo, Sweep, Sweepable,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
@@ -58,6 +58,17 @@ impl Desk for PgStore {
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
         self.read_again(replay).await
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        self.count_sweep(sweep).await
+    }
+
+    async fn check_filing(&self, filing: &Filing) -> Result<()> {
+        match &filing.target {
+            Some(target) => self.check_target(target).await,
+            None => Ok(()),
+        }
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {

@@ -74,7 +74,11 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         }
         "25006" => (ErrorKind::Denied, said("the database is read-only; connect to the primary")),
         "40001" | "40P01" | "55P03" => {
-            (ErrorKind::Conflict, said("another transaction is in the way; try again"))
+            let what = ours.map(|what| format!("{what}; try again"));
+            (
+                ErrorKind::Conflict,
+                what.unwrap_or_else(|| said("another transaction is in the way; try again")),
+            )
         }
         "25P02" => {
             (ErrorKind::Database, "an earlier statement of this transaction failed; roll it back".to_owned())

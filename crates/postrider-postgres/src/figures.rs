@@ -1,22 +1,48 @@
 //! How a subscription is doing, in numbers.
 
+use std::time::Duration;
+
 use postrider_core::{Figures, Result};
 use sqlx_core::row::Row;
 
 use crate::error::during;
 use crate::row;
+use crate::sql::Text;
 use crate::store::PgStore;
+
+/// Nothing is older, and an interval holds it.
+const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl PgStore {
     pub(crate) async fn figures_of(&self, subscription: &str) -> Result<Vec<Figures>> {
-        let rows = self
-            .sql
-            .figures
+        let counted = self.count(&self.sql.figures, subscription, None).await?;
+        Ok(counted.into_iter().map(|(figures, _)| figures).collect())
+    }
+
+    pub(crate) async fn figures_sampled(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        let text = include_str!("../sql/figures.sql").replace("{most}", &most.to_string());
+        let counted = self.count(&self.sql.text("figures", &text), subscription, None).await?;
+        Ok(counted.into_iter().map(|(figures, _)| figures).collect())
+    }
+
+    pub(crate) async fn count_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        let counted = self.count(&self.sql.figures, subscription, Some(age)).await?;
+        Ok(counted.iter().map(|(_, over)| over).sum())
+    }
+
+    async fn count(
+        &self,
+        text: &Text,
+        subscription: &str,
+        age: Option<Duration>,
+    ) -> Result<Vec<(Figures, u64)>> {
+        let rows = text
             .query()
             .bind(subscription.to_owned())
             .bind(self.clock.now())
             .bind(self.system)
             .bind(self.floor)
+            .bind(age.map(|age| age.min(CENTURY).as_secs_f64()))
             .fetch_all(&self.pool)
             .await
             .map_err(during("figures"))?;
@@ -26,7 +52,7 @@ impl PgStore {
         rows.iter()
             .map(|row| {
                 let number = |column| row::int64(row, column).map(|n| u64::try_from(n).unwrap_or(0));
-                Ok(Figures {
+                let figures = Figures {
                     subscription: subscription.to_owned(),
                     stream: row::text(row, 0)?.to_owned(),
                     pending: number(1)?,
@@ -35,7 +61,8 @@ impl PgStore {
                     dead: number(4)?,
                     oldest_seconds: row.try_get(5).map_err(during("figures"))?,
                     attempts: number(6)?,
-                })
+                };
+                Ok((figures, number(7)?))
             })
             .collect()
     }

@@ -14,6 +14,7 @@ mod desk;
 mod duty;
 mod error;
 mod figures;
+mod file;
 mod inbox;
 mod lane;
 mod migrate;

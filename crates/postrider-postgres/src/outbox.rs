@@ -41,6 +41,11 @@ impl Outbox {
         OutboxBuilder::default()
     }
 
+    /// The pool that it was made with.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     /// The log, for a relay, with connections of its own to the same database.
     pub async fn store(&self) -> Result<PgStore> {
         self.store_with(&self.store).await

@@ -21,7 +21,7 @@ const SUBSCRIPTION: &str =
     "select replay, lanes_next is not null, start_frontier from {schema}.subscription where name = $1";
 const LANES: &str = "select from {schema}.lane where subscription = $1 order by lane for no key update";
 const BY_EVENT: &str = "select id from {schema}.event where event_id = $1 \
-     union all (select id from {schema}.archive where event_id = $1 order by id desc limit 1) limit 1";
+     union all (select id from {schema}.archive where event_id = $1 order by id + 0 desc limit 1) limit 1";
 /// Exact, whatever the clock did: it looks at every row before the first one that is wanted.
 const BY_TIME: &str = "select min(id) from {schema}.event where recorded_at >= $1";
 const SWEPT: &str = "select w.id, w.recorded_at, \

@@ -119,7 +119,7 @@ impl Sql {
             requeue: load("requeue", include_str!("../sql/requeue.sql"), &[]),
             discard: load("discard", include_str!("../sql/discard.sql"), &[]),
             states: load("states", include_str!("../sql/states.sql"), &[]),
-            figures: load("figures", include_str!("../sql/figures.sql"), &[]),
+            figures: load("figures", include_str!("../sql/figures.sql"), &[("{most}", "1000000")]),
             inbox: load("inbox", include_str!("../sql/inbox.sql"), &[]),
             effect: load("effect", include_str!("../sql/effect.sql"), &[]),
             handled: load("handled", include_str!("../sql/handled.sql"), &[]),

@@ -15,6 +15,7 @@ use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
 use crate::bell::{Hub, LaneBell};
 use crate::error::{acquire, during};
 use crate::sql::Sql;
+use crate::sweep::Reached;
 
 /// How a relay's own sessions behave.
 #[derive(Debug, Clone)]
@@ -51,6 +52,8 @@ pub struct PgStore {
     /// How many connections were made so far.
     pub(crate) connects: Arc<AtomicU64>,
     pub(crate) hub: Arc<Hub>,
+    /// How far a sweep has got.
+    pub(crate) reached: Arc<Reached>,
 }
 
 impl PgStore {
@@ -73,7 +76,8 @@ impl PgStore {
             .connect_lazy_with((*outbox_pool.connect_options()).clone());
         let (system, floor) = arrive(&pool, &sql).await?;
         let hub = Hub::new(pool.clone(), Arc::clone(&sql), options.bell);
-        Ok(Self { pool, sql, clock, system, floor, connects, hub })
+        let reached = Arc::default();
+        Ok(Self { pool, sql, clock, system, floor, connects, hub, reached })
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
@@ -197,5 +201,13 @@ impl Store for PgStore {
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         self.figures_of(subscription).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        self.figures_sampled(subscription, most).await
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        self.count_over(subscription, age).await
     }
 }

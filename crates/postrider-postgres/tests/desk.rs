@@ -132,6 +132,31 @@ async fn checks_find_what_is_wrong() {
     assert_eq!(verdict(&checks(&log).await, "schema").0, Verdict::Bad);
 }
 
+/// Nobody waits for five minutes here: the clock that the check reads is an hour ahead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_is_open_for_long_is_noticed_and_its_end() {
+    let ahead: postrider_postgres::Patch = |name, text| {
+        let now = "clock_timestamp() - min(a.xact_start)";
+        (name == "checks").then(|| {
+            assert!(text.contains(now), "turn the clock anew");
+            text.replace(now, "clock_timestamp() + interval '1 hour' - min(a.xact_start)")
+                .replace("a.datname = current_database()", "a.application_name = 'long'")
+        })
+    };
+    let log = Pg { patch: Some(ahead), ..Pg::default() }.pg_log(Clock::Database).await;
+    assert_eq!(verdict(&checks(&log).await, "long transactions").0, Verdict::Good);
+    let mut open = log.pool.begin().await.expect("a transaction");
+    for sql in ["set local application_name = 'long'", "select 1"] {
+        sqlx::query(sql).execute(&mut *open).await.expect(sql);
+    }
+    let found = checks(&log).await;
+    let (found, what) = verdict(&found, "long transactions");
+    assert_eq!(found, Verdict::Warn);
+    assert!(what.contains("a transaction is open for 36") && what.contains("dead rows"), "{what}");
+    open.rollback().await.expect("rolled back");
+    assert_eq!(verdict(&checks(&log).await, "long transactions").0, Verdict::Good);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_that_relays_may_sit_at_the_desk_and_change_no_audit() {
     let log = Pg::default().pg_log(Clock::Database).await;

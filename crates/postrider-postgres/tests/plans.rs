@@ -121,7 +121,8 @@ async fn the_hot_path_never_scans_delivered_rows() {
         }
         let system = lease.position.as_str().split('/').next().expect("a system").to_owned();
         for generic in [false, true] {
-            let arguments = ["'s'".to_owned(), "null".to_owned(), system.clone(), "0".to_owned()];
+            let arguments =
+                ["'s'".to_owned(), "null".to_owned(), system.clone(), "0".to_owned(), "300".to_owned()];
             let ran = run(&mut connection, log.store.figures_sql(), generic, &arguments).await;
             assert!(
                 ran.pages < 250,

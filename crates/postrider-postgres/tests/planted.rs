@@ -81,7 +81,7 @@ fn function(migration: &str, name: &str, from: &str, to: &str) -> String {
 async fn a_prune_by_id_alone_is_found() {
     let greedy = |schema: &str| {
         let migration = include_str!("../sql/migrations/0003_retention.sql");
-        function(migration, "sweep", "or pg_visible_in_snapshot(e.tx_id, l.snapshot)", "or true")
+        function(migration, "sweepable", "or pg_visible_in_snapshot(e.tx_id, l.snapshot)", "or true")
             .replace("{schema}", schema)
     };
     let harness = Pg { after_migration: Some(greedy), ..Pg::default() };

@@ -302,7 +302,12 @@ async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
         "insert into {schema}.inbox values ('c', gen_random_uuid(), now())",
         "select setval('{schema}.bell', 0)",
         "select setval('{schema}.event_id', 1)",
-        "select {schema}.sweep(false, now(), now(), 10)",
+        "select {schema}.sweep(false, now(), now(), 0, 10)",
+        "select {schema}.take_events(false, now(), 0, 10)",
+        "select {schema}.sweep_history(now(), 10)",
+        "select {schema}.sweep_archive(now())",
+        "select {schema}.sweep_inbox(now(), '-infinity', 10)",
+        "insert into {schema}.archive select from {schema}.archive",
     ] {
         denied(&pool, text).await;
     }

@@ -8,10 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics::Gauge;
 use postrider_core::{Bell, Lease, Order};
 use tokio::task::JoinSet;
 
 use crate::lane::{End, Lane};
+use crate::meter::lanes;
 use crate::reader::Reader;
 use crate::showing::Showing;
 
@@ -38,6 +40,7 @@ pub(crate) struct Keeper {
     /// There is something to do: ask now.
     ask_now: bool,
     showing: Showing,
+    gauge: Gauge,
 }
 
 impl Keeper {
@@ -53,6 +56,7 @@ impl Keeper {
             in_vain: 0,
             ask_now: true,
             showing: Showing::new(&reader),
+            gauge: lanes(&reader.name),
             reader,
         }
     }
@@ -66,6 +70,7 @@ impl Keeper {
             }
             let ask = self.ask_at.saturating_duration_since(Instant::now());
             self.showing.is_ours(self.held.contains(&0) || self.idle.contains_key(&0));
+            self.gauge.set((self.held.len() + self.idle.len()) as f64);
             let wants_more = self.wants_more();
             tokio::select! {
                 Some(joined) = self.lanes.join_next(), if !self.lanes.is_empty() => match joined {
@@ -89,6 +94,7 @@ impl Keeper {
             tracing::warn!(subscription = %reader.name, "lanes did not end within the grace period; they are left");
             self.lanes.abort_all();
         }
+        self.gauge.set(0.0);
     }
 
     /// Whether there are lanes that are neither held nor known to be idle.

@@ -60,6 +60,7 @@ table! {
     DELIVERY_SECONDS = "postrider_delivery_seconds", Histogram, BY_STREAM, "from recorded to delivered";
     LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch when it was settled";
     BATCH = "postrider_batch_size", Histogram, BY_SUBSCRIPTION, "events in a batch";
+    LANES = "postrider_lanes_held", Gauge, BY_SUBSCRIPTION, "lanes that this relay works on, or looks after while they are idle";
     BREAKER = "postrider_breaker_open", Gauge, BY_SUBSCRIPTION, "1 while the destination is unavailable";
     HANDLER_SECONDS = "postrider_handler_seconds", Histogram, BY_TYPE, "how long a handler took";
 }
@@ -67,6 +68,11 @@ table! {
 /// How long the handler of a type takes.
 pub(crate) fn handler_seconds(subscription: &str, event_type: &str) -> Histogram {
     histogram!(HANDLER_SECONDS, "subscription" => subscription.to_owned(), "event_type" => event_type.to_owned())
+}
+
+/// How many lanes of a subscription this relay has.
+pub(crate) fn lanes(subscription: &str) -> Gauge {
+    gauge!(LANES, "subscription" => subscription.to_owned())
 }
 
 /// The breaker of a subscription.

@@ -148,12 +148,22 @@ impl<S: Source> Relay<S> {
     /// Makes sure that the subscriptions exist, and begins to work on them.
     ///
     /// What can be wrong in the relay itself is said here: a name used twice, two handlers for one type, no lanes, an empty
-    /// schedule, a gap between upcasters. The database is not asked then, and nothing is started.
+    /// schedule, a gap between upcasters, a lease too short for its destination. The database is not asked then, and nothing is started.
     pub async fn start(mut self) -> Result<Running> {
         self.check()?;
         let mut sinks = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
-            sinks.push(subscriber.take_sink(&self.source, &self.upcasters)?);
+            let sink = subscriber.take_sink(&self.source, &self.upcasters)?;
+            let (least, name) = (sink.least_lease(), &subscriber.subscription.name);
+            if self.settings.lease < least {
+                let message = format!(
+                    "subscription {name:?}: a lease of {:?} is too short for what its destination may still hold when it is \
+                     lost; let it last {least:?} or more, or let the destination wait for less long",
+                    self.settings.lease
+                );
+                return Err(Error::new(ErrorKind::Invalid, "start", message));
+            }
+            sinks.push(sink);
         }
         let store = self.source.open().await?;
         let (stop, stopping) = watch::channel(false);

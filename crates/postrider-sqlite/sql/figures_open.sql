@@ -1,6 +1,8 @@
 -- What is open of a subscription, by stream. Lock: none. Index: postrider_delivery_due and postrider_delivery_dead (named, as in
--- due.sql), the primary key of the log once a row. Parameters: ?1 subscription.
-select stream, sum(retrying) as retrying, sum(dead) as dead, min(recorded_at) as oldest, sum(attempts) as attempts
+-- due.sql), the primary key of the log once a row. Parameters: ?1 subscription, ?2 a time: those
+-- recorded before it are counted, too.
+select stream, sum(retrying) as retrying, sum(dead) as dead, min(recorded_at) as oldest, sum(attempts) as attempts,
+       coalesce(sum(recorded_at < ?2), 0) as earlier
 from (
     select e.stream, 1 as retrying, 0 as dead, e.recorded_at, d.attempts
     from postrider_delivery d indexed by postrider_delivery_due cross join postrider_event e on e.id = d.id

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filter, Found, LaneInfo, Logged,
-    OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery, Subscription,
-    SubscriptionInfo,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
+    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
+    Subscription, SubscriptionInfo, Sweep, Sweepable,
 };
 use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteRow;
@@ -17,7 +17,7 @@ use crate::row::{self, Names, maybe_text};
 use crate::sql::statement;
 use crate::store::SqliteStore;
 use crate::subscribe::{patterns_from_json, unknown};
-use crate::{checks, duty, replay};
+use crate::{checks, duty, file, replay, sweep};
 
 #[async_trait]
 impl Desk for SqliteStore {
@@ -121,6 +121,17 @@ impl Desk for SqliteStore {
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
         replay::replay(self, replay).await
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        sweep::sweepable(self, sweep).await
+    }
+
+    async fn check_filing(&self, filing: &Filing) -> Result<()> {
+        match &filing.target {
+            Some(target) => file::check(self, target).await,
+            None => Ok(()),
+        }
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {

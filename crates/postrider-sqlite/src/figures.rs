@@ -1,6 +1,7 @@
 //! How a subscription is doing, in numbers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use postrider_core::{Figures, Filter, Result};
 use sqlx_core::acquire::Acquire;
@@ -15,34 +16,35 @@ use crate::store::SqliteStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
 
 const OP: &str = "figures";
-/// At most this many events that were not read yet are looked at, a page at a time.
-const MOST: i64 = 1_000_000;
+/// At most this many events that were not read yet are looked at unless fewer will do, a page at a time.
+pub(crate) const MOST: i64 = 1_000_000;
 const PAGE: i64 = 10_000;
 
-/// What is counted of one stream, and when its oldest undelivered event was recorded.
+/// What is counted of one stream, when its oldest undelivered event was recorded, and how many were before a time.
 #[derive(Default)]
 struct Counted {
     figures: Figures,
     oldest: Option<i64>,
+    before: u64,
+}
+
+/// What was counted, and when.
+struct Count {
+    now: i64,
+    streams: BTreeMap<String, Counted>,
 }
 
 impl Counted {
-    fn waits_since(&mut self, recorded_at: i64) {
+    fn waits_since(&mut self, recorded_at: i64, limit: Option<i64>) {
+        self.before += u64::from(limit.is_some_and(|limit| recorded_at < limit));
         self.oldest = Some(self.oldest.map_or(recorded_at, |oldest| oldest.min(recorded_at)));
     }
 }
 
-/// How many events of a subscription are where, by stream, all as one snapshot shows it.
-pub(crate) async fn figures(store: &SqliteStore, subscription: &str) -> Result<Vec<Figures>> {
-    let mut conn = store.conn(OP).await?;
-    let mut tx = conn.begin().await.map_err(failed(OP))?;
-    let now = store.now(&mut tx, OP).await?;
-    let reader =
-        found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
-    let mut streams = count_open(store, &mut tx, subscription).await?;
-    count_unread(store, &mut tx, subscription, &reader, now, &mut streams).await?;
-    tx.rollback().await.map_err(failed(OP))?;
-    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest })| Figures {
+/// How many events of a subscription are where, by stream.
+pub(crate) async fn figures(store: &SqliteStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
+    let Count { now, streams } = count(store, subscription, None, most).await?;
+    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, .. })| Figures {
         subscription: subscription.to_owned(),
         stream,
         oldest_seconds: oldest.map_or(0.0, |oldest| (now - oldest).max(0) as f64 / 1_000_000.0),
@@ -51,12 +53,33 @@ pub(crate) async fn figures(store: &SqliteStore, subscription: &str) -> Result<V
     Ok(finished.collect())
 }
 
+/// How many undelivered events of a subscription were recorded longer ago than that.
+pub(crate) async fn undelivered_over(store: &SqliteStore, subscription: &str, age: Duration) -> Result<u64> {
+    let Count { streams, .. } = count(store, subscription, Some(age), MOST).await?;
+    Ok(streams.values().map(|counted| counted.before).sum())
+}
+
+/// Counts, all as one snapshot shows it.
+async fn count(store: &SqliteStore, subscription: &str, age: Option<Duration>, most: i64) -> Result<Count> {
+    let mut conn = store.conn(OP).await?;
+    let mut tx = conn.begin().await.map_err(failed(OP))?;
+    let now = store.now(&mut tx, OP).await?;
+    let reader =
+        found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    let limit = age.map(|age| now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
+    let mut count = Count { now, streams: count_open(store, &mut tx, subscription, limit).await? };
+    count_unread(store, &mut tx, subscription, &reader, (limit, most), &mut count).await?;
+    tx.rollback().await.map_err(failed(OP))?;
+    Ok(count)
+}
+
 async fn count_open(
     store: &SqliteStore,
     conn: &mut SqliteConnection,
     subscription: &str,
+    limit: Option<i64>,
 ) -> Result<BTreeMap<String, Counted>> {
-    let open = store.sql.query(statement!("figures_open.sql")).bind(subscription);
+    let open = store.sql.query(statement!("figures_open.sql")).bind(subscription).bind(limit);
     let rows = open.fetch_all(conn).await.map_err(failed(OP))?;
     rows.iter()
         .map(|row| {
@@ -71,7 +94,8 @@ async fn count_open(
                 ..Figures::default()
             };
             let oldest = row.try_get("oldest").map_err(failed(OP))?;
-            Ok((row::text(row, 0, OP)?.into_owned(), Counted { figures, oldest }))
+            let before = number("earlier")?;
+            Ok((row::text(row, 0, OP)?.into_owned(), Counted { figures, oldest, before }))
         })
         .collect()
 }
@@ -82,9 +106,10 @@ async fn count_unread(
     conn: &mut SqliteConnection,
     subscription: &str,
     reader: &SqliteRow,
-    now: i64,
-    streams: &mut BTreeMap<String, Counted>,
+    (limit, most): (Option<i64>, i64),
+    count: &mut Count,
 ) -> Result<()> {
+    let Count { now, streams } = count;
     let words = |column: &str| reader.try_get::<String, _>(column).map_err(failed(OP));
     let filter = Filter {
         streams: patterns_from_json(&words("streams")?)?,
@@ -94,7 +119,7 @@ async fn count_unread(
     let lanes: i64 = reader.try_get("lanes").map_err(failed(OP))?;
     let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
 
-    let look = store.sql.query(statement!("figures_lanes.sql")).bind(subscription).bind(now);
+    let look = store.sql.query(statement!("figures_lanes.sql")).bind(subscription).bind(*now);
     let rows = look.fetch_all(&mut *conn).await.map_err(failed(OP))?;
     let mut standing: HashMap<u32, (i64, i64)> = HashMap::new();
     for row in &rows {
@@ -104,8 +129,11 @@ async fn count_unread(
     }
     let Some(mut after) = standing.values().map(|(position, _)| *position).min() else { return Ok(()) };
 
-    for _ in 0..MOST / PAGE {
-        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(PAGE);
+    let mut left = most;
+    while left > 0 {
+        let rows = left.min(PAGE);
+        left -= rows;
+        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(rows);
         let rows = page.fetch_all(&mut *conn).await.map_err(failed(OP))?;
         let Some(last) = rows.last() else { break };
         after = last.try_get(0).map_err(failed(OP))?;
@@ -130,7 +158,7 @@ async fn count_unread(
                     &mut counted.figures.pending
                 };
                 *place += 1;
-                counted.waits_since(recorded_at);
+                counted.waits_since(recorded_at, limit);
             }
         }
     }

@@ -28,6 +28,7 @@ mod desk;
 mod duty;
 mod error;
 mod figures;
+mod file;
 mod hash;
 mod inbox;
 mod lane;

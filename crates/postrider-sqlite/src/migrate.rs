@@ -6,7 +6,7 @@ use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::row::Row;
-use sqlx_core::sql_str::SqlStr;
+use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::{SqliteConnection, SqlitePool};
 
 use crate::error::failed;
@@ -45,6 +45,12 @@ async fn version(conn: &mut SqliteConnection, op: &'static str) -> Result<i64> {
     row.and_then(|row| row.try_get(0)).map_err(failed(op))
 }
 
+/// All bytes, as a literal.
+fn bytes() -> String {
+    let bytes: String = (0..=u8::MAX).map(|byte| format!("{byte:02x}")).collect();
+    format!("x'{bytes}'")
+}
+
 fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
     if found > LATEST {
         return Err(Error::new(
@@ -75,7 +81,10 @@ pub(crate) async fn migrate(pool: &SqlitePool) -> Result<()> {
     refuse_newer(found, OP)?;
     query(TABLE).execute(&mut *tx).await.map_err(failed(OP))?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        raw_sql(SqlStr::from_static(migration.text)).execute(&mut *tx).await.map_err(failed(OP))?;
+        raw_sql(AssertSqlSafe(migration.text.replace("{bytes}", &bytes())))
+            .execute(&mut *tx)
+            .await
+            .map_err(failed(OP))?;
         let applied = query("insert into postrider_migration (version, name) values (?1, ?2)");
         applied.bind(migration.version).bind(migration.name).execute(&mut *tx).await.map_err(failed(OP))?;
         tracing::info!(version = migration.version, name = migration.name, "migrated");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{Fixture, LEASE, event};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, Lease, OnDead, Order, Settlement, State, StateQuery,
-    Store, Subscription, Sweep,
+    Amend, DeliveryChange, DeliveryFailure, ErrorKind, Filing, Lease, OnDead, Order, Settlement, State,
+    StateQuery, Store, Subscription, Sweep,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -182,7 +182,7 @@ async fn a_step_that_does_not_exist_is_refused_and_nothing_is_written() {
 async fn retention_takes_only_what_everybody_settled_long_enough_ago() {
     let fixture = Fixture::new().await;
     let prune = Sweep::Prune { older_than: MINUTE, limit: 2 };
-    let archive = Sweep::Archive { older_than: MINUTE, limit: 10 };
+    let archive = Sweep::Archive { older_than: MINUTE, limit: 10, filing: Filing::default() };
     for _ in 0..6 {
         fixture.record(event("a")).await;
     }

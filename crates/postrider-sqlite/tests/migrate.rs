@@ -29,6 +29,27 @@ async fn ten_migrators_at_once_migrate_once() {
     assert_eq!(mode, "wal");
 }
 
+/// An insert is refused by an SQLite that lacks a function of the table's defaults or triggers, whether it is called or not.
+/// Debian 12 has 3.40, and Python uses that.
+#[tokio::test]
+async fn a_publisher_with_an_old_sqlite_finds_no_function_that_it_lacks() {
+    let database = Database::new();
+    let pool = database.pool().await;
+    Outbox::migrated(&pool).await.expect("migrated");
+    let schema: Vec<String> = sqlx::query_scalar(
+        "select lower(sql) from sqlite_master where tbl_name = 'postrider_event' and sql is not null",
+    )
+    .fetch_all(&pool)
+    .await
+    .expect("the schema");
+    assert!(schema.iter().any(|sql| sql.contains("randomblob(")), "{schema:?}");
+    let said = schema.iter().flat_map(|sql| sql.lines()).filter(|line| !line.trim_start().starts_with("--"));
+    let said: String = said.collect();
+    for newer in ["unhex(", "concat(", "concat_ws(", "string_agg(", "octet_length(", "timediff(", "jsonb("] {
+        assert!(!said.contains(newer), "{newer} is younger than 3.40");
+    }
+}
+
 #[tokio::test]
 async fn a_database_without_tables_is_not_migrated() {
     let database = Database::new();

@@ -223,6 +223,14 @@ impl Store for GatedStore {
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
         self.store.figures(subscription).await
     }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        self.store.undelivered_over(subscription, age).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        self.store.figures_up_to(subscription, most).await
+    }
 }
 
 /// Whoever reads what a rider said wants to know when it lost a lane.

@@ -73,6 +73,7 @@ async fn what_is_emitted_is_what_is_documented() {
     until("the outage shows", |figures| {
         is(figures, "postrider_undelivered", 4.0)
             && is(figures, "postrider_breaker_open", 1.0)
+            && is(figures, "postrider_lanes_held", 1.0)
             && figures.get("postrider_oldest_undelivered_seconds").is_some_and(|age| *age > 0.0)
     })
     .await;
@@ -137,7 +138,10 @@ fn the_table_for_people_is_the_table_of_the_program() {
             format!("| `{}` | {kind} | {} | {} |", metric.name, metric.labels.join(", "), metric.help)
         })
         .collect();
-    let ours = |line: &&str| line.starts_with("| `postrider_") && !line.starts_with("| `postrider_consumer_");
+    let others = ["| `postrider_consumer_", "| `postrider_retention_"];
+    let ours = |line: &&str| {
+        line.starts_with("| `postrider_") && !others.iter().any(|other| line.starts_with(other))
+    };
     let found: Vec<&str> = text.lines().filter(ours).collect();
     assert_eq!(found, rows);
 }

@@ -84,7 +84,9 @@ impl Node {
         let mut format = kit.tool("kafka.tools.StorageTool");
         format.args(["format", "-t", cluster, "-c"]).arg(self.properties());
         for (name, password) in &options.users {
-            format.arg("--add-scram").arg(format!("SCRAM-SHA-256=[name={name},password={password}]"));
+            for scram in options.scrams() {
+                format.arg("--add-scram").arg(format!("{scram}=[name={name},password={password}]"));
+            }
         }
         process::output(format.current_dir(&self.folder), "make a Kafka data folder").map(drop)
     }

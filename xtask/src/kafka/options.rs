@@ -7,6 +7,7 @@ pub struct Options {
     pub(super) users: Vec<(String, String)>,
     pub(super) tls: Option<String>,
     pub(super) acls: bool,
+    pub(super) scram_512: bool,
 }
 
 impl Options {
@@ -37,6 +38,13 @@ impl Options {
         self
     }
 
+    /// Lets users log in by SCRAM-SHA-512, too.
+    #[must_use]
+    pub fn scram_512(mut self) -> Self {
+        self.scram_512 = true;
+        self
+    }
+
     /// Adds the listener [`Listener::Tls`], with a certificate of its own authority for 127.0.0.1 and localhost.
     #[must_use]
     pub fn tls(self) -> Self {
@@ -55,6 +63,12 @@ impl Options {
     pub fn acls(mut self) -> Self {
         self.acls = true;
         self
+    }
+
+    /// The kinds of SCRAM that users may log in by.
+    pub(super) fn scrams(&self) -> Vec<&'static str> {
+        let longer = self.scram_512.then_some("SCRAM-SHA-512");
+        ["SCRAM-SHA-256"].into_iter().chain(longer).collect()
     }
 
     /// The listeners that these options ask for.

@@ -86,9 +86,13 @@ fn of_listener(listener: Listener, node: &Node, options: &Options) -> Vec<(Strin
         let users: String = users.collect();
         let plain = format!("org.apache.kafka.common.security.plain.PlainLoginModule required{users};");
         let scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;";
-        lines.push((format!("{prefix}.sasl.enabled.mechanisms"), "PLAIN,SCRAM-SHA-256".into()));
+        let scrams = options.scrams();
+        let all = joined(["PLAIN"].iter().chain(&scrams).map(|name| (*name).to_owned()));
+        lines.push((format!("{prefix}.sasl.enabled.mechanisms"), all));
         lines.push((format!("{prefix}.plain.sasl.jaas.config"), plain));
-        lines.push((format!("{prefix}.scram-sha-256.sasl.jaas.config"), scram.into()));
+        for name in scrams {
+            lines.push((format!("{prefix}.{}.sasl.jaas.config", name.to_lowercase()), scram.into()));
+        }
     }
     if listener.is_encrypted() {
         let keys = tls::keys(&node.folder).display().to_string();

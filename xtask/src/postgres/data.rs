@@ -28,7 +28,7 @@ pub const LOCALE: &str = if cfg!(target_os = "linux") { "C.UTF-8" } else { "C" }
 pub fn initialise(cluster: &Cluster, settings: &[(&str, &str)]) -> Result<(), Failure> {
     let mut initdb = cluster.bin("initdb");
     initdb
-        .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"])
+        .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"])
         .arg(format!("--locale={LOCALE}"))
         .arg("-D")
         .arg(cluster.data_dir());

@@ -1,11 +1,11 @@
-//! When somebody is told, and who: `[[alert]]` and `[notify.NAME]`.
+//! When somebody is told: `[[alert]]`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
 use super::nearest::nearest;
-use super::{Problem, Section, duration};
+use super::{Notify, Problem, Section, duration};
 
 /// When somebody is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +16,21 @@ pub(crate) struct Alert {
     pub(crate) when: When,
     /// Whom: names of `[notify.NAME]`.
     pub(crate) to: Vec<String>,
-    /// Of one subscription; of each unless set.
-    pub(crate) subscription: Option<String>,
+    /// Of what; of each subscription unless set.
+    pub(crate) of: Of,
     /// After how long it is said again while it lasts; never unless set.
     pub(crate) repeat: Option<Duration>,
+}
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Each subscription by itself.
+    Each,
+    /// One subscription.
+    One(String),
+    /// All subscriptions, taken together.
+    All,
 }
 
 /// What has to be so.
@@ -73,14 +84,17 @@ const FIGURES: [(&str, Figure); 5] = [
 ];
 
 impl Alert {
-    /// Reads one, or those of a preset.
+    /// Reads one, or those of a preset; those `before` it have their names already.
     pub(crate) fn read(
         mut section: Section<'_>,
         notify: &BTreeMap<String, Notify>,
         readers: &HashSet<String>,
+        before: &[Self],
     ) -> Result<Vec<Self>, Problem> {
         let name = section.text("name")?;
-        let to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
+        let mut to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
+        let mut known = HashSet::new();
+        to.retain(|target| known.insert(target.clone()));
         for target in &to {
             if target != "log" && !notify.contains_key(target) {
                 let what = match nearest(target, notify.keys().map(String::as_str).chain(["log"])) {
@@ -100,7 +114,18 @@ impl Alert {
             };
             return Err(section.problem("subscription", what));
         }
+        let of = match (subscription, section.word("of", &[("each", false), ("all", true)])?) {
+            (None, Some(true)) => Of::All,
+            (None, _) => Of::Each,
+            (Some(name), None) => Of::One(name),
+            (Some(_), Some(_)) => {
+                return Err(section.problem("of", "subscription and of exclude each other"));
+            }
+        };
         let repeat = section.duration("repeat")?;
+        if repeat == Some(Duration::ZERO) {
+            return Err(section.problem("repeat", "it is longer than nothing; leave it out to say it once"));
+        }
         let conditions: Vec<String> = match (section.text("when")?, section.text("preset")?) {
             (Some(when), None) => vec![when],
             (None, Some(preset)) => match PRESETS.iter().find(|(name, _)| *name == preset) {
@@ -119,13 +144,44 @@ impl Alert {
             }
         };
         let mut alerts = Vec::new();
+        let several = conditions.len() > 1;
         for text in conditions {
             let when = When::parse(&text).map_err(|what| section.problem("when", what))?;
-            let name = name.clone().unwrap_or_else(|| text.clone());
-            alerts.push(Self { name, when, to: to.clone(), subscription: subscription.clone(), repeat });
+            let name = match &name {
+                // What belongs to a preset stays apart.
+                Some(name) if several => format!("{name}: {text}"),
+                Some(name) => name.clone(),
+                None => text.clone(),
+            };
+            if let Some(twin) = before.iter().find(|other| other.name == name && other.of.overlaps(&of)) {
+                let what =
+                    format!("another alert of {} is called {name:?}; give each a name of its own", twin.of);
+                return Err(section.problem("name", what));
+            }
+            alerts.push(Self { name, when, to: to.clone(), of: of.clone(), repeat });
         }
         section.finish()?;
         Ok(alerts)
+    }
+}
+
+impl Of {
+    fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::One(one), Self::One(other)) => one == other,
+            (Self::All, other) | (other, Self::All) => *other == Self::All,
+            (Self::Each, _) | (_, Self::Each) => true,
+        }
+    }
+}
+
+impl fmt::Display for Of {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Each => f.write_str("each subscription"),
+            Self::One(name) => f.write_str(name),
+            Self::All => f.write_str("all subscriptions together"),
+        }
     }
 }
 
@@ -173,67 +229,24 @@ impl Figure {
     }
 }
 
-/// Who is told.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Notify {
-    /// A Slack channel, by its incoming webhook.
-    Slack(String),
-    /// A PagerDuty service: the address of its events API, and its key.
-    PagerDuty(String, String),
-    /// Any endpoint that takes JSON, and its token.
-    Webhook(String, Option<String>),
-}
-
-impl fmt::Debug for Notify {
+impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Slack,
-    PagerDuty,
-    Webhook,
-}
-
-impl Notify {
-    /// Reads one.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, Problem> {
-        let kinds = [("slack", Kind::Slack), ("pagerduty", Kind::PagerDuty), ("webhook", Kind::Webhook)];
-        let Some(kind) = section.word("type", &kinds)? else {
-            return Err(
-                section.problem("type", "it is missing; there is \"slack\", \"pagerduty\" and \"webhook\"")
-            );
-        };
-        let notify = match kind {
-            Kind::Slack => Self::Slack(section.need("url", "env:SLACK_URL")?),
-            Kind::PagerDuty => {
-                let url = section
-                    .text("url")?
-                    .unwrap_or_else(|| "https://events.pagerduty.com/v2/enqueue".to_owned());
-                Self::PagerDuty(url, section.need("key", "env:PAGERDUTY_KEY")?)
-            }
-            Kind::Webhook => {
-                Self::Webhook(section.need("url", "https://example.org/alerts")?, section.text("token")?)
-            }
-        };
-        let url = match &notify {
-            Self::Slack(url) | Self::PagerDuty(url, _) | Self::Webhook(url, _) => url,
-        };
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(section.problem("url", "it begins with https:// or http://"));
-        }
-        section.finish()?;
-        Ok(notify)
-    }
-
-    /// The word for it.
-    pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Slack(_) => "slack",
-            Self::PagerDuty(..) => "pagerduty",
-            Self::Webhook(..) => "webhook",
+            Self::UndeliveredOver(age) => write!(f, "undelivered_over({})", duration::show(*age)),
+            named => {
+                let name = FIGURES.iter().find(|(_, figure)| figure == named).map_or("", |(name, _)| name);
+                f.write_str(name)
+            }
+        }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EventDies => f.write_str("event dies"),
+            Self::Figure(figure, Than::More, limit) => write!(f, "{figure} > {limit}"),
+            Self::Figure(figure, Than::AtLeast, limit) => write!(f, "{figure} >= {limit}"),
         }
     }
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
+/// A year for retention: it is never written, because it is not always as long.
+const YEAR: (&str, u64) = ("y", 365 * 86_400_000);
+
 /// Reads a time; nothing if it is none.
 pub(crate) fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
@@ -16,7 +19,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
         let number: u64 = rest[..digits].parse().ok()?;
         let unit = &rest[digits..];
         let end = unit.find(|letter: char| letter.is_ascii_digit()).unwrap_or(unit.len());
-        let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit[..end].trim())?;
+        let (_, millis) = UNITS.iter().chain([&YEAR]).find(|(name, _)| *name == unit[..end].trim())?;
         // From large to small, each once.
         if *millis >= last {
             return None;
@@ -58,6 +61,7 @@ mod tests {
             ("7d", 604_800_000),
             ("0s", 0),
             ("90s", 90_000),
+            ("5y", 157_680_000_000),
         ] {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
             assert_eq!(parse(&show(Duration::from_millis(millis))), Some(Duration::from_millis(millis)));

@@ -37,7 +37,12 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.as_deref().map(without_password);
-        f.debug_struct("Store").field("url", &url).field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("url", &url)
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .field("bell", &self.bell)
+            .finish()
     }
 }
 
@@ -54,6 +59,8 @@ pub(crate) struct RelaySettings {
     pub(crate) grace: Duration,
     /// How often it counts what is pending, for metrics.
     pub(crate) figures: Duration,
+    /// How often it looks whether somebody is to be told.
+    pub(crate) alerts: Duration,
 }
 
 /// How it speaks.
@@ -102,6 +109,7 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
         poll: seconds(10),
         grace: seconds(10),
         figures: seconds(15),
+        alerts: seconds(60),
     };
     let Some(mut section) = section else { return Ok(relay) };
     relay.name = section.text("name")?;
@@ -110,6 +118,7 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
         ("poll_interval", &mut relay.poll, Duration::from_millis(1)),
         ("shutdown_grace", &mut relay.grace, Duration::ZERO),
         ("figures_every", &mut relay.figures, Duration::from_secs(1)),
+        ("alerts_every", &mut relay.alerts, Duration::from_secs(1)),
     ] {
         if let Some(given) = section.duration(key)? {
             if given < least || given > Duration::from_secs(86_400) {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use postrider::{Field, Filing, Mask, Pacing, Target};
+
 use super::{Problem, Section};
 
 /// What leaves the log, and when.
@@ -11,18 +13,16 @@ pub(crate) struct Retention {
     pub(crate) delivered: Duration,
     /// Whether they move to the archive then.
     pub(crate) archive: bool,
-    /// How long they stay in the archive; for ever unless set.
+    /// How long ago they were recorded when they leave the archive; never unless set.
     pub(crate) archived: Option<Duration>,
     /// How long an inbox remembers.
     pub(crate) inbox: Duration,
     /// At what time of the day (UTC), in minutes since midnight.
     pub(crate) at: u32,
-    /// How many rows at once.
-    pub(crate) batch: u32,
-    /// How long to wait between two batches.
-    pub(crate) pause: Duration,
-    /// Fields of payloads that are masked on the way into the archive.
-    pub(crate) mask: Vec<String>,
+    /// How they follow each other.
+    pub(crate) pacing: Pacing,
+    /// What is masked on the way into the archive, and where it is.
+    pub(crate) filing: Filing,
 }
 
 impl Retention {
@@ -35,20 +35,67 @@ impl Retention {
             archived: section.duration("archived")?,
             inbox: section.duration("inbox")?.unwrap_or(days(30)),
             at: at(&mut section)?,
-            batch: section.parsed("batch", "a number of rows, 1 or more")?.unwrap_or(1000),
-            pause: section.duration("pause")?.unwrap_or(Duration::from_millis(50)),
-            mask: section.list("mask")?.unwrap_or_default(),
+            pacing: pacing(&mut section)?,
+            filing: filing(&mut section)?,
         };
-        if retention.batch == 0 {
-            return Err(section.problem("batch", "it is 1 or more"));
+        if !retention.archive && (retention.archived.is_some() || !retention.filing.is_plain()) {
+            return Err(section.problem(
+                "archive",
+                "it is off, so that archived, mask and target say nothing; set it to true",
+            ));
         }
-        if !retention.archive && (retention.archived.is_some() || !retention.mask.is_empty()) {
+        if retention.archived.is_some_and(|archived| archived < retention.delivered) {
             return Err(section
-                .problem("archive", "it is off, so that archived and mask say nothing; set it to true"));
+                .problem("archived", "it is shorter than delivered: nothing would stay in the archive"));
+        }
+        if retention.archived.is_some() && retention.filing.target.is_some() {
+            return Err(section
+                .problem("archived", "nothing is deleted from a table of the application; leave it out"));
         }
         section.finish()?;
         Ok(retention)
     }
+}
+
+fn pacing(section: &mut Section<'_>) -> Result<Pacing, Problem> {
+    let usual = Pacing::default();
+    let pacing = Pacing {
+        batch: section.parsed("batch", "a number of rows, 1 or more")?.unwrap_or(usual.batch),
+        pause: section.duration("pause")?.unwrap_or(usual.pause),
+        share: section.parsed("share", "a share of the time, as 0.25 is")?.unwrap_or(usual.share),
+    };
+    if pacing.batch == 0 || pacing.batch > 100_000 {
+        return Err(section.problem("batch", "it is 1 to 100000"));
+    }
+    if !(0.01..=1.0).contains(&pacing.share) {
+        return Err(section.problem("share", "it is 0.01 to 1"));
+    }
+    Ok(pacing)
+}
+
+fn filing(section: &mut Section<'_>) -> Result<Filing, Problem> {
+    let mask = Mask::new(section.list("mask")?.unwrap_or_default());
+    let mask = mask.map_err(|error| section.problem("mask", error.message()))?;
+    let target = section.section("target")?.map(target).transpose()?;
+    Ok(Filing { mask, target })
+}
+
+fn target(mut section: Section<'_>) -> Result<Target, Problem> {
+    let table = section.need("table", "audit.events")?;
+    let mut columns = Vec::new();
+    for (column, field) in section.texts("columns")? {
+        let field: Field = field.parse().map_err(|error: postrider::Error| {
+            section.problem(&format!("columns.{column}"), error.message())
+        })?;
+        columns.push((column, field));
+    }
+    if columns.is_empty() {
+        let what = "they are missing; for example columns = { id = \"event_id\", body = \"payload\" }";
+        return Err(section.problem("columns", what));
+    }
+    let target = Target::new(&table, columns).map_err(|error| section.own_problem(error.message()))?;
+    section.finish()?;
+    Ok(target)
 }
 
 fn at(section: &mut Section<'_>) -> Result<u32, Problem> {

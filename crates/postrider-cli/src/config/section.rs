@@ -1,4 +1,4 @@
-//! One table of the file while it is read: every key is asked for by name, and what nobody asked for is refused.
+//! One table of the file while it is read: every key is asked for by name, and what is not described is refused.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -8,24 +8,34 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use super::nearest::nearest;
-use super::{Problem, Secrets, duration};
+use super::{Problem, Secrets, described, duration};
 
 /// One table of the file while it is read.
 pub(crate) struct Section<'a> {
+    /// As it is called in sentences: `sink.kafka`.
     path: String,
+    /// As it is described: `sink.*`.
+    place: String,
+    /// Its `type`, once that was asked for.
+    kind: Option<String>,
     table: Table,
-    known: BTreeSet<&'static str>,
+    asked: BTreeSet<&'static str>,
     secrets: &'a Secrets,
 }
 
 impl<'a> Section<'a> {
     /// The whole file.
     pub(crate) fn root(table: Table, secrets: &'a Secrets) -> Self {
-        Self { path: String::new(), table, known: BTreeSet::new(), secrets }
+        let (path, place, asked) = (String::new(), String::new(), BTreeSet::new());
+        Self { path, place, kind: None, table, asked, secrets }
     }
 
-    fn inner(&self, path: String, table: Table) -> Section<'a> {
-        Section { path, table, known: BTreeSet::new(), secrets: self.secrets }
+    fn inner(&self, path: String, place: String, table: Table) -> Section<'a> {
+        Section { path, place, kind: None, table, asked: BTreeSet::new(), secrets: self.secrets }
+    }
+
+    fn place_of(&self, key: &str) -> String {
+        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
     fn path_of(&self, key: &str) -> String {
@@ -43,7 +53,7 @@ impl<'a> Section<'a> {
     }
 
     fn take(&mut self, key: &'static str) -> Option<Value> {
-        self.known.insert(key);
+        self.asked.insert(key);
         self.table.remove(key)
     }
 
@@ -51,7 +61,13 @@ impl<'a> Section<'a> {
     pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, Problem> {
         match self.take(key) {
             None => Ok(None),
-            Some(value) => self.resolved(key, value).map(Some),
+            Some(value) => {
+                let text = self.resolved(key, value)?;
+                if key == "type" {
+                    self.kind = Some(text.clone());
+                }
+                Ok(Some(text))
+            }
         }
     }
 
@@ -143,7 +159,7 @@ impl<'a> Section<'a> {
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, Problem> {
         match self.take(key) {
             None => Ok(None),
-            Some(Value::Table(table)) => Ok(Some(self.inner(self.path_of(key), table))),
+            Some(Value::Table(table)) => Ok(Some(self.inner(self.path_of(key), self.place_of(key), table))),
             Some(other) => {
                 Err(self.problem(key, format!("a table is expected, as in [{key}], not {}", kind(&other))))
             }
@@ -164,7 +180,7 @@ impl<'a> Section<'a> {
                     let Value::Table(table) = value else { return Err(expected(&value)) };
                     let name = table.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
                     let path = format!("{key}[{}]", name.unwrap_or_else(|| (place + 1).to_string()));
-                    sections.push(self.inner(self.path_of(&path), table));
+                    sections.push(self.inner(self.path_of(&path), self.place_of(key), table));
                 }
                 Ok(sections)
             }
@@ -179,7 +195,8 @@ impl<'a> Section<'a> {
         for (name, value) in section.table {
             match value {
                 Value::Table(table) => {
-                    let inner = self.inner(self.path_of(&format!("{key}.{name}")), table);
+                    let path = self.path_of(&format!("{key}.{name}"));
+                    let inner = self.inner(path, self.place_of(&format!("{key}.*")), table);
                     sections.push((name, inner));
                 }
                 other => {
@@ -191,20 +208,19 @@ impl<'a> Section<'a> {
         Ok(sections)
     }
 
-    /// The keys that were asked for so far.
-    pub(crate) fn known(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.known.iter().copied()
-    }
-
-    /// Refuses what nobody asked for.
+    /// Refuses what is not described.
     pub(crate) fn finish(self) -> Result<(), Problem> {
+        let known = described::names(&self.place, self.kind.as_deref());
+        debug_assert_eq!(
+            self.asked,
+            known.iter().copied().collect(),
+            "what is read of {:?} is what is described of it",
+            self.place
+        );
         let Some(key) = self.table.keys().next() else { return Ok(()) };
-        let what = match nearest(key, self.known()) {
+        let what = match nearest(key, known.iter().copied()) {
             Some(meant) => format!("there is no such setting; is {meant:?} meant?"),
-            None => {
-                let all: Vec<&str> = self.known().collect();
-                format!("there is no such setting; there is {}", all.join(", "))
-            }
+            None => format!("there is no such setting; there is {}", known.join(", ")),
         };
         Err(self.problem(key, what))
     }

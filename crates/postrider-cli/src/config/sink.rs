@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Problem, Section};
+use super::{Problem, Section, duration};
 
 /// Where events go.
 #[derive(Debug, Clone)]
@@ -69,6 +69,9 @@ impl fmt::Debug for KafkaSink {
         f.debug_struct("KafkaSink")
             .field("brokers", &self.brokers)
             .field("topic", &self.topic)
+            .field("format", &self.format)
+            .field("timeout", &self.timeout)
+            .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
 }
@@ -88,11 +91,16 @@ pub(crate) struct HttpSink {
     pub(crate) secret: Option<String>,
     /// What requests are authorised with.
     pub(crate) token: Option<String>,
+    /// The file of an authority of one's own.
+    pub(crate) authority: Option<PathBuf>,
 }
 
 impl fmt::Debug for HttpSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSink").field("format", &self.format).finish_non_exhaustive()
+        f.debug_struct("HttpSink")
+            .field("format", &self.format)
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,8 +112,8 @@ enum Kind {
 }
 
 impl Sink {
-    /// Reads one.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, Problem> {
+    /// Reads one. What it sends must be given up well before the lease is over under which it was read.
+    pub(crate) fn read(mut section: Section<'_>, lease: Duration) -> Result<Self, Problem> {
         let kinds = [("kafka", Kind::Kafka), ("http", Kind::Http), ("stdout", Kind::Stdout)];
         let Some(kind) = section.word("type", &kinds)? else {
             return Err(section.problem("type", "it is missing; there is \"kafka\", \"http\" and \"stdout\""));
@@ -113,7 +121,7 @@ impl Sink {
         let envelope = Envelope { source: section.text("source")?, kind: section.text("event_type")? };
         let sink = match kind {
             Kind::Stdout => Self::Stdout(envelope),
-            Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, envelope)?)),
+            Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, envelope, lease)?)),
             Kind::Http => Self::Http(Box::new(http(&mut section, envelope)?)),
         };
         section.finish()?;
@@ -121,7 +129,7 @@ impl Sink {
     }
 }
 
-fn kafka(section: &mut Section<'_>, envelope: Envelope) -> Result<KafkaSink, Problem> {
+fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Result<KafkaSink, Problem> {
     let formats =
         [("binary", Format::Binary), ("structured", Format::Structured), ("payload", Format::Payload)];
     let sink = KafkaSink {
@@ -130,7 +138,7 @@ fn kafka(section: &mut Section<'_>, envelope: Envelope) -> Result<KafkaSink, Pro
         topics: section.texts("topics")?,
         format: section.word("format", &formats)?.unwrap_or(Format::Binary),
         envelope,
-        timeout: section.duration("send_timeout")?.unwrap_or(Duration::from_secs(10)),
+        timeout: section.duration("send_timeout")?.unwrap_or(Duration::from_secs(10).min(lease / 3)),
         tls: section.parsed("tls", "true or false")?.unwrap_or(false),
         authority: section.text("authority")?.map(PathBuf::from),
         login: login(section)?,
@@ -138,6 +146,18 @@ fn kafka(section: &mut Section<'_>, envelope: Envelope) -> Result<KafkaSink, Pro
     };
     if sink.timeout.is_zero() {
         return Err(section.problem("send_timeout", "it is longer than nothing"));
+    }
+    let most = lease * 2 / 5;
+    if sink.timeout > most {
+        let what = format!(
+            "{} is too long for relay.lease = {}: a relay that lost its lease must not send what it still holds; set it to \
+             {} or less, or the lease to {} or more",
+            duration::show(sink.timeout),
+            duration::show(lease),
+            duration::show(most),
+            duration::show(sink.timeout * 5 / 2)
+        );
+        return Err(section.problem("send_timeout", what));
     }
     Ok(sink)
 }
@@ -168,6 +188,7 @@ fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Probl
         envelope,
         secret: section.text("secret")?,
         token: section.text("token")?,
+        authority: section.text("authority")?.map(PathBuf::from),
     };
     if sink.batch == 0 {
         return Err(section.problem("batch", "a request has 1 event or more"));

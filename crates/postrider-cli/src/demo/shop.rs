@@ -1,118 +1,131 @@
-//! The shop itself: its orders, its events, its database.
+//! The shop itself: its customers, its events, its database.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postrider::Event;
 use postrider::sqlite::Outbox;
+use postrider::{NewEvent, Uuid};
 use serde::{Deserialize, Serialize};
+use sqlx_core::query::query;
 use sqlx_core::row::Row;
-use sqlx_sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx_sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 
-use super::Failure;
-use super::report::Tally;
+use crate::Failure;
 
-const TRANSACTIONS: u64 = 150;
-const ORDERS: u64 = 12;
+/// What the database is called in its folder.
+pub(crate) const FILE: &str = "shop.db";
+/// Where every mail fails.
+pub(crate) const NOWHERE: &str = "nobody@nowhere.invalid";
 
-/// An order was changed, and is at this version now.
-#[derive(Serialize, Deserialize, Event)]
-#[event(aggregate = "Order", id = order, stream = "orders")]
-pub(crate) struct OrderChanged {
-    pub(crate) order: String,
-    pub(crate) version: i64,
+/// How many tills record at once, and how long each pauses.
+const TILLS: u64 = 4;
+const PAUSE: Duration = Duration::from_millis(45);
+const CUSTOMERS: u64 = 16;
+
+/// What a customer did, as the events say it: `OrderPlaced`, then `OrderPaid`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Change {
+    pub(crate) customer: String,
+    /// Counts the customer's changes, from 1 on: what the order of events is compared with.
+    pub(crate) number: i64,
+    pub(crate) address: String,
 }
 
-/// What follows from it.
-#[derive(Serialize, Deserialize, Event)]
-#[event(aggregate = "Receipt", id = order, stream = "receipts")]
-pub(crate) struct ReceiptSent {
-    pub(crate) order: String,
-    pub(crate) version: i64,
+impl Change {
+    fn event(&self) -> postrider::Result<NewEvent> {
+        let (stream, event_type) =
+            if self.number % 2 == 1 { ("orders", "OrderPlaced") } else { ("payments", "OrderPaid") };
+        NewEvent::of(stream, event_type, "Customer", &self.customer, self)
+    }
 }
 
 /// The shop's database, as one process has it.
 #[derive(Clone)]
 pub(crate) struct Shop {
-    pool: SqlitePool,
+    pub(crate) pool: SqlitePool,
     pub(crate) outbox: Outbox,
+    doors: Arc<Doors>,
 }
 
-/// What the database holds in the end.
-pub(crate) struct Figures {
-    pub(crate) receipts: i64,
-    pub(crate) distinct_receipts: i64,
-    pub(crate) follow_ups: i64,
-    pub(crate) out_of_order: i64,
-    pub(crate) retried: i64,
-    pub(crate) dead: Vec<(String, String)>,
+/// What the tills look at before each sale.
+#[derive(Default)]
+struct Doors {
+    closed: AtomicBool,
+    stranger: AtomicBool,
 }
 
 impl Shop {
-    pub(crate) async fn open(file: &Path) -> Result<Self, Failure> {
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .busy_timeout(Duration::from_secs(10));
-        let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await?;
+    /// A new one in a folder.
+    pub(crate) async fn build(folder: &Path) -> Result<Self, Failure> {
+        let pool = pool(folder, true).await?;
         let outbox = Outbox::builder().source("shop").migrated(&pool).await?;
-        sqlx_core::raw_sql::raw_sql(
-            "create table if not exists shop_order (id text primary key, version integer not null);
-             create table if not exists receipt
-                 (n integer primary key, event_id blob not null, shop_order text not null, version integer not null)",
-        )
-        .execute(&pool)
-        .await?;
-        Ok(Self { pool, outbox })
+        sqlx_core::raw_sql::raw_sql(include_str!("../../sql/demo/schema.sql")).execute(&pool).await?;
+        Ok(Self { pool, outbox, doors: Arc::default() })
     }
 
-    /// An application: changes orders and records it, all or nothing.
-    pub(crate) async fn write(self, number: u64, tally: Arc<Tally>) -> Result<(), Failure> {
-        for n in 0..TRANSACTIONS {
-            let order = format!("order-{}", (n * 7 + number * 5) % ORDERS);
-            let mut tx = self.outbox.begin().await?;
-            let changed = sqlx_core::query::query(
-                "insert into shop_order values ($1, 1)
-                 on conflict (id) do update set version = version + 1 returning version",
-            );
-            let version = changed.bind(&order).fetch_one(&mut *tx).await?.try_get(0)?;
-            let id = self.outbox.record(&mut tx, &OrderChanged { order, version }).await?;
-            if (n + number).is_multiple_of(5) {
-                tx.rollback().await?;
-                tally.rolled_back.fetch_add(1, Ordering::Relaxed);
-            } else {
-                tx.commit().await?;
-                tally.committed(id);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    /// The one that is there, for another process.
+    pub(crate) async fn open(folder: &Path) -> Result<Self, Failure> {
+        let pool = pool(folder, false).await?;
+        let outbox = Outbox::builder().source("shop").connect(&pool).await?;
+        Ok(Self { pool, outbox, doors: Arc::default() })
+    }
+
+    /// Lets the tills sell until the shop is closed.
+    pub(crate) fn sell(&self) -> tokio::task::JoinSet<Result<(), Failure>> {
+        (0..TILLS).map(|till| self.clone().sell_at(till)).collect()
+    }
+
+    /// No more sales.
+    pub(crate) fn close(&self) {
+        self.doors.closed.store(true, Ordering::Release);
+    }
+
+    /// The next customer's address does not exist.
+    pub(crate) fn let_a_stranger_in(&self) {
+        self.doors.stranger.store(true, Ordering::Release);
+    }
+
+    async fn sell_at(self, till: u64) -> Result<(), Failure> {
+        let mut sale = 0;
+        while !self.doors.closed.load(Ordering::Acquire) {
+            let customer = format!("customer-{}", (sale * 7 + till * 5) % CUSTOMERS);
+            self.sale(customer, (sale + till) % 10 == 9).await?;
+            sale += 1;
+            tokio::time::sleep(PAUSE).await;
         }
         Ok(())
     }
 
-    pub(crate) async fn figures(&self) -> Result<Figures, Failure> {
-        let number = async |sql: &'static str| -> Result<i64, Failure> {
-            Ok(sqlx_core::query::query(sql).fetch_one(&self.pool).await?.try_get(0)?)
-        };
-        let dead = sqlx_core::query::query(
-            "select e.aggregate_id, s.error_message from postrider_event_state s
-             join postrider_event e on e.id = s.id where s.state = 'dead'",
-        );
-        let dead = dead.fetch_all(&self.pool).await?;
-        let dead: Result<_, sqlx_core::Error> =
-            dead.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect();
-        Ok(Figures {
-            receipts: number("select count(*) from receipt").await?,
-            distinct_receipts: number("select count(distinct event_id) from receipt").await?,
-            follow_ups: number("select count(*) from postrider_event where event_type = 'ReceiptSent'").await?,
-            out_of_order: number(
-                "select count(*) from (select version <= lag(version) over (partition by shop_order order by n) as bad
-                 from receipt) where bad",
-            )
-            .await?,
-            retried: number("select count(*) from postrider_delivery where state = 'delivered' and attempts > 1").await?,
-            dead: dead?,
-        })
+    /// What an application does: it changes its data and records the event, all or nothing.
+    async fn sale(&self, customer: String, regretted: bool) -> Result<(), Failure> {
+        let mut tx = self.outbox.begin().await?;
+        let changed = "insert into customer values ($1, 1)
+             on conflict (id) do update set changes = changes + 1 returning changes";
+        let number = query(changed).bind(&customer).fetch_one(&mut *tx).await?.try_get(0)?;
+        let is_stranger = !regretted && self.doors.stranger.swap(false, Ordering::AcqRel);
+        let address = if is_stranger { NOWHERE.to_owned() } else { format!("{customer}@shop.example") };
+        let change = Change { customer, number, address };
+        let event_id: Uuid = self.outbox.record(&mut tx, &change.event()?).await?;
+        let insert = query("insert into change values ($1, $2, $3)").bind(event_id);
+        insert.bind(&change.customer).bind(change.number).execute(&mut *tx).await?;
+        if regretted {
+            tx.rollback().await?;
+            query("insert into rolled_back values ($1)").bind(event_id).execute(&self.pool).await?;
+        } else {
+            tx.commit().await?;
+        }
+        Ok(())
     }
+}
+
+async fn pool(folder: &Path, new: bool) -> Result<SqlitePool, Failure> {
+    let options = SqliteConnectOptions::new()
+        .filename(folder.join(FILE))
+        .create_if_missing(new)
+        .busy_timeout(Duration::from_secs(20))
+        // Killing a process loses nothing in a write-ahead log; only the machine's own end would.
+        .synchronous(SqliteSynchronous::Normal);
+    Ok(SqlitePoolOptions::new().max_connections(8).connect_with(options).await?)
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use postrider_core::{
-    AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, Desk, ErrorKind, EventQuery, Found, NewEvent,
-    OffsetDateTime, OnDead, Order, Pattern, Settlement, Standing, Start, Stuck, StuckQuery, Subscription,
-    Sweep, Uuid, Verdict,
+    AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, Desk, ErrorKind, EventQuery, Filing, Found,
+    NewEvent, OffsetDateTime, OnDead, Order, Pattern, Settlement, Standing, Start, Stuck, StuckQuery,
+    Subscription, Sweep, Uuid, Verdict,
 };
 
 use crate::harness::{Harness, Log};
@@ -185,7 +185,10 @@ pub async fn events_are_found_by_what_they_are(harness: &dyn Harness) {
     let archived = record(&*log, NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON")).await;
     drain(&*store, "s").await;
     clock.advance(DAY * 3);
-    store.sweep(&Sweep::Archive { older_than: DAY, limit: 10 }).await.expect("archive");
+    store
+        .sweep(&Sweep::Archive { older_than: DAY, limit: 10, filing: Filing::default() })
+        .await
+        .expect("archive");
     let new = |stream: &str, event_type: &str, aggregate: &str, id: &str| {
         NewEvent::of(stream, event_type, aggregate, id, &1).expect("JSON")
     };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, Desk, ErrorKind, OffsetDateTime, Replay, ReplayFrom, Replayed, Result,
-    Settlement, Standing, Start, State, StateQuery, Store, Subscription, Sweep, Uuid,
+    DeliveryChange, DeliveryFailure, Desk, ErrorKind, Filing, OffsetDateTime, Replay, ReplayFrom, Replayed,
+    Result, Settlement, Standing, Start, State, StateQuery, Store, Subscription, Sweep, Uuid,
 };
 
 use crate::harness::Harness;
@@ -233,7 +233,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
         store.settle(&mut lease, &settlement).await.expect("settle");
     }
     clock.advance(DAY * 3);
-    let archive = Sweep::Archive { older_than: DAY, limit: 10 };
+    let archive = Sweep::Archive { older_than: DAY, limit: 10, filing: Filing::default() };
     assert_eq!(store.sweep(&archive).await.expect("archive").taken, 2);
     let last = commit_one(&*log, "d").await;
     for event in [first, second, third] {

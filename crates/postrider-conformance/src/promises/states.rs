@@ -173,9 +173,55 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
         commit_one(&*log, aggregate).await;
     }
     assert_eq!(counts(&figures(&*store, "s", "orders").await), [2, 0, 2, 1, 3]);
+    let all = store.figures_up_to("s", 1000).await.expect("figures");
+    assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [[2, 0, 2, 1, 3]]);
+    let hurried = &store.figures_up_to("s", 1).await.expect("figures")[0];
+    assert_eq!(hurried.pending, 1, "the first one only: {hurried:?}");
+    assert_eq!((hurried.retrying, hurried.dead), (2, 1), "what failed is counted whole");
     assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [2, 0, 0, 0, 0]);
     assert_eq!(drain(&*store, "s").await.len(), 2);
     let discard = Amend::Discard { subscription: "s".into(), events: vec![] };
     assert_eq!(store.amend(&discard).await.expect("amend"), 1);
     assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 0, 2, 0, 3]);
+}
+
+/// L9: how many events were recorded longer ago than that and are not delivered: not read, read, and to be tried again.
+pub async fn those_undelivered_for_long_are_counted(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let store = log.store();
+    let error =
+        store.undelivered_over("nobody", Duration::ZERO).await.expect_err("there is no such subscription");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    store.subscribe(&Subscription::new("s").types(["OrderChanged"])).await.expect("subscribe");
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let over = async |age: u64| store.undelivered_over("s", minutes(age)).await.expect("counted");
+    for aggregate in ["a", "b", "c", "d", "e"] {
+        commit_one(&*log, aggregate).await;
+    }
+    let mut writer = log.begin().await;
+    writer.record(&NewEvent::of("noise", "Noise", "Noise", "1", &1).expect("JSON")).await.expect("record");
+    writer.commit().await.expect("commit");
+    // Events have the time of the database: a clock that is turned back makes the same ones young again.
+    let now = clock.now();
+    assert_eq!(over(5).await, 0);
+    clock.set(now + minutes(6));
+    assert_eq!((over(5).await, over(7).await), (5, 0), "recorded six minutes ago");
+    assert_eq!(store.undelivered_over("s", Duration::MAX).await.expect("counted"), 0);
+
+    let mut lease = claim(&*store, "s").await;
+    let batch = read(&*store, &lease, 10).await;
+    store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend");
+    assert_eq!(over(5).await, 5, "what is being handled is not delivered yet");
+    let failure = DeliveryFailure::new("refused", "the destination said no");
+    let mut settlement = Settlement::of(&batch);
+    for read in &batch.events {
+        settlement.deliveries.extend(match read.event.aggregate_id.as_str() {
+            "a" => Some(DeliveryChange::retrying(read.event.id, 3, LONG, failure.clone())),
+            "b" => Some(DeliveryChange::waiting(read.event.id)),
+            "c" => Some(DeliveryChange::dead(read.event.id, 5, failure.clone())),
+            _ => None,
+        });
+    }
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!((over(5).await, over(7).await), (2, 0), "neither the dead nor what is delivered");
 }

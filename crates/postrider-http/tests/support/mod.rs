@@ -2,11 +2,14 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -14,6 +17,8 @@ pub struct Request {
     pub line: String,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
+    /// When it was there.
+    pub at: Instant,
 }
 
 impl Request {
@@ -31,8 +36,19 @@ type Script = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 
 pub struct Endpoint {
     pub port: u16,
-    requests: Arc<Mutex<Vec<Request>>>,
+    desk: Arc<Desk>,
     task: JoinHandle<()>,
+}
+
+/// What an endpoint knows and does.
+struct Desk {
+    script: Script,
+    /// How long it takes to answer.
+    pause: Duration,
+    requests: Mutex<Vec<Request>>,
+    /// How many requests wait for their answer, and how many did at most.
+    inside: AtomicUsize,
+    most: AtomicUsize,
 }
 
 impl Endpoint {
@@ -44,16 +60,47 @@ impl Endpoint {
         port: u16,
         script: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
+        Self::begin(port, Duration::ZERO, None, Arc::new(script)).await
+    }
+
+    /// One that takes its time.
+    pub async fn start_slow(
+        pause: Duration,
+        script: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::begin(0, pause, None, Arc::new(script)).await
+    }
+
+    /// One that speaks TLS.
+    pub async fn start_tls(
+        tls: TlsAcceptor,
+        script: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::begin(0, Duration::ZERO, Some(tls), Arc::new(script)).await
+    }
+
+    async fn begin(port: u16, pause: Duration, tls: Option<TlsAcceptor>, script: Script) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
-        let (seen, script): (_, Script) = (Arc::clone(&requests), Arc::new(script));
+        let (requests, inside, most) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let desk = Arc::new(Desk { script, pause, requests, inside, most });
+        let shared = Arc::clone(&desk);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&script)));
+                let (desk, tls) = (Arc::clone(&shared), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, desk).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, desk).await;
+                            }
+                        }
+                    }
+                });
             }
         });
-        Self { port, requests, task }
+        Self { port, desk, task }
     }
 
     pub fn url(&self) -> String {
@@ -61,7 +108,12 @@ impl Endpoint {
     }
 
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().expect("requests").clone()
+        self.desk.requests.lock().expect("requests").clone()
+    }
+
+    /// How many requests waited for their answer at once, at most.
+    pub fn most(&self) -> usize {
+        self.desk.most.load(Ordering::SeqCst)
     }
 }
 
@@ -71,10 +123,11 @@ impl Drop for Endpoint {
     }
 }
 
-async fn serve(stream: TcpStream, seen: Arc<Mutex<Vec<Request>>>, script: Script) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, desk: Arc<Desk>) {
     let mut stream = BufReader::new(stream);
     loop {
-        let mut request = Request { line: String::new(), headers: HashMap::new(), body: Vec::new() };
+        let (line, headers, body) = (String::new(), HashMap::new(), Vec::new());
+        let mut request = Request { line, headers, body, at: Instant::now() };
         if !matches!(stream.read_line(&mut request.line).await, Ok(length) if length > 0) {
             return;
         }
@@ -92,8 +145,12 @@ async fn serve(stream: TcpStream, seen: Arc<Mutex<Vec<Request>>>, script: Script
         if stream.read_exact(&mut request.body).await.is_err() {
             return;
         }
-        let answer = script(&request);
-        seen.lock().expect("requests").push(request);
+        request.at = Instant::now();
+        desk.most.fetch_max(desk.inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        tokio::time::sleep(desk.pause).await;
+        let answer = (desk.script)(&request);
+        desk.requests.lock().expect("requests").push(request);
+        desk.inside.fetch_sub(1, Ordering::SeqCst);
         match answer {
             Some(head) => {
                 let text = format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n");

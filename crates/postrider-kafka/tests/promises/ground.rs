@@ -1,6 +1,7 @@
 //! An application on PostgreSQL: a schema of its own, accounts, and writers that change them.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use postrider::postgres::Outbox;
@@ -82,13 +83,19 @@ impl Ground {
         tx.commit().await.expect("committed");
     }
 
-    /// Records numbers from 1 on in one transaction, each for the account that follows.
-    pub(crate) async fn record_numbers(&self, count: i64) {
+    /// Records numbers in one transaction, each for the account that follows.
+    pub(crate) async fn record_numbers(&self, numbers: RangeInclusive<i64>) {
+        self.record_padded(numbers, 0).await;
+    }
+
+    /// The same, each with so many bytes beside it.
+    pub(crate) async fn record_padded(&self, numbers: RangeInclusive<i64>, bytes: usize) {
         let event = |number: i64| {
             let account = (number % ACCOUNTS).to_string();
-            NewEvent::of("orders", "AccountChanged", "Account", account, &number).expect("an event")
+            let event = NewEvent::of("orders", "AccountChanged", "Account", account, &number);
+            event.expect("an event").with_header("padding", "x".repeat(bytes))
         };
-        let events: Vec<NewEvent> = (1..=count).map(event).collect();
+        let events: Vec<NewEvent> = numbers.map(event).collect();
         let mut tx = self.pool.begin().await.expect("a transaction");
         self.outbox.record_all(&mut tx, &events).await.expect("recorded");
         tx.commit().await.expect("committed");

@@ -4,8 +4,13 @@ mod arrivals;
 mod cloudevents;
 mod cluster;
 mod drain;
+#[path = "../support/events.rs"]
+mod events;
 mod expiry;
+mod freezes;
 mod ground;
+#[path = "../support/logs.rs"]
+mod logs;
 mod outage;
 mod relays;
 mod secure;

@@ -54,11 +54,12 @@ async fn ride() {
         panic!("{ride}")
     };
     let outbox = Ground::reach(url, schema).await;
-    let sink = Kafka::builder(brokers).connect().await.expect("a sink");
+    let sink = Kafka::builder(brokers).send_timeout(Duration::from_secs(2));
+    let sink = sink.connect().await.expect("a sink");
     let order: Order = order.parse().expect("an order");
     let _relay = Relay::new(&outbox)
         .owner(name)
-        .lease(Duration::from_secs(2))
+        .lease(Duration::from_secs(5))
         .subscribe("kafka", |s| s.sink(sink).batch(BATCH).order(order))
         .start()
         .await
@@ -77,7 +78,7 @@ async fn set_up() -> (Broker, Topic, Ground) {
 async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partition() {
     const EVENTS: i64 = 30_000;
     let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(EVENTS).await;
+    ground.record_numbers(1..=EVENTS).await;
     let mut killed = 0;
     let mut rider = Rider::start(&ground, &broker, "rider-0", Order::Key);
     for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
@@ -99,7 +100,7 @@ async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partit
 async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     const EVENTS: i64 = 1500;
     let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(EVENTS).await;
+    ground.record_numbers(1..=EVENTS).await;
     let mut riders =
         ["one", "two"].map(|name| (name, Some(Rider::start(&ground, &broker, name, Order::Strict))));
     until("records arrive", async || topic.count() >= EVENTS / 5).await;
@@ -119,13 +120,13 @@ async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     assert!(again <= BATCH as usize, "{again} came again: more than was in flight");
 }
 
-async fn undelivered(store: &dyn postrider::Store) -> u64 {
+pub(crate) async fn undelivered(store: &dyn postrider::Store) -> u64 {
     let figures = store.figures("kafka").await.expect("figures");
     figures.iter().map(postrider::Figures::undelivered).sum()
 }
 
 /// Who has delivered something so far.
-async fn deliverers(ground: &Ground) -> Vec<String> {
+pub(crate) async fn deliverers(ground: &Ground) -> Vec<String> {
     use postrider::Store as _;
     let store = ground.outbox.store().await.expect("the log");
     let query = postrider::StateQuery { limit: 100_000, ..postrider::StateQuery::default() };

@@ -1,14 +1,16 @@
 //! Brokers that ask who we are, and that show who they are.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Received, Relay, Source};
-use postrider_kafka::{Consumer, Kafka, KafkaBuilder, Mechanism};
+use postrider::{EventBus, Failure, NewEvent, Received, Relay, Source};
+use postrider_kafka::{Consumer, DeadLetters, Kafka, KafkaBuilder, KafkaBus, Mechanism};
 use xtask::kafka::{Broker, Listener, Options};
 
-use crate::PATIENCE;
 use crate::arrivals::Topic;
+use crate::logs::Logs;
+use crate::{PATIENCE, until};
 
 const SECRET: &str = "planted4secret";
 const WRONG: &str = "planted5wrong";
@@ -52,7 +54,7 @@ async fn refusal(builder: KafkaBuilder) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_opens_the_way_and_a_wrong_one_is_said_to_be_wrong() {
-    let logs = Logs::here();
+    let logs = Logs::here("postrider_kafka=trace");
     let broker = broker(&Options::new().user("alice", SECRET).tls());
     for mechanism in [Mechanism::Plain, Mechanism::ScramSha256] {
         let name = mechanism.as_str();
@@ -121,6 +123,95 @@ async fn a_consumer_logs_in_as_a_sink_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_longer_hash_opens_the_way_and_a_wrong_password_does_not() {
+    let broker = broker(&Options::new().user("alice", SECRET).scram_512().tls());
+    let secure = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+    for (builder, way) in [(at(&broker, Listener::Sasl), "SHA-512"), (secure, "SHA-512 over TLS")] {
+        let with = |password: &str| builder.clone().sasl(Mechanism::ScramSha512, "alice", password);
+        goes_through(&broker, with(SECRET), way).await;
+        let sentence = refusal(with(WRONG)).await;
+        assert!(sentence.contains("the user or its password is refused"), "{way}: {sentence}");
+    }
+}
+
+/// A sink that was not connected when it was made finds out when it delivers: an outage, and no event is to blame.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_wrong_is_an_outage_of_a_running_relay() {
+    let broker = broker(&Options::new().user("alice", SECRET).tls());
+    let secure = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+    let untrusted = at(&broker, Listener::SaslTls).tls();
+    for (builder, words) in [
+        (secure.sasl(Mechanism::ScramSha256, "alice", WRONG), "the user or its password is refused"),
+        (untrusted.sasl(Mechanism::ScramSha256, "alice", SECRET), "no authority that is trusted here"),
+    ] {
+        let sink = builder.send_timeout(std::time::Duration::from_secs(2)).build().expect("a sink");
+        let event = crate::events::event("a", 1);
+        let (result, outcomes) = crate::events::deliver(&sink, &[event]).await;
+        let reason = result.expect_err("unavailable").reason;
+        assert!(reason.contains(words) && !reason.contains(WRONG) && !reason.contains(SECRET), "{reason}");
+        assert_eq!(outcomes, [None]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bus_and_the_tool_for_dead_letters_log_in_as_a_sink_does() {
+    let broker = broker(&Options::new().user("alice", SECRET).scram_512().tls());
+    broker.create_topic("orders.DLT", 1).expect("a topic for dead letters");
+    let address = broker.address(Listener::SaslTls).expect("such a listener");
+    let bus = |password: &str| {
+        let secure = at(&broker, Listener::SaslTls).tls_authority(broker.authority());
+        KafkaBus::connect(secure.sasl(Mechanism::ScramSha512, "alice", password))
+    };
+    let sentence = bus(WRONG).await.err().expect("refused").to_string();
+    assert!(
+        sentence.contains("the user or its password is refused") && !sentence.contains(WRONG),
+        "{sentence}"
+    );
+    let event = NewEvent::of("orders", "OrderPaid", "Order", "7", &7).expect("an event");
+    let id = EventBus::<()>::publish(&bus(SECRET).await.expect("connected"), &mut (), &event).await;
+    let id = id.expect("published");
+
+    let (strict, handled) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    let (refuses, done) = (Arc::clone(&strict), Arc::clone(&handled));
+    let running = Consumer::new(&Outbox::new(), &address, "billing")
+        .topics(["orders"])
+        .sasl(Mechanism::ScramSha512, "alice", SECRET)
+        .tls_authority(broker.authority())
+        .on_type("OrderPaid", move |_: Received<i64>| {
+            let (refuses, done) = (Arc::clone(&refuses), Arc::clone(&done));
+            async move {
+                if refuses.load(Ordering::SeqCst) {
+                    return Err(Failure::reject("not yet"));
+                }
+                done.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+        })
+        .start()
+        .await
+        .expect("started");
+    let letters = |password: &str| {
+        DeadLetters::new(&address, "billing")
+            .sasl(Mechanism::ScramSha512, "alice", password)
+            .tls_authority(broker.authority())
+    };
+    for wrong in [letters(WRONG).list("orders", 10).await.err(), letters(WRONG).requeue("orders").await.err()]
+    {
+        let sentence = wrong.expect("refused").to_string();
+        assert!(sentence.contains("the user or its password is refused"), "{sentence}");
+        assert!(!sentence.contains(WRONG) && !sentence.contains('\n'), "{sentence}");
+    }
+    let list = async || letters(SECRET).list("orders", 10).await.expect("letters");
+    until("it is a dead letter", async || list().await.len() == 1).await;
+    assert_eq!(list().await[0].event_id, Some(id));
+    strict.store(false, Ordering::SeqCst);
+    assert_eq!(letters(SECRET).requeue("orders").await.expect("put back"), 1);
+    until("it is handled at last", async || handled.load(Ordering::SeqCst)).await;
+    assert_eq!(list().await, []);
+    running.stop().await.expect("stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_a_known_authority_is_trusted_and_no_other() {
     let broker = broker(&Options::new().tls());
     let tls = || at(&broker, Listener::Tls);
@@ -159,36 +250,4 @@ async fn an_address_that_leads_nowhere_is_said_so_at_the_start() {
     assert!(sentence.contains("nobody answers there") && sentence.contains("127.0.0.1:1"), "{sentence}");
     let sentence = refusal(Kafka::builder("kafka.invalid:9092")).await;
     assert!(sentence.contains("there is no such name"), "{sentence}");
-}
-
-/// What this process logs of Kafka.
-#[derive(Clone, Default)]
-struct Logs(Arc<Mutex<Vec<u8>>>);
-
-impl Logs {
-    fn here() -> Self {
-        let logs = Self::default();
-        let writer = logs.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter("postrider_kafka=trace")
-            .with_writer(move || writer.clone())
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).expect("nobody else listens");
-        logs
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-    }
-}
-
-impl std::io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

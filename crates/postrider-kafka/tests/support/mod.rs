@@ -140,31 +140,48 @@ impl Feed {
 
 /// The committed offsets of a group, by partition; -1 where there is none.
 pub fn committed(brokers: &str, group: &str, topic: &str, partitions: i32) -> Vec<i64> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", brokers)
-        .set("group.id", group)
-        .create()
-        .expect("a consumer");
-    let mut list = TopicPartitionList::new();
-    list.add_partition_range(topic, 0, partitions - 1);
-    let end = Instant::now() + PATIENCE;
-    let offsets = loop {
-        match consumer.committed_offsets(list.clone(), PATIENCE) {
-            Ok(offsets) => break offsets,
-            // The coordinator is still being found.
-            Err(error) => assert!(Instant::now() < end, "{error}"),
-        }
-    };
-    let mut offsets: Vec<(i32, i64)> = offsets
-        .elements()
-        .iter()
-        .map(|each| match each.offset() {
-            Offset::Offset(offset) => (each.partition(), offset),
-            _ => (each.partition(), -1),
-        })
-        .collect();
-    offsets.sort_unstable();
-    offsets.into_iter().map(|(_, offset)| offset).collect()
+    Positions::new(brokers, group, topic, partitions).now()
+}
+
+/// Where a group stands, for whoever looks again and again.
+pub struct Positions {
+    consumer: BaseConsumer,
+    list: TopicPartitionList,
+}
+
+impl Positions {
+    pub fn new(brokers: &str, group: &str, topic: &str, partitions: i32) -> Self {
+        let consumer = ClientConfig::new()
+            .set("bootstrap.servers", brokers)
+            .set("group.id", group)
+            .create()
+            .expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_range(topic, 0, partitions - 1);
+        Self { consumer, list }
+    }
+
+    /// The committed offsets, by partition; -1 where there is none.
+    pub fn now(&mut self) -> Vec<i64> {
+        let end = Instant::now() + PATIENCE;
+        let offsets = loop {
+            match self.consumer.committed_offsets(self.list.clone(), PATIENCE) {
+                Ok(offsets) => break offsets,
+                // The coordinator is still being found.
+                Err(error) => assert!(Instant::now() < end, "{error}"),
+            }
+        };
+        let mut offsets: Vec<(i32, i64)> = offsets
+            .elements()
+            .iter()
+            .map(|each| match each.offset() {
+                Offset::Offset(offset) => (each.partition(), offset),
+                _ => (each.partition(), -1),
+            })
+            .collect();
+        offsets.sort_unstable();
+        offsets.into_iter().map(|(_, offset)| offset).collect()
+    }
 }
 
 /// A record as anybody sees it.

@@ -93,7 +93,8 @@ create table if not exists postrider_archive (
     content_type   varchar(200),
     content        longblob,
     archived_at    datetime(6) not null,
-    key archive_event (event_id)
+    key archive_event (event_id),
+    key archive_recorded (recorded_at)
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
 
 drop trigger if exists postrider_event_record;

@@ -35,8 +35,12 @@ create table {schema}.counter (
     value bigint not null
 ) with (fillfactor = 50);
 
+-- What retention moved away, by months (UTC) of its recording: archive_2026_11 and so on, made by the sweep that needs one.
+-- To drop a month is cheap, however much is in it. An index over all of it can't be unique without the month, so what keeps an
+-- event from being here twice is the log: it leaves the log in the transaction that puts it here, and while it is there its
+-- event_id is unique. An event_id may have been used again after its first event was archived.
 create table {schema}.archive (
-    id             bigint primary key,
+    id             bigint not null,
     event_id       uuid not null,
     stream         text not null,
     event_type     text not null,
@@ -51,10 +55,17 @@ create table {schema}.archive (
     payload        json not null,
     content_type   text,
     content        bytea,
-    archived_at    timestamptz not null
-);
+    archived_at    timestamptz not null,
+    primary key (id, recorded_at)
+) partition by range (recorded_at);
 
 create index archive_event on {schema}.archive (event_id);
+
+-- The months that there are, and how many events went into each: so that nobody has to count them to drop one.
+create table {schema}.archive_month (
+    month  date primary key,
+    events bigint not null
+) with (fillfactor = 50);
 
 -- When the last relay that fell asleep is to be rung until, in microseconds since 1970. A sequence, because
 -- setval is seen by everyone at once, leaves no dead rows and takes no row lock.

@@ -38,51 +38,81 @@ begin
 end
 $$;
 
--- One round of retention: archives or prunes up to `most` events that every subscription settled by `cutoff`.
--- Below a frontier there may be late events that nobody has seen: only what a lane's snapshot shows counts as
--- read. Runs as the owner, because nobody else may delete events; one at a time, by an advisory lock.
-create function {schema}.sweep(keep boolean, cutoff timestamptz, at timestamptz, most integer) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    highest bigint;
-    ids     bigint[];
-    ground  bigint := coalesce((select floor from {schema}.cluster where system = {schema}.this_system()), 0);
-    here    bigint := {schema}.this_system();
-    lowest  bigint;
+-- One at a time: takes the lock of sweeps for this transaction, or says that another sweep or a replay has it.
+create function {schema}.sweep_alone() returns void language plpgsql volatile as $$
 begin
     if not pg_try_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)) then
-        return 0;
+        raise exception 'postrider: another sweep, or a replay, is at work' using errcode = 'lock_not_available';
     end if;
-    select min({schema}.horizon(name, cutoff)) into highest from {schema}.subscription;
-    if highest is null then
-        return 0;
-    end if;
+end
+$$;
+
+-- What retention may take after an id, by id: settled by every subscription by `cutoff`, read by every lane, nothing open.
+-- Below a frontier there may be late events that nobody has seen: only what a lane's snapshot shows counts as read. What is older
+-- than every lane's snapshot is visible in all of them, so that most rows are judged without looking at the lanes.
+create function {schema}.sweepable(cutoff timestamptz, after bigint, most integer) returns setof bigint
+language plpgsql stable as $$
+declare
+    highest bigint := (select min({schema}.horizon(name, cutoff)) from {schema}.subscription);
+    here    bigint := {schema}.this_system();
+    ground  bigint := coalesce((select floor from {schema}.cluster where system = here), 0);
+    lowest  bigint := (select min(l.frontier) from {schema}.lane l);
+    oldest  xid8   := (select pg_snapshot_xmin(l.snapshot) from {schema}.lane l order by 1 limit 1);
+begin
+    return query
     with recent as materialized (
         select distinct unnest(b.late) as id from {schema}.subscription s
         join {schema}.settled_batch b on b.subscription = s.name and b.settled_at > cutoff and b.late is not null
     )
-    select array_agg(id) into ids from (
-        select e.id from {schema}.event e
-        where e.id <= highest
-          and not exists (
+    select e.id from {schema}.event e
+    where e.id > after and e.id <= highest
+      and ((e.id <= lowest and e.tx_id < oldest)
+           or not exists (
               select from {schema}.lane l
               where not (e.id <= l.frontier
-                         and ((l.system = here and e.id <= ground) or pg_visible_in_snapshot(e.tx_id, l.snapshot))))
-          and not exists (
-              select from {schema}.delivery d
-              where d.id = e.id and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > cutoff))
-          and not exists (select from recent where recent.id = e.id)
-        order by e.id limit most) as chosen;
-    if ids is null then
-        return 0;
-    end if;
+                         and ((l.system = here and e.id <= ground) or pg_visible_in_snapshot(e.tx_id, l.snapshot)))))
+      and not exists (
+          select from {schema}.delivery d
+          where d.id = e.id and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > cutoff))
+      and not exists (select from recent where recent.id = e.id)
+    order by e.id limit most;
+end
+$$;
+
+-- Whether a month is part of the archive: one that somebody has detached is theirs.
+create function {schema}.has_month(part text) returns boolean language sql stable as $$
+    select exists (select from pg_inherits i
+                   where i.inhrelid = to_regclass('{schema}.' || part) and i.inhparent = '{schema}.archive'::regclass)
+$$;
+
+-- Makes the months of the archive that these events need, and counts them in. A month is attached, not made as a part at once:
+-- so the archive is locked against other changes of its months only, and nobody who reads it waits.
+create function {schema}.archive_months(ids bigint[]) returns void language plpgsql volatile as $$
+declare
+    wanted record;
+    part   text;
+begin
+    for wanted in
+        select date_trunc('month', e.recorded_at at time zone 'UTC')::date as month, count(*) as events
+        from {schema}.event e where e.id = any (ids) group by 1
+    loop
+        part := 'archive_' || to_char(wanted.month, 'YYYY_MM');
+        if not {schema}.has_month(part) then
+            execute format('create table {schema}.%I (like {schema}.archive including all)', part);
+            execute format('alter table {schema}.archive attach partition {schema}.%I for values from (%L) to (%L)', part,
+                           to_char(wanted.month, 'YYYY-MM-DD') || ' 00:00:00+00',
+                           to_char(wanted.month + interval '1 month', 'YYYY-MM-DD') || ' 00:00:00+00');
+        end if;
+        insert into {schema}.archive_month as m (month, events) values (wanted.month, wanted.events)
+            on conflict (month) do update set events = m.events + excluded.events;
+    end loop;
+end
+$$;
+
+-- Takes events out of the log, with their deliveries, and notes how far retention has got.
+create function {schema}.delete_events(ids bigint[]) returns void language plpgsql volatile as $$
+begin
     perform set_config('postrider.sweeping', 'on', true);
-    if keep then
-        insert into {schema}.archive
-        select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_key, sequence, max_attempts,
-               occurred_at, recorded_at, headers, payload, content_type, content, at
-        from {schema}.event where id = any (ids);
-    end if;
     with gone as (
         delete from {schema}.event where id = any (ids) returning id, recorded_at
     )
@@ -91,53 +121,141 @@ begin
         set id = greatest(w.id, excluded.id), recorded_at = greatest(w.recorded_at, excluded.recorded_at);
     perform set_config('postrider.sweeping', '', true);
     delete from {schema}.delivery where id = any (ids);
-    if cardinality(ids) = most then
-        return most;
-    end if;
-    -- The last round takes the history of what is gone.
-    select coalesce(min(id), highest) into lowest from {schema}.event;
-    delete from {schema}.settled_batch b using {schema}.subscription s
-    where b.subscription = s.name and b.last_id < lowest and b.settled_at <= cutoff
-      and exists (select from {schema}.settled_batch n
-                  where n.subscription = b.subscription and n.lanes = b.lanes and n.lane = b.lane
-                    and n.settled_at <= cutoff and n.settled_at > b.settled_at);
-    return cardinality(ids);
 end
 $$;
 
--- Forgets what was handled before `cutoff`, but not while its event is still to be settled somewhere.
-create function {schema}.sweep_inbox(cutoff timestamptz, most integer) returns bigint
+-- One round of retention: archives or prunes up to `most` events after an id. Runs as the owner, because nobody else may delete
+-- events; one at a time, by an advisory lock.
+create function {schema}.sweep(keep boolean, cutoff timestamptz, at timestamptz, after bigint, most integer,
+                               out taken bigint, out reached bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    ground bigint := coalesce((select floor from {schema}.cluster where system = {schema}.this_system()), 0);
-    here   bigint := {schema}.this_system();
+    ids bigint[];
+begin
+    perform {schema}.sweep_alone();
+    select array_agg(id), count(*), max(id) into ids, taken, reached from {schema}.sweepable(cutoff, after, most) as id;
+    if ids is null then
+        return;
+    end if;
+    if keep then
+        perform {schema}.archive_months(ids);
+        insert into {schema}.archive
+        select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_key, sequence, max_attempts,
+               occurred_at, recorded_at, headers, payload, content_type, content, at
+        from {schema}.event where id = any (ids);
+    end if;
+    perform {schema}.delete_events(ids);
+end
+$$;
+
+-- Takes up to `most` events out of the log and gives them to the caller, who puts them where they belong in the same transaction:
+-- by its own rights, not by the owner's. `filed` says that this is the archive. A caller that drops them has pruned them, which
+-- it may do anyway.
+create function {schema}.take_events(filed boolean, cutoff timestamptz, after bigint, most integer) returns setof {schema}.event
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    ids bigint[];
+begin
+    perform {schema}.sweep_alone();
+    select array_agg(id) into ids from {schema}.sweepable(cutoff, after, most) as id;
+    if ids is null then
+        return;
+    end if;
+    if filed then
+        perform {schema}.archive_months(ids);
+    end if;
+    return query select * from {schema}.event where id = any (ids) order by id;
+    perform {schema}.delete_events(ids);
+end
+$$;
+
+-- Forgets up to `most` settled batches of events that are gone, but not the last one of a lane by `cutoff`: the horizon is read
+-- from it.
+create function {schema}.sweep_history(cutoff timestamptz, most integer) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    lowest bigint := coalesce((select id from {schema}.event order by id limit 1),
+                              (select min({schema}.horizon(name, cutoff)) from {schema}.subscription));
     taken  bigint;
+begin
+    perform {schema}.sweep_alone();
+    delete from {schema}.settled_batch where ctid = any (array(
+        select b.ctid from {schema}.subscription s join {schema}.settled_batch b on b.subscription = s.name
+        where b.last_id < lowest and b.settled_at <= cutoff
+          and exists (select from {schema}.settled_batch n
+                      where n.subscription = b.subscription and n.lanes = b.lanes and n.lane = b.lane
+                        and n.settled_at <= cutoff and n.settled_at > b.settled_at)
+        limit most));
+    get diagnostics taken = row_count;
+    return taken;
+end
+$$;
+
+-- Drops the first month of the archive that ended by `cutoff`, and says whether there is another. Readers of the archive are
+-- locked out for as long as that takes; publishers and relays never look at it. A reader that is at it is waited for no longer than
+-- others may be kept waiting behind this: then it fails, and is tried again later.
+create function {schema}.sweep_archive(cutoff timestamptz, out taken bigint, out more boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '200ms' as $$
+declare
+    first date := date_trunc('month', cutoff at time zone 'UTC')::date;
+    gone  date;
+begin
+    perform {schema}.sweep_alone();
+    select m.month into gone from {schema}.archive_month m where m.month < first order by m.month limit 1;
+    if gone is null then
+        taken := 0;
+        more := false;
+        return;
+    end if;
+    if {schema}.has_month('archive_' || to_char(gone, 'YYYY_MM')) then
+        execute format('drop table {schema}.%I', 'archive_' || to_char(gone, 'YYYY_MM'));
+    end if;
+    delete from {schema}.archive_month m where m.month = gone returning m.events into taken;
+    taken := coalesce(taken, 0);
+    more := exists (select from {schema}.archive_month m where m.month < first);
+end
+$$;
+
+-- The marks in inboxes that may be forgotten: made before `cutoff`, and their event not still to be settled somewhere.
+create function {schema}.forgettable(cutoff timestamptz, since timestamptz, most integer)
+returns table (consumer text, event_id uuid) language plpgsql stable as $$
+declare
+    here   bigint := {schema}.this_system();
+    ground bigint := coalesce((select floor from {schema}.cluster where system = here), 0);
+begin
+    return query
+    select i.consumer, i.event_id from {schema}.inbox i
+    where i.handled_at >= since and i.handled_at <= cutoff
+      and not exists (
+          select from {schema}.event e
+          where e.event_id = i.event_id
+            and (exists (select from {schema}.delivery d
+                         where d.id = e.id and d.state in ('waiting', 'retrying', 'dead'))
+                 or exists (select from {schema}.lane l
+                            where not (e.id <= l.frontier
+                                       and ((l.system = here and e.id <= ground)
+                                            or pg_visible_in_snapshot(e.tx_id, l.snapshot))))))
+    order by i.handled_at limit most;
+end
+$$;
+
+-- Forgets up to `most` of them, beginning with those of a time.
+create function {schema}.sweep_inbox(cutoff timestamptz, since timestamptz, most integer, out taken bigint, out reached timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     -- A replay that is under way has just looked at what is known.
     if not pg_try_advisory_xact_lock_shared(hashtextextended('postrider inbox {schema}', 0)) then
-        return 0;
+        raise exception 'postrider: a replay is at work' using errcode = 'lock_not_available';
     end if;
     with gone as (
-    delete from {schema}.inbox where (consumer, event_id) in (
-        select i.consumer, i.event_id from {schema}.inbox i
-        where i.handled_at <= cutoff
-          and not exists (
-              select from {schema}.event e
-              where e.event_id = i.event_id
-                and (exists (select from {schema}.delivery d
-                             where d.id = e.id and d.state in ('waiting', 'retrying', 'dead'))
-                     or exists (select from {schema}.lane l
-                                where not (e.id <= l.frontier
-                                           and ((l.system = here and e.id <= ground)
-                                                or pg_visible_in_snapshot(e.tx_id, l.snapshot))))))
-        order by i.handled_at limit most)
-    returning consumer, handled_at
+        delete from {schema}.inbox i
+        where (i.consumer, i.event_id) in (select f.consumer, f.event_id from {schema}.forgettable(cutoff, since, most) f)
+        returning i.consumer, i.handled_at
     ), noted as (
         insert into {schema}.forgotten as f (consumer, handled_at) select consumer, max(handled_at) from gone group by consumer
         on conflict (consumer) do update set handled_at = greatest(f.handled_at, excluded.handled_at)
     )
-    select count(*) into taken from gone;
-    return taken;
+    select count(*), max(handled_at) into taken, reached from gone;
 end
 $$;
 
@@ -298,12 +416,17 @@ begin
     execute format('grant update on sequence {schema}.bell to %I', to_role);
     execute format('grant insert, update, delete on {schema}.subscription, {schema}.lane, {schema}.settled_batch, '
                    '{schema}.delivery, {schema}.duty, {schema}.inbox to %I', to_role);
-    execute format('grant insert on {schema}.audit to %I', to_role);
-    execute format('grant execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer), '
-                   '{schema}.sweep_inbox(timestamptz, integer), {schema}.arrive() to %I', to_role);
+    execute format('grant insert on {schema}.audit, {schema}.archive to %I', to_role);
+    execute format('grant execute on function {schema}.sweep(boolean, timestamptz, timestamptz, bigint, integer), '
+                   '{schema}.take_events(boolean, timestamptz, bigint, integer), '
+                   '{schema}.sweep_history(timestamptz, integer), {schema}.sweep_archive(timestamptz), '
+                   '{schema}.sweep_inbox(timestamptz, timestamptz, integer), {schema}.arrive() to %I', to_role);
 end
 $$;
 
-revoke execute on function {schema}.sweep(boolean, timestamptz, timestamptz, integer) from public;
-revoke execute on function {schema}.sweep_inbox(timestamptz, integer) from public;
+revoke execute on function {schema}.sweep(boolean, timestamptz, timestamptz, bigint, integer) from public;
+revoke execute on function {schema}.take_events(boolean, timestamptz, bigint, integer) from public;
+revoke execute on function {schema}.sweep_history(timestamptz, integer) from public;
+revoke execute on function {schema}.sweep_archive(timestamptz) from public;
+revoke execute on function {schema}.sweep_inbox(timestamptz, timestamptz, integer) from public;
 revoke execute on function {schema}.arrive() from public;

@@ -4,11 +4,17 @@
 
 create table postrider_event (
     id             integer primary key autoincrement,
-    -- A UUIDv7: 48 bits of milliseconds, then random. An SQLite older than 3.41 has no unhex(): give an id there.
-    event_id       blob not null on conflict replace default (unhex(
-                       printf('%012x', cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer))
-                       || '7' || substr(hex(randomblob(2)), 2)
-                       || substr('89ab', 1 + (random() & 3), 1) || substr(hex(randomblob(8)), 2))),
+    -- A UUIDv7: 48 bits of milliseconds, then random. Its bytes are taken from {bytes}, all 256 of them, one by one: an
+    -- SQLite older than 3.41 has no unhex(), and refuses any insert into a table that names it, whether an id is given or not.
+    event_id       blob not null on conflict replace default (cast(
+                       substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 40) & 255), 1)
+                       || substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 32) & 255), 1)
+                       || substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 24) & 255), 1)
+                       || substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 16) & 255), 1)
+                       || substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 8) & 255), 1)
+                       || substr({bytes}, 1 + ((cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer) >> 0) & 255), 1)
+                       || substr({bytes}, 113 + (random() & 15), 1) || randomblob(1)
+                       || substr({bytes}, 129 + (random() & 63), 1) || randomblob(7) as blob)),
     stream         text not null on conflict replace default 'events',
     event_type     text not null,
     aggregate_type text not null,
@@ -78,6 +84,7 @@ create table postrider_archive (
 ) strict;
 
 create index postrider_archive_event on postrider_archive (event_id);
+create index postrider_archive_recorded on postrider_archive (recorded_at);
 
 -- A taken id is refused before the row is: `insert or replace` would delete the old event past the trigger below.
 create trigger postrider_event_once before insert on postrider_event

@@ -1,0 +1,186 @@
+//! Alerts: people are told when something is wrong, by one of all relays.
+
+use std::time::Duration;
+
+use postrider::asked_to_end;
+use serde_json::{Value, json};
+use tokio::sync::watch as channel;
+use tokio::task::JoinHandle;
+
+use crate::config::alert::When;
+use crate::config::{Config, Problem, Store};
+use crate::database::Controls;
+use crate::output::{self, Column, Table};
+use crate::{Failure, logging};
+
+mod death;
+mod message;
+mod note;
+mod notify;
+mod reading;
+mod watch;
+
+use message::{Message, shown};
+use notify::Voices;
+use reading::{Reading, readings};
+pub(crate) use watch::Watch;
+
+/// How long a watch that was asked to end may take.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// `postrider alerts check`: how each alert stands now; whether none fires.
+pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failure> {
+    Voices::make(&config.notify, &source(&config.store))?;
+    some(config)?;
+    let controls = Controls::open(&config.store).await?;
+    let readings = readings(&controls, &config.alerts).await?;
+    if as_json {
+        output::json(&readings.iter().map(as_value).collect::<Vec<_>>())?;
+    } else {
+        let mut table = Table::new([
+            Column::text("alert"),
+            Column::text("subscription"),
+            Column::number("figure"),
+            Column::text("condition"),
+            Column::whole("state"),
+            Column::text("to").spare(),
+        ]);
+        for reading in &readings {
+            table.row([
+                reading.alert.name.clone(),
+                reading.subject.clone().unwrap_or_else(|| "(all together)".to_owned()),
+                shown(reading.value),
+                reading.alert.when.to_string(),
+                state(reading).to_owned(),
+                reading.alert.to.join(", "),
+            ]);
+        }
+        table.show()?;
+    }
+    Ok(!readings.iter().any(|reading| reading.fires))
+}
+
+fn state(reading: &Reading<'_>) -> &'static str {
+    match (&reading.value, &reading.alert.when) {
+        (None, _) => "no such subscription",
+        (Some(_), When::EventDies) => "each is told",
+        (Some(_), When::Figure(..)) if reading.fires => "firing",
+        (Some(_), When::Figure(..)) => "fine",
+    }
+}
+
+fn as_value(reading: &Reading<'_>) -> Value {
+    let limit = match &reading.alert.when {
+        When::Figure(_, _, limit) => Some(*limit),
+        When::EventDies => None,
+    };
+    json!({
+        "alert": reading.alert.name,
+        "subscription": reading.subject,
+        "condition": reading.alert.when.to_string(),
+        "value": reading.value,
+        "limit": limit,
+        "firing": reading.fires,
+        "to": reading.alert.to,
+    })
+}
+
+/// `postrider alerts run`: looks after alerts until the process is asked to end.
+pub(crate) async fn run(config: &Config) -> Result<bool, Failure> {
+    some(config)?;
+    let Some(watch) = Watch::of(config)? else { return Ok(true) };
+    logging::start(&config.log)?;
+    if let Err(error) = Controls::open(&config.store).await {
+        let away = error
+            .downcast_ref::<postrider::Error>()
+            .is_some_and(|error| matches!(error.kind(), postrider::ErrorKind::Unreachable));
+        // A server may come back; a file that is not there is not going to.
+        if config.store.is_file() || !away {
+            return Err(error);
+        }
+    }
+    tracing::info!(alerts = config.alerts.len(), "looking after alerts");
+    let (end, ended_by) = channel::channel(false);
+    let watching = tokio::spawn(watch.run(ended_by));
+    asked_to_end().await;
+    end.send_replace(true);
+    ended(watching).await;
+    tracing::info!("stopped");
+    Ok(true)
+}
+
+/// Waits until a watch that was asked to end has done so.
+pub(crate) async fn ended(mut watching: JoinHandle<()>) {
+    if tokio::time::timeout(GRACE, &mut watching).await.is_err() {
+        watching.abort();
+    }
+}
+
+/// `postrider alerts test`: says something to everybody, or to one; whether all could be told.
+pub(crate) async fn test(config: &Config, name: Option<&str>) -> Result<bool, Failure> {
+    let voices = Voices::make(&config.notify, &source(&config.store))?;
+    let names: Vec<&str> = voices.names().filter(|each| name.is_none_or(|name| name == *each)).collect();
+    if names.is_empty() {
+        let what = match name {
+            Some(name) => format!("there is no [notify.{name}]"),
+            None => "there is no [notify.NAME]: nobody but the log is told".to_owned(),
+        };
+        return Err(Problem::new(what).into());
+    }
+    let mut all = true;
+    for name in names {
+        match voices.say(name, &Message::test(voices.source())).await {
+            Ok(()) => output::line(format!("{name}: told"))?,
+            Err(unheard) => {
+                all = false;
+                output::line(format!("{name}: not told: {}", unheard.what))?;
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn some(config: &Config) -> Result<(), Problem> {
+    if config.alerts.is_empty() {
+        let what = "there is no [[alert]]; for example [[alert]] with when = \"undelivered > 1000\"";
+        return Err(Problem::new(what));
+    }
+    Ok(())
+}
+
+/// What the database is called in messages: its address without a login and without options.
+fn source(store: &Store) -> String {
+    let Some(url) = &store.url else { return "a database".to_owned() };
+    if store.is_file() {
+        let path = url.split('?').next().unwrap_or(url);
+        return path.trim_start_matches("sqlite:").trim_start_matches("//").to_owned();
+    }
+    let Ok(url) = reqwest::Url::parse(url) else { return "a database".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let schema = if store.schema == "postrider" { String::new() } else { format!(" ({})", store.schema) };
+    format!("{}{port}{}{schema}", url.host_str().unwrap_or_default(), url.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_named_without_what_is_secret() {
+        for (url, schema, name) in [
+            (
+                "postgres://u:hush@db.example:5433/shop?sslpassword=hush@x",
+                "postrider",
+                "db.example:5433/shop",
+            ),
+            ("postgres://u:hu@sh@db/shop", "other", "db/shop (other)"),
+            ("postgresql:///shop?host=/run", "postrider", "/shop"),
+            ("sqlite://var/shop.db?mode=rw", "postrider", "var/shop.db"),
+            ("sqlite:shop.db", "postrider", "shop.db"),
+        ] {
+            let store =
+                Store { url: Some(url.to_owned()), schema: schema.to_owned(), connections: 2, bell: true };
+            assert_eq!(source(&store), name);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Events that died, and which of them a target was told of.
+//!
+//! Deaths have no order of their own: their times are those of settles, which become visible a little later than they were
+//! taken. So a target has a time from which on it was told of everything but what is in a list; the time follows slowly.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postrider::{Desk, OffsetDateTime, Result, Stuck, StuckQuery, Uuid};
+use serde::{Deserialize, Serialize};
+
+use super::message::Message;
+use super::note::micros;
+use crate::config::Alert;
+use crate::config::alert::Of;
+
+/// A death may become visible so long after its time.
+const OVERLAP: Duration = Duration::from_secs(120);
+/// So many deaths are looked at in a round; of a flood, the rest is told of as "more".
+pub(crate) const MOST: usize = 10_000;
+/// More than this are told of in one message.
+const SINGLE: usize = 20;
+
+/// An event that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Death {
+    /// When, in microseconds.
+    pub(crate) at: i64,
+    /// The event's number in the log.
+    pub(crate) id: i64,
+    /// For which subscription.
+    pub(crate) subscription: String,
+    /// The event.
+    pub(crate) event_id: Uuid,
+    /// Its type.
+    pub(crate) event_type: String,
+    /// The kind of its aggregate.
+    pub(crate) aggregate_type: String,
+    /// Its aggregate.
+    pub(crate) aggregate_id: String,
+    /// How often it was tried.
+    pub(crate) attempts: u32,
+    /// The code of its last failure.
+    pub(crate) error_code: Option<String>,
+    /// The sentence of its last failure.
+    pub(crate) error_message: Option<String>,
+}
+
+impl From<Stuck> for Death {
+    fn from(stuck: Stuck) -> Self {
+        let at = stuck.last_attempt_at.or(stuck.first_failed_at).unwrap_or(stuck.event.recorded_at);
+        Self {
+            at: micros(at),
+            id: stuck.event.id,
+            subscription: stuck.subscription,
+            event_id: stuck.event.event_id,
+            event_type: stuck.event.event_type.to_string(),
+            aggregate_type: stuck.event.aggregate_type.to_string(),
+            aggregate_id: stuck.event.aggregate_id,
+            attempts: stuck.attempts,
+            error_code: stuck.error_code,
+            error_message: stuck.error_message,
+        }
+    }
+}
+
+/// Who died since then and is dead still, in the order of their deaths; at most [`MOST`].
+pub(crate) async fn deaths(desk: &dyn Desk, from: OffsetDateTime) -> Result<Vec<Death>> {
+    let mut query = StuckQuery { from: Some(from), ..StuckQuery::default() };
+    let mut deaths: Vec<Death> = Vec::new();
+    loop {
+        let page = desk.stuck(&query).await?;
+        query.after = page.last().map(|last| (last.event.id, last.subscription.clone()));
+        let full = page.len() >= query.most() as usize;
+        deaths.extend(page.into_iter().map(Death::from));
+        if !full || deaths.len() >= MOST {
+            break;
+        }
+    }
+    deaths.sort_by_key(|death| (death.at, death.id));
+    Ok(deaths)
+}
+
+/// Which deaths a target was told of, for an alert.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    alert: String,
+    target: String,
+    /// From then on it was told of those in the list alone; of what was before, of everything.
+    from: i64,
+    /// By time, number and subscription.
+    told: Vec<(i64, i64, String)>,
+}
+
+impl Told {
+    /// A target that begins to be told: not of the distant past.
+    pub(crate) fn new(alert: &str, target: &str, now: OffsetDateTime) -> Self {
+        let (alert, target) = (alert.to_owned(), target.to_owned());
+        Self { alert, target, from: micros(now - OVERLAP), told: Vec::new() }
+    }
+
+    /// Whether it is this target's, for this alert.
+    pub(crate) fn is(&self, alert: &str, target: &str) -> bool {
+        self.alert == alert && self.target == target
+    }
+
+    /// Whether it is of this alert.
+    pub(crate) fn is_of(&self, alert: &str) -> bool {
+        self.alert == alert
+    }
+
+    /// Who is told.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// From when on deaths are of interest.
+    pub(crate) fn from(&self) -> OffsetDateTime {
+        let nanos = i128::from(self.from) * 1000;
+        OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+
+    fn knows(&self, death: &Death) -> bool {
+        let same = |(at, id, subscription): &(i64, i64, String)| {
+            *at == death.at && *id == death.id && *subscription == death.subscription
+        };
+        death.at < self.from || self.told.iter().any(same)
+    }
+
+    /// What it is to be told: each death by itself, or a flood in one message.
+    pub(crate) fn due(&self, alert: &Alert, deaths: &[Death], source: &str) -> Vec<(Message, Vec<Death>)> {
+        let watched = |death: &&Death| !matches!(&alert.of, Of::One(name) if *name != death.subscription);
+        let news: Vec<&Death> = deaths.iter().filter(watched).filter(|death| !self.knows(death)).collect();
+        if news.len() > SINGLE {
+            let mut many: HashMap<&str, u64> = HashMap::new();
+            for death in &news {
+                *many.entry(&death.subscription).or_default() += 1;
+            }
+            let more = deaths.len() >= MOST;
+            let message = Message::flood(&alert.name, &news, &many, more, source);
+            return vec![(message, news.into_iter().cloned().collect())];
+        }
+        news.into_iter()
+            .map(|death| (Message::death(&alert.name, death, source), vec![death.clone()]))
+            .collect()
+    }
+
+    /// It was told of these.
+    pub(crate) fn hears(&mut self, deaths: &[Death]) {
+        self.told.extend(deaths.iter().map(|death| (death.at, death.id, death.subscription.clone())));
+    }
+
+    /// It was told of everything: forgets what lies so far back that nothing new can be there; of more deaths than can be kept,
+    /// the oldest earlier.
+    pub(crate) fn close(&mut self, most: usize, now: OffsetDateTime) {
+        let past = micros(now - OVERLAP);
+        if self.told.iter().any(|(at, ..)| *at < past) {
+            self.from = self.from.max(past);
+        }
+        if self.told.len() > most {
+            self.told.sort();
+            let last_out = self.told[self.told.len() - most - 1].0;
+            self.from = self.from.max(last_out + 1);
+        }
+        self.told.retain(|(at, ..)| *at >= self.from);
+    }
+}

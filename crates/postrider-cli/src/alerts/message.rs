@@ -1,0 +1,272 @@
+//! What is said to people: one sentence, and the facts behind it. No payload is ever in it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postrider::{OffsetDateTime, Uuid};
+use serde_json::{Map, Value, json};
+use time::format_description::well_known::Rfc3339;
+
+use super::death::{Death, MOST};
+use super::reading::Reading;
+use crate::config::alert::When;
+use crate::output;
+
+/// How much of an error's sentence is shown, in characters.
+const ERROR: usize = 500;
+/// How many ids of a flood are shown.
+const FIRST: usize = 5;
+
+/// What is said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Message {
+    /// Whether something begins, goes on, or is over.
+    pub(crate) state: State,
+    /// The alert.
+    pub(crate) alert: String,
+    /// The subscription; nothing for all of them together.
+    pub(crate) subscription: Option<String>,
+    /// The same for what belongs together, from the first word to the last.
+    pub(crate) incident: String,
+    /// One sentence.
+    pub(crate) text: String,
+    /// The facts, for programs.
+    pub(crate) facts: Map<String, Value>,
+}
+
+/// Whether something is the matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is.
+    Firing,
+    /// It was.
+    Resolved,
+    /// It is only tried whether messages arrive.
+    Test,
+}
+
+impl State {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Firing => "firing",
+            Self::Resolved => "resolved",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl Message {
+    /// A figure is too high, or still is.
+    pub(crate) fn fires(
+        reading: &Reading<'_>,
+        incident: &str,
+        since: OffsetDateTime,
+        now: OffsetDateTime,
+        again: bool,
+    ) -> Self {
+        let alert = reading.alert;
+        let mut text = format!(
+            "{}: it is {}",
+            title(&alert.name, Some(reading), &reading.subject),
+            shown(reading.value)
+        );
+        if again {
+            text.push_str(&format!(", for {} now", lasted(since, now)));
+        }
+        let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "again": again }));
+        facts.extend(of_figure(reading));
+        Self {
+            state: State::Firing,
+            alert: alert.name.clone(),
+            subscription: reading.subject.clone(),
+            incident: incident.to_owned(),
+            text,
+            facts,
+        }
+    }
+
+    /// A figure is fine again; or nobody asks for it any more.
+    pub(crate) fn over(
+        alert: &str,
+        subject: &Option<String>,
+        incident: &str,
+        reading: Option<&Reading<'_>>,
+        since: OffsetDateTime,
+        now: OffsetDateTime,
+    ) -> Self {
+        let figure = reading.filter(|reading| reading.value.is_some());
+        let it_is = figure.map(|reading| format!(": it is {}", shown(reading.value))).unwrap_or_default();
+        let text = format!("over after {}: {}{it_is}", lasted(since, now), title(alert, reading, subject));
+        let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "until": rfc3339(now) }));
+        facts.extend(figure.map(of_figure).unwrap_or_default());
+        Self {
+            state: State::Resolved,
+            alert: alert.to_owned(),
+            subscription: subject.clone(),
+            incident: incident.to_owned(),
+            text,
+            facts,
+        }
+    }
+
+    /// An event died.
+    pub(crate) fn death(alert: &str, death: &Death, source: &str) -> Self {
+        let text = format!(
+            "an event died: {} ({} of {} {}), for {} after {}{}",
+            death.event_id,
+            death.event_type,
+            death.aggregate_type,
+            death.aggregate_id,
+            death.subscription,
+            tries(death.attempts),
+            error(death)
+        );
+        let facts = facts(json!({
+            "kind": "event",
+            "event_id": death.event_id.to_string(),
+            "event_type": death.event_type,
+            "aggregate_type": death.aggregate_type,
+            "aggregate_id": death.aggregate_id,
+            "attempts": death.attempts,
+            "error_code": death.error_code,
+            "error_message": death.error_message.as_deref().map(|text| cropped(text, ERROR)),
+        }));
+        let id = death.event_id.to_string();
+        Self {
+            state: State::Firing,
+            alert: alert.to_owned(),
+            subscription: Some(death.subscription.clone()),
+            incident: Self::incident(&[source, alert, &death.subscription, &id]),
+            text,
+            facts,
+        }
+    }
+
+    /// Many events died; `more` than were looked at, even.
+    pub(crate) fn flood(
+        alert: &str,
+        deaths: &[&Death],
+        many: &HashMap<&str, u64>,
+        more: bool,
+        source: &str,
+    ) -> Self {
+        let mut each: Vec<String> =
+            many.iter().map(|(name, many)| format!("{} for {name}", output::number(*many))).collect();
+        each.sort();
+        let first: Vec<String> = deaths.iter().take(FIRST).map(|death| death.event_id.to_string()).collect();
+        let text = format!(
+            "{}{} died ({}); the first are {}{}; list them with: postrider dead list",
+            if more { "more than " } else { "" },
+            output::count(if more { MOST as u64 } else { deaths.len() as u64 }, "event"),
+            each.join(", "),
+            first.join(", "),
+            deaths.first().map(|death| error(death)).unwrap_or_default()
+        );
+        let facts = facts(json!({
+            "kind": "events",
+            "count": deaths.len(),
+            "more": more,
+            "subscriptions": many.iter().map(|(name, many)| ((*name).to_owned(), Value::from(*many))).collect::<Map<_, _>>(),
+            "first": first,
+            "error_code": deaths.first().and_then(|death| death.error_code.clone()),
+        }));
+        let id = deaths.first().map(|death| death.event_id.to_string()).unwrap_or_default();
+        Self {
+            state: State::Firing,
+            alert: alert.to_owned(),
+            subscription: None,
+            incident: Self::incident(&[source, alert, "flood", &id]),
+            text,
+            facts,
+        }
+    }
+
+    /// It is tried whether messages arrive.
+    pub(crate) fn test(source: &str) -> Self {
+        Self {
+            state: State::Test,
+            alert: "test".to_owned(),
+            subscription: None,
+            incident: Self::incident(&[source, "test"]),
+            text: format!("a test of Postrider's alerts, from {source}: nothing is the matter"),
+            facts: facts(json!({ "kind": "test" })),
+        }
+    }
+
+    /// A name for what belongs together: short enough for everybody, and the same from every relay.
+    pub(crate) fn incident(parts: &[&str]) -> String {
+        let name = format!("postrider/{}", parts.join("/"));
+        if name.len() <= 255 { name } else { Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string() }
+    }
+}
+
+fn facts(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
+
+fn of_figure(reading: &Reading<'_>) -> Map<String, Value> {
+    match &reading.alert.when {
+        When::Figure(figure, _, limit) => facts(json!({
+            "figure": figure.to_string(),
+            "condition": reading.alert.when.to_string(),
+            "value": reading.value,
+            "limit": limit,
+        })),
+        When::EventDies => Map::new(),
+    }
+}
+
+fn title(alert: &str, reading: Option<&Reading<'_>>, subject: &Option<String>) -> String {
+    let when = reading.map(|reading| reading.alert.when.to_string()).filter(|when| when != alert);
+    let of = subject.as_deref().unwrap_or("all subscriptions");
+    match when {
+        // The name of one of a preset's has its condition in it.
+        Some(when) if !alert.contains(&when) => format!("{alert} ({when}) of {of}"),
+        _ => format!("{alert} of {of}"),
+    }
+}
+
+/// A figure for people.
+pub(crate) fn shown(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value.fract() == 0.0 && value >= 0.0 => output::number(value as u64),
+        Some(value) => {
+            let text = format!("{value:.2}");
+            let (whole, rest) = text.split_once('.').unwrap_or((&text, "0"));
+            format!("{}.{rest}", output::number(whole.parse().unwrap_or(0)))
+        }
+    }
+}
+
+fn lasted(since: OffsetDateTime, now: OffsetDateTime) -> String {
+    output::age(Duration::try_from(now - since).unwrap_or_default())
+}
+
+fn tries(attempts: u32) -> String {
+    output::count(u64::from(attempts), "attempt")
+}
+
+fn error(death: &Death) -> String {
+    match (&death.error_code, &death.error_message) {
+        (Some(code), Some(text)) => format!(": {code}: {}", cropped(text, ERROR)),
+        (Some(text), None) | (None, Some(text)) => format!(": {}", cropped(text, ERROR)),
+        (None, None) => String::new(),
+    }
+}
+
+/// At most so many characters of a text.
+pub(crate) fn cropped(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn rfc3339(time: OffsetDateTime) -> String {
+    time.format(&Rfc3339).unwrap_or_default()
+}

@@ -1,0 +1,225 @@
+//! What the speaker remembers from round to round, and leaves to the next speaker: what each target was told.
+//!
+//! It knows nothing of databases and of the network. A round tells it how things stand, asks it what is to be said, and tells
+//! it what was said; what could not be said is due again in the next round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postrider::OffsetDateTime;
+use serde::{Deserialize, Serialize};
+
+use super::death::{Death, Told};
+use super::message::Message;
+use super::reading::Reading;
+use crate::config::Alert;
+use crate::config::alert::When;
+
+/// It is over when it was fine for so many rounds in a row: what goes up and down every minute is one alert.
+const CALM: u32 = 2;
+/// So many deaths are remembered in all.
+const MOST_DEATHS: usize = 2000;
+
+/// What each target was told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    #[serde(default)]
+    firing: Vec<Firing>,
+    #[serde(default)]
+    deaths: Vec<Told>,
+}
+
+/// An alert that fires, or of which somebody has not heard yet that it is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Firing {
+    alert: String,
+    subject: Option<String>,
+    /// What the alert is to PagerDuty, also when a speaker knows the database by another name.
+    incident: String,
+    since: i64,
+    /// For how many rounds in a row it was fine.
+    calm: u32,
+    /// Who was told that it fires, and when last.
+    told: BTreeMap<String, i64>,
+}
+
+/// Something to be said to a target.
+#[derive(Debug, Clone)]
+pub(crate) struct Saying {
+    /// To whom.
+    pub(crate) target: String,
+    /// What.
+    pub(crate) message: Message,
+    about: About,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum About {
+    Fires { alert: String, subject: Option<String> },
+    Over { alert: String, subject: Option<String> },
+    Deaths { alert: String, deaths: Vec<Death> },
+}
+
+impl Note {
+    /// What the speaker before has left; nothing if it can't be read.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The note as it is kept.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Takes in how things stand.
+    pub(crate) fn observe(&mut self, readings: &[Reading<'_>], source: &str, now: OffsetDateTime) {
+        for firing in &mut self.firing {
+            // Also of an alert or a subscription that is no longer there.
+            firing.calm = (firing.calm + 1).min(CALM);
+        }
+        for reading in readings.iter().filter(|reading| reading.fires) {
+            let (alert, subject) = (&reading.alert.name, &reading.subject);
+            match self.firing.iter_mut().find(|firing| firing.is(alert, subject)) {
+                Some(firing) => firing.calm = 0,
+                None => self.firing.push(Firing {
+                    alert: alert.clone(),
+                    subject: subject.clone(),
+                    incident: Message::incident(&[source, alert, subject.as_deref().unwrap_or("*")]),
+                    since: micros(now),
+                    calm: 0,
+                    told: BTreeMap::new(),
+                }),
+            }
+        }
+        self.forget();
+    }
+
+    /// From when on deaths are of interest to somebody: a time for each who has heard so far and no further.
+    pub(crate) fn deaths_from(&mut self, alerts: &[Alert], now: OffsetDateTime) -> BTreeSet<OffsetDateTime> {
+        let pairs = || {
+            let dies = alerts.iter().filter(|alert| alert.when == When::EventDies);
+            dies.flat_map(|alert| alert.to.iter().map(move |target| (&alert.name, target)))
+        };
+        self.deaths.retain(|told| pairs().any(|(alert, target)| told.is(alert, target)));
+        for (alert, target) in pairs() {
+            if !self.deaths.iter().any(|told| told.is(alert, target)) {
+                self.deaths.push(Told::new(alert, target, now));
+            }
+        }
+        self.deaths.iter().map(Told::from).collect()
+    }
+
+    /// What is to be said to whom, in order.
+    pub(crate) fn due(
+        &self,
+        readings: &[Reading<'_>],
+        alerts: &[Alert],
+        deaths: &BTreeMap<OffsetDateTime, Vec<Death>>,
+        source: &str,
+        now: OffsetDateTime,
+    ) -> Vec<Saying> {
+        let mut due = Vec::new();
+        for firing in &self.firing {
+            let reading = readings.iter().find(|reading| firing.is(&reading.alert.name, &reading.subject));
+            due.extend(firing.due(reading, now));
+        }
+        for told in &self.deaths {
+            let alert = alerts.iter().find(|alert| told.is_of(&alert.name));
+            let Some((alert, deaths)) = alert.zip(deaths.get(&told.from())) else { continue };
+            for (message, deaths) in told.due(alert, deaths, source) {
+                let about = About::Deaths { alert: alert.name.clone(), deaths };
+                due.push(Saying { target: told.target().to_owned(), message, about });
+            }
+        }
+        due
+    }
+
+    /// This was said.
+    pub(crate) fn said(&mut self, saying: &Saying, now: OffsetDateTime) {
+        let target = &saying.target;
+        match &saying.about {
+            About::Fires { alert, subject } => {
+                if let Some(firing) = self.firing.iter_mut().find(|firing| firing.is(alert, subject)) {
+                    firing.told.insert(target.clone(), micros(now));
+                }
+            }
+            About::Over { alert, subject } => {
+                if let Some(firing) = self.firing.iter_mut().find(|firing| firing.is(alert, subject)) {
+                    firing.told.remove(target);
+                }
+            }
+            About::Deaths { alert, deaths } => {
+                if let Some(told) = self.deaths.iter_mut().find(|told| told.is(alert, target)) {
+                    told.hears(deaths);
+                }
+            }
+        }
+        self.forget();
+    }
+
+    /// The round is over, and these targets were not told all that was due.
+    pub(crate) fn close(&mut self, deaf: &BTreeSet<String>, now: OffsetDateTime) {
+        let each = MOST_DEATHS / self.deaths.len().max(1);
+        for told in self.deaths.iter_mut().filter(|told| !deaf.contains(told.target())) {
+            told.close(each, now);
+        }
+    }
+
+    /// Forgets targets that are no longer there, so that nobody waits for them.
+    pub(crate) fn keep_targets(&mut self, exists: impl Fn(&str) -> bool) {
+        for firing in &mut self.firing {
+            firing.told.retain(|target, _| exists(target));
+        }
+        self.forget();
+    }
+
+    /// What is over, and was said to everybody, is forgotten.
+    fn forget(&mut self) {
+        self.firing.retain(|firing| firing.calm < CALM || !firing.told.is_empty());
+    }
+}
+
+impl Firing {
+    fn is(&self, alert: &str, subject: &Option<String>) -> bool {
+        self.alert == alert && self.subject == *subject
+    }
+
+    fn due(&self, reading: Option<&Reading<'_>>, now: OffsetDateTime) -> Vec<Saying> {
+        let (alert, subject) = (self.alert.clone(), self.subject.clone());
+        let since = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.since) * 1000).unwrap_or(now);
+        if self.calm >= CALM {
+            let message = Message::over(&self.alert, &self.subject, &self.incident, reading, since, now);
+            let about = About::Over { alert, subject };
+            let say = |target: &String| Saying {
+                target: target.clone(),
+                message: message.clone(),
+                about: about.clone(),
+            };
+            return self.told.keys().map(say).collect();
+        }
+        let Some(reading) = reading.filter(|reading| reading.fires) else { return Vec::new() };
+        let mut due = Vec::new();
+        for target in &reading.alert.to {
+            let last = self.told.get(target);
+            let again = last.zip(reading.alert.repeat).is_some_and(|(last, repeat)| {
+                i128::from(micros(now)) - i128::from(*last)
+                    >= i128::try_from(repeat.as_micros()).unwrap_or(i128::MAX)
+            });
+            if last.is_none() || again {
+                due.push(Saying {
+                    target: target.clone(),
+                    message: Message::fires(reading, &self.incident, since, now, again),
+                    about: About::Fires { alert: alert.clone(), subject: subject.clone() },
+                });
+            }
+        }
+        due
+    }
+}
+
+/// A time as it is kept in a note.
+pub(crate) fn micros(time: OffsetDateTime) -> i64 {
+    i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Rounds on paper: what is said, when the figures, the deaths and the targets do as they are told.
+
+use std::time::Duration;
+
+use postrider::Uuid;
+
+use super::*;
+use crate::alerts::message::State;
+use crate::config::alert::Of;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn alert(when: &str, to: &[&str], repeat: Option<Duration>) -> Alert {
+    let when = When::parse(when).expect("a condition");
+    let to = to.iter().map(|target| (*target).to_owned()).collect();
+    Alert { name: when.to_string(), when, to, of: Of::Each, repeat }
+}
+
+/// Rounds a minute apart.
+struct Rounds {
+    note: Note,
+    now: OffsetDateTime,
+    alerts: Vec<Alert>,
+}
+
+impl Rounds {
+    fn of(alert: Alert) -> Self {
+        Self {
+            note: Note::default(),
+            now: OffsetDateTime::UNIX_EPOCH + 365 * 24 * 60 * MINUTE,
+            alerts: vec![alert],
+        }
+    }
+
+    /// A round in which the figure is this, and only some can be told: what they were told.
+    fn round(&mut self, value: Option<f64>, hears: impl Fn(&str) -> bool) -> Vec<String> {
+        self.now += MINUTE;
+        // Every round is another speaker's.
+        self.note = Note::read(&self.note.text()).expect("its own words");
+        let readings: Vec<Reading<'_>> = value
+            .map(|value| Reading {
+                alert: &self.alerts[0],
+                subject: Some("mail".to_owned()),
+                value: Some(value),
+                fires: value > 10.0,
+            })
+            .into_iter()
+            .collect();
+        self.note.observe(&readings, "db", self.now);
+        let due = self.note.due(&readings, &[], &BTreeMap::new(), "db", self.now);
+        let heard: Vec<&Saying> = due.iter().filter(|saying| hears(&saying.target)).collect();
+        for saying in &heard {
+            self.note.said(saying, self.now);
+        }
+        heard.iter().map(|saying| format!("{} {}", saying.target, saying.message.state.word())).collect()
+    }
+
+    fn all(&mut self, values: &[f64]) -> Vec<String> {
+        values.iter().flat_map(|value| self.round(Some(*value), |_| true)).collect()
+    }
+}
+
+#[test]
+fn it_is_said_once_and_once_more_when_it_is_over() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["slack"], None));
+    assert_eq!(rounds.all(&[3.0, 10.0, 11.0, 12.0, 500.0]), ["slack firing"]);
+    assert_eq!(rounds.all(&[1.0, 1.0, 1.0]), ["slack resolved"]);
+    assert_eq!(rounds.note, Note::default(), "nothing is left of it");
+    assert_eq!(rounds.all(&[11.0]), ["slack firing"], "it is told anew");
+}
+
+#[test]
+fn it_is_said_again_after_the_set_time() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["slack"], Some(3 * MINUTE)));
+    assert_eq!(rounds.all(&[11.0, 11.0, 11.0]), ["slack firing"]);
+    assert_eq!(rounds.all(&[11.0]), ["slack firing"]);
+    assert_eq!(rounds.all(&[11.0, 11.0]), [""; 0]);
+    assert_eq!(rounds.all(&[11.0]), ["slack firing"]);
+}
+
+#[test]
+fn what_goes_up_and_down_every_minute_is_one_alert() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["slack"], None));
+    assert_eq!(rounds.all(&[11.0, 1.0, 11.0, 1.0, 11.0, 1.0]), ["slack firing"]);
+    assert_eq!(rounds.all(&[1.0]), ["slack resolved"]);
+}
+
+#[test]
+fn who_was_not_heard_hears_it_later_and_others_not_twice() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["pager", "slack"], None));
+    let but_slack = |target: &str| target != "slack";
+    assert_eq!(rounds.round(Some(11.0), but_slack), ["pager firing"]);
+    assert_eq!(rounds.round(Some(11.0), but_slack), [""; 0]);
+    assert_eq!(rounds.round(Some(11.0), |_| true), ["slack firing"]);
+    rounds.all(&[1.0]);
+    assert_eq!(rounds.round(Some(1.0), but_slack), ["pager resolved"]);
+    assert_eq!(rounds.round(Some(1.0), |_| true), ["slack resolved"]);
+    assert_eq!(rounds.all(&[1.0]), [""; 0]);
+}
+
+#[test]
+fn who_never_heard_of_it_is_not_told_that_it_is_over() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["slack"], None));
+    assert_eq!(rounds.round(Some(11.0), |_| false), [""; 0]);
+    assert_eq!(rounds.all(&[1.0, 1.0, 1.0]), [""; 0]);
+    assert_eq!(rounds.note, Note::default());
+}
+
+#[test]
+fn an_alert_that_is_taken_out_is_over() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["slack"], None));
+    rounds.all(&[11.0]);
+    let said = [rounds.round(None, |_| true), rounds.round(None, |_| true)].concat();
+    assert_eq!(said, ["slack resolved"]);
+    rounds.all(&[11.0]);
+    rounds.note.keep_targets(|target| target == "log");
+    assert_eq!([rounds.round(None, |_| true), rounds.round(None, |_| true)].concat(), [""; 0]);
+    assert_eq!(rounds.note, Note::default(), "nobody waits for a target that is gone");
+}
+
+#[test]
+fn the_first_and_the_last_word_belong_together() {
+    let mut rounds = Rounds::of(alert("dead > 10", &["pager"], Some(MINUTE)));
+    let mut incidents = BTreeSet::new();
+    for value in [11.0, 11.0, 1.0, 1.0] {
+        rounds.now += MINUTE;
+        let reading =
+            Reading { alert: &rounds.alerts[0], subject: None, value: Some(value), fires: value > 10.0 };
+        rounds.note.observe(std::slice::from_ref(&reading), "db", rounds.now);
+        // A speaker may know the database by another name.
+        for saying in rounds.note.due(&[reading], &[], &BTreeMap::new(), "elsewhere", rounds.now) {
+            incidents.insert(saying.message.incident.clone());
+            rounds.note.said(&saying, rounds.now);
+        }
+    }
+    assert_eq!(incidents.into_iter().collect::<Vec<_>>(), ["postrider/db/dead > 10/*"]);
+}
+
+fn death(number: i64, at: OffsetDateTime) -> Death {
+    Death {
+        at: micros(at),
+        id: number,
+        subscription: "mail".to_owned(),
+        event_id: Uuid::from_u128(number as u128),
+        event_type: "OrderPaid".to_owned(),
+        aggregate_type: "Order".to_owned(),
+        aggregate_id: "7".to_owned(),
+        attempts: 5,
+        error_code: Some("http".to_owned()),
+        error_message: Some("it answered 500".to_owned()),
+    }
+}
+
+/// A minute of deaths: what was said of them to whom.
+fn deaths_told(rounds: &mut Rounds, dead: &[Death], hears: impl Fn(&str) -> bool) -> Vec<String> {
+    rounds.now += MINUTE;
+    let mut note = Note::read(&rounds.note.text()).expect("its own words");
+    let from = note.deaths_from(&rounds.alerts, rounds.now);
+    let listed = from.into_iter().map(|from| {
+        let since = dead.iter().filter(|death| death.at >= micros(from));
+        (from, since.cloned().collect())
+    });
+    let due = note.due(&[], &rounds.alerts, &listed.collect(), "db", rounds.now);
+    let (heard, unheard): (Vec<&Saying>, Vec<&Saying>) = due.iter().partition(|saying| hears(&saying.target));
+    for saying in &heard {
+        assert_eq!(saying.message.state, State::Firing);
+        note.said(saying, rounds.now);
+    }
+    note.close(&unheard.iter().map(|saying| saying.target.clone()).collect(), rounds.now);
+    rounds.note = note;
+    heard.iter().map(|saying| saying.message.text.clone()).collect()
+}
+
+#[test]
+fn each_death_is_told_once_also_one_that_shows_late() {
+    let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
+    let start = rounds.now;
+    let mut dead = vec![death(1, start - 10 * MINUTE), death(2, start)];
+    let said = deaths_told(&mut rounds, &dead, |_| true);
+    assert_eq!(said.len(), 1, "the distant past is not told: {said:?}");
+    assert!(
+        said[0].contains(&dead[1].event_id.to_string()) && said[0].contains("http: it answered 500"),
+        "{said:?}"
+    );
+    // Its time is before that of one that was told already.
+    dead.push(death(3, start - MINUTE / 2));
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true).len(), 1);
+    for _ in 0..5 {
+        assert_eq!(deaths_told(&mut rounds, &dead, |_| true), [""; 0]);
+    }
+    assert!(rounds.note.text().len() < 200, "what is long past is not kept: {}", rounds.note.text());
+    // Requeued, and dead again.
+    dead[1].at = micros(rounds.now);
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true).len(), 1);
+}
+
+#[test]
+fn a_death_that_somebody_did_not_hear_of_is_told_later() {
+    let mut rounds = Rounds::of(alert("event dies", &["pager", "slack"], None));
+    let dead = vec![death(1, rounds.now), death(2, rounds.now)];
+    assert_eq!(deaths_told(&mut rounds, &dead, |target| target == "pager").len(), 2);
+    for _ in 0..10 {
+        assert_eq!(deaths_told(&mut rounds, &dead, |target| target == "pager"), [""; 0]);
+    }
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true).len(), 2);
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true), [""; 0]);
+}
+
+#[test]
+fn a_flood_is_told_in_one_message_and_the_note_stays_small() {
+    let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
+    let dead: Vec<Death> = (0..5000).map(|number| death(number, rounds.now + MINUTE / 2)).collect();
+    let said = deaths_told(&mut rounds, &dead, |_| true);
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("5,000 events died") && said[0].contains("postrider dead list"), "{said:?}");
+    assert!(said[0].contains(&dead[0].event_id.to_string()), "{said:?}");
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true), [""; 0]);
+    assert!(rounds.note.text().len() < 200_000, "{}", rounds.note.text().len());
+    let next = [death(7000, rounds.now)];
+    assert_eq!(deaths_told(&mut rounds, &[dead, next.to_vec()].concat(), |_| true).len(), 1);
+}

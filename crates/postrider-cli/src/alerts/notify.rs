@@ -1,0 +1,142 @@
+//! Saying it: to the log, to Slack, to PagerDuty, to any endpoint. No address, key or token is ever in what is said of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Url};
+use serde_json::Value;
+
+use super::message::{Message, State};
+use crate::config::{Notify, Problem};
+
+mod pagerduty;
+mod slack;
+mod webhook;
+
+/// How long somebody may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everybody who can be told.
+pub(crate) struct Voices {
+    client: Client,
+    targets: BTreeMap<String, Target>,
+    source: String,
+}
+
+struct Target {
+    notify: Notify,
+    url: Url,
+    token: Option<HeaderValue>,
+}
+
+/// Why somebody could not be told.
+#[derive(Debug)]
+pub(crate) struct Unheard {
+    /// In a sentence.
+    pub(crate) what: String,
+    /// Whether it may be worth another try at once.
+    pub(crate) passing: bool,
+}
+
+impl Voices {
+    /// Those of the settings; `source` is what the database is called.
+    pub(crate) fn make(notify: &BTreeMap<String, Notify>, source: &str) -> Result<Self, Problem> {
+        let targets = notify.iter().map(|(name, notify)| Ok((name.clone(), Target::make(name, notify)?)));
+        let targets = targets.collect::<Result<_, Problem>>()?;
+        let client = postrider::http::client().map_err(|error| Problem::new(error.to_string()))?;
+        Ok(Self { client, targets, source: source.to_owned() })
+    }
+
+    /// Whether there is somebody of that name.
+    pub(crate) fn has(&self, target: &str) -> bool {
+        target == "log" || self.targets.contains_key(target)
+    }
+
+    /// Their names, but for the log.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.targets.keys().map(String::as_str)
+    }
+
+    /// What the database is called.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Says it once.
+    pub(crate) async fn say(&self, target: &str, message: &Message) -> Result<(), Unheard> {
+        let Some(target) = self.targets.get(target) else {
+            log(message);
+            return Ok(());
+        };
+        for body in target.bodies(message, &self.source) {
+            self.post(target, &body).await?;
+        }
+        Ok(())
+    }
+
+    async fn post(&self, target: &Target, body: &Value) -> Result<(), Unheard> {
+        let mut request = self.client.post(target.url.clone()).timeout(PATIENCE);
+        request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        if let Some(token) = &target.token {
+            request = request.header(AUTHORIZATION, token.clone());
+        }
+        let answer = match request.send().await {
+            Ok(answer) => answer.status(),
+            Err(error) if error.is_timeout() => {
+                let what = format!("it did not answer within {} s", PATIENCE.as_secs());
+                return Err(Unheard { what, passing: true });
+            }
+            Err(error) => {
+                return Err(Unheard { what: postrider::http::reason(&error.without_url()), passing: true });
+            }
+        };
+        if answer.is_success() {
+            return Ok(());
+        }
+        let passing = answer.is_server_error() || matches!(answer.as_u16(), 408 | 425 | 429);
+        Err(Unheard { what: format!("it answered {}", answer.as_u16()), passing })
+    }
+}
+
+impl Target {
+    fn make(name: &str, notify: &Notify) -> Result<Self, Problem> {
+        let (url, token) = match notify {
+            Notify::Slack(url) | Notify::PagerDuty(url, _) => (url, None),
+            Notify::Webhook(url, token) => (url, token.as_ref()),
+        };
+        let url = Url::parse(url).ok().filter(Url::has_host).ok_or_else(|| {
+            Problem::new(format!(
+                "notify.{name}.url: it is no address such as https://host/path (it is not shown)"
+            ))
+        })?;
+        let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
+        let mut token = token.map_err(|_| {
+            Problem::new(format!(
+                "notify.{name}.token: it has characters that no header can hold (it is not shown)"
+            ))
+        })?;
+        if let Some(token) = &mut token {
+            token.set_sensitive(true);
+        }
+        Ok(Self { notify: notify.clone(), url, token })
+    }
+
+    /// What is posted, in order.
+    fn bodies(&self, message: &Message, source: &str) -> Vec<Value> {
+        match &self.notify {
+            Notify::Slack(_) => vec![slack::body(message, source)],
+            Notify::PagerDuty(_, key) => pagerduty::bodies(message, key, source),
+            Notify::Webhook(..) => vec![webhook::body(message, source)],
+        }
+    }
+}
+
+fn log(message: &Message) {
+    let Message { alert, text, incident, .. } = message;
+    let subscription = message.subscription.as_deref().unwrap_or("*");
+    match message.state {
+        State::Firing => tracing::warn!(alert, subscription, incident, "{text}"),
+        State::Resolved | State::Test => tracing::info!(alert, subscription, incident, "{text}"),
+    }
+}

@@ -1,0 +1,16 @@
+//! The operators' commands: one module for each noun. They look through [`Desk`](postrider::Desk) and
+//! [`Store`](postrider::Store), and know no database.
+
+pub(crate) mod audit;
+pub(crate) mod dead;
+pub(crate) mod deliveries;
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod page;
+pub(crate) mod progress;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod status;
+pub(crate) mod subscriptions;
+pub(crate) mod times;
+pub(crate) mod unknown;

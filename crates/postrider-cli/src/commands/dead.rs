@@ -1,0 +1,126 @@
+//! `postrider dead`: what was given up, and what is done about it.
+
+mod amend;
+mod list;
+
+use clap::{Args, Subcommand};
+use postrider::{Pattern, Stuck, StuckQuery, Uuid};
+
+use super::times::Span;
+use super::unknown;
+use crate::Failure;
+use crate::config::{Config, Problem};
+use crate::database::Controls;
+
+/// What is done with the dead.
+#[derive(Subcommand)]
+pub(crate) enum Action {
+    /// List what was given up, the oldest first
+    List(list::Arguments),
+    /// Show a dead event and why it was given up
+    Show(list::Show),
+    /// Try dead events again: attempts back to 0, each before the later events of its key
+    Requeue(amend::Arguments),
+    /// Give dead events up for good, so that keys that wait go on and retention may take them
+    Discard(amend::Arguments),
+}
+
+/// Which dead events are meant.
+#[derive(Args, Debug, Clone, Default)]
+struct Wanted {
+    /// Of this subscription only
+    #[arg(long, value_name = "NAME")]
+    subscription: Option<String>,
+    /// Of this type; * stands for any run of characters
+    #[arg(long = "type", value_name = "PATTERN")]
+    event_type: Option<String>,
+    /// Whose last failure has this code
+    #[arg(long)]
+    code: Option<String>,
+    #[command(flatten)]
+    span: Span,
+}
+
+impl Wanted {
+    /// Whether it restricts anything.
+    fn is_set(&self) -> bool {
+        self.subscription.is_some() || self.event_type.is_some() || self.code.is_some() || self.span.is_set()
+    }
+
+    async fn check(&self, controls: &Controls) -> Result<(), Failure> {
+        let texts = [&self.subscription, &self.event_type, &self.code];
+        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+            return Err(Problem::new("a filter has a NUL character in it, which no event has").into());
+        }
+        unknown::check(&*controls.desk, self.subscription.as_deref()).await
+    }
+
+    fn query(&self, limit: u32) -> StuckQuery {
+        StuckQuery {
+            retrying: false,
+            subscription: self.subscription.clone(),
+            event_type: self.event_type.clone().map(Pattern::new),
+            error_code: self.code.clone(),
+            from: self.span.from(),
+            until: self.span.until(),
+            after: None,
+            limit,
+        }
+    }
+
+    /// In a few words, for the audit.
+    fn words(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.event_type.as_ref().map(|text| format!("type {text}")));
+        words.extend(self.code.as_ref().map(|text| format!("code {text}")));
+        words.extend(self.span.is_set().then(|| "a span of time".to_owned()));
+        if words.is_empty() { "all".to_owned() } else { words.join(", ") }
+    }
+}
+
+const PAGE: u32 = 500;
+
+/// Goes through the dead, page by page; `take` says whether to go on.
+async fn each_dead(
+    controls: &Controls,
+    wanted: &Wanted,
+    mut take: impl FnMut(Stuck) -> bool,
+) -> Result<(), Failure> {
+    let mut query = wanted.query(PAGE);
+    loop {
+        let page = controls.desk.stuck(&query).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        query.after = Some((last.event.id, last.subscription.clone()));
+        let more = page.len() == PAGE as usize;
+        for stuck in page {
+            if !take(stuck) {
+                return Ok(());
+            }
+        }
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure> {
+    if let Action::Requeue(arguments) | Action::Discard(arguments) = &action {
+        arguments.check(matches!(action, Action::Discard(_)))?;
+    }
+    let controls = Controls::open(&config.store).await?;
+    match action {
+        Action::List(arguments) => list::run(&controls, &arguments).await,
+        Action::Show(arguments) => list::show(&controls, &arguments).await,
+        Action::Requeue(arguments) => amend::run(&controls, &arguments, amend::Verb::Requeue).await,
+        Action::Discard(arguments) => amend::run(&controls, &arguments, amend::Verb::Discard).await,
+    }
+}
+
+/// A dead event of a subscription, without what it says.
+struct Dead {
+    event_id: Uuid,
+    number: i64,
+    event_type: String,
+    subscription: String,
+}

@@ -1,0 +1,230 @@
+//! `postrider dead requeue` and `dead discard`: counted and confirmed first, in order, and written down.
+
+use std::collections::{BTreeMap, HashSet};
+
+use clap::Args;
+use postrider::{Amend, Uuid};
+use serde::Serialize;
+
+use super::{Dead, Wanted, each_dead};
+use crate::Failure;
+use crate::config::Problem;
+use crate::confirm::Consent;
+use crate::database::Controls;
+use crate::output::{self, Column, Table};
+
+/// So many at once: one short transaction each.
+const CHUNK: usize = 1_000;
+/// Up to so many events are written down one by one; more of them together.
+const ONE_BY_ONE: usize = 100;
+
+/// The flags of `requeue` and `discard`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The events' ids
+    #[arg(value_name = "UUID")]
+    ids: Vec<Uuid>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// All that are dead
+    #[arg(long)]
+    all: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Requeue,
+    Discard,
+}
+
+impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeue",
+            Self::Discard => "discard",
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeued",
+            Self::Discard => "discarded",
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    dry_run: bool,
+    changed: u64,
+    subscriptions: BTreeMap<String, u64>,
+    events: Vec<String>,
+}
+
+impl Arguments {
+    /// Whether it is said well enough what is meant; asked before anything is looked up.
+    pub(crate) fn check(&self, discards: bool) -> Result<(), Problem> {
+        if self.ids.is_empty() && !self.wanted.is_set() && !self.all {
+            let what = "which ones? Name events by id, or give a filter, or say --all";
+            return Err(Problem::new(what));
+        }
+        if discards && self.consent.why.is_none() && !self.dry_run {
+            return Err(Problem::new("say why they are given up for good: --why REASON"));
+        }
+        self.consent.check()
+    }
+}
+
+/// Finds them, asks, does it, and writes it down.
+pub(crate) async fn run(controls: &Controls, arguments: &Arguments, verb: Verb) -> Result<bool, Failure> {
+    arguments.wanted.check(controls).await?;
+    let chosen = choose(controls, arguments).await?;
+    let mut by_subscription: BTreeMap<String, Vec<Dead>> = BTreeMap::new();
+    for dead in chosen {
+        by_subscription.entry(dead.subscription.clone()).or_default().push(dead);
+    }
+    let total: u64 = by_subscription.values().map(|dead| dead.len() as u64).sum();
+    if total == 0 {
+        return nothing(arguments);
+    }
+    let parts: Vec<String> = by_subscription
+        .iter()
+        .map(|(name, dead)| format!("{} of {name}", output::number(dead.len() as u64)))
+        .collect();
+    let what = format!("{} ({})", output::count(total, "dead event"), parts.join(", "));
+    if arguments.dry_run {
+        if arguments.json {
+            return answer(arguments, &by_subscription, 0);
+        }
+        table(&by_subscription).show()?;
+        output::line(format!("it would {} {what}; nothing was changed", verb.word()))?;
+        return Ok(true);
+    }
+    let question = match verb {
+        Verb::Requeue => format!("Requeue {what}?"),
+        Verb::Discard => format!("Discard {what}? They will never be delivered there."),
+    };
+    if !arguments.consent.given(&question)? {
+        return Ok(false);
+    }
+    let mut changed = 0;
+    for (subscription, dead) in &by_subscription {
+        changed += amend(controls, arguments, verb, subscription, dead).await?;
+    }
+    if arguments.json {
+        return answer(arguments, &by_subscription, changed);
+    }
+    output::line(format!("{} {}", verb.done(), output::count(changed, "dead event")))?;
+    if changed < total {
+        eprintln!("{} had been dealt with by somebody else meanwhile", output::number(total - changed));
+    }
+    Ok(true)
+}
+
+/// The dead that are meant, in the order of the log.
+async fn choose(controls: &Controls, arguments: &Arguments) -> Result<Vec<Dead>, Failure> {
+    let named: HashSet<Uuid> = arguments.ids.iter().copied().collect();
+    let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
+    each_dead(controls, &arguments.wanted, |stuck| {
+        let event_id = stuck.event.event_id;
+        if named.is_empty() || named.contains(&event_id) {
+            seen.insert(event_id);
+            chosen.push(Dead {
+                event_id,
+                number: stuck.event.id,
+                event_type: stuck.event.event_type.to_string(),
+                subscription: stuck.subscription,
+            });
+        }
+        true
+    })
+    .await?;
+    let missing: Vec<&Uuid> = arguments.ids.iter().filter(|id| !seen.contains(id)).collect();
+    match missing.as_slice() {
+        [] => Ok(chosen),
+        [one] => {
+            Err(format!("no dead event {one} fits; `postrider events show {one}` says where it stands")
+                .into())
+        }
+        [first, ..] => Err(format!(
+            "{} of these events are not dead, {first} for one; nothing was changed",
+            missing.len()
+        )
+        .into()),
+    }
+}
+
+fn nothing(arguments: &Arguments) -> Result<bool, Failure> {
+    if arguments.json {
+        return answer(arguments, &BTreeMap::new(), 0);
+    }
+    output::line("nothing is dead that fits; nothing was changed")?;
+    Ok(true)
+}
+
+async fn amend(
+    controls: &Controls,
+    arguments: &Arguments,
+    verb: Verb,
+    subscription: &str,
+    dead: &[Dead],
+) -> Result<u64, Failure> {
+    let mut changed = 0;
+    for chunk in dead.chunks(CHUNK) {
+        let (subscription, events) =
+            (subscription.to_owned(), chunk.iter().map(|dead| dead.event_id).collect());
+        let amend = match verb {
+            Verb::Requeue => Amend::Requeue { subscription, events },
+            Verb::Discard => Amend::Discard { subscription, events },
+        };
+        changed += controls.store.amend(&amend).await?;
+    }
+    let (consent, desk) = (&arguments.consent, &*controls.desk);
+    if dead.len() <= ONE_BY_ONE {
+        for each in dead {
+            consent.audit(desk, verb.word(), Some(subscription), Some(each.event_id)).await?;
+        }
+    } else if let (Some(first), Some(last)) = (dead.first(), dead.last()) {
+        let what = format!(
+            "{} {changed} dead events, numbers {} to {} ({})",
+            verb.word(),
+            first.number,
+            last.number,
+            arguments.wanted.words().chars().take(100).collect::<String>()
+        );
+        consent.audit(desk, &what, Some(subscription), None).await?;
+    }
+    Ok(changed)
+}
+
+fn answer(
+    arguments: &Arguments,
+    by_subscription: &BTreeMap<String, Vec<Dead>>,
+    changed: u64,
+) -> Result<bool, Failure> {
+    let events = by_subscription.values().flatten().map(|dead| dead.event_id.to_string());
+    output::json(&Answer {
+        dry_run: arguments.dry_run,
+        changed,
+        subscriptions: by_subscription.iter().map(|(name, dead)| (name.clone(), dead.len() as u64)).collect(),
+        events: events.collect(),
+    })?;
+    Ok(true)
+}
+
+fn table(by_subscription: &BTreeMap<String, Vec<Dead>>) -> Table {
+    let mut table = Table::new([Column::whole("event"), Column::text("subscription"), Column::text("type")]);
+    for dead in by_subscription.values().flatten() {
+        table.row([dead.event_id.to_string(), dead.subscription.clone(), dead.event_type.clone()]);
+    }
+    table
+}

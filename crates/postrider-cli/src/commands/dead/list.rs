@@ -1,0 +1,153 @@
+//! `postrider dead list` and `dead show`.
+
+use clap::Args;
+use postrider::{EventQuery, Logged, OffsetDateTime, State, StateQuery, Stuck, Uuid};
+use serde::Serialize;
+
+use super::super::deliveries::{self, DeliveryView};
+use super::super::page::{self, EventView};
+use super::{Wanted, each_dead};
+use crate::Failure;
+use crate::database::Controls;
+use crate::output::{self, Column, Table, Time};
+
+/// The flags of `dead list`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// At most this many
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// The flags of `dead show`.
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The event's id
+    #[arg(value_name = "UUID")]
+    id: Uuid,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct DeadView {
+    subscription: String,
+    attempts: u32,
+    first_failed_at: Option<Time>,
+    last_attempt_at: Option<Time>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    event: EventView,
+}
+
+impl DeadView {
+    fn of(stuck: Stuck) -> Self {
+        Self {
+            subscription: stuck.subscription,
+            attempts: stuck.attempts,
+            first_failed_at: stuck.first_failed_at.map(Time),
+            last_attempt_at: stuck.last_attempt_at.map(Time),
+            error_code: stuck.error_code,
+            error_message: stuck.error_message,
+            event: EventView::of(&Logged { event: stuck.event, archived: false }, None),
+        }
+    }
+}
+
+/// Lists the dead.
+pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
+    arguments.wanted.check(controls).await?;
+    let (mut dead, mut more) = (Vec::new(), false);
+    each_dead(controls, &arguments.wanted, |stuck| {
+        more = dead.len() == arguments.limit as usize;
+        if !more {
+            dead.push(stuck);
+        }
+        !more
+    })
+    .await?;
+    if arguments.json {
+        output::json(&dead.into_iter().map(DeadView::of).collect::<Vec<_>>())?;
+    } else if dead.is_empty() {
+        let fits = if arguments.wanted.is_set() { " that fits" } else { "" };
+        output::line(format!("nothing is dead{fits}"))?;
+    } else {
+        table(&dead).show()?;
+    }
+    if more {
+        eprintln!("there are more; --limit shows them, filters leave others out");
+    }
+    Ok(true)
+}
+
+fn table(dead: &[Stuck]) -> Table {
+    let now = OffsetDateTime::now_utc();
+    let mut table = Table::new([
+        Column::whole("event"),
+        Column::text("subscription"),
+        Column::number("tries"),
+        Column::text("code"),
+        Column::text("error"),
+        Column::number("last").spare(),
+        Column::text("type").spare(),
+        Column::text("aggregate").spare(),
+    ]);
+    for stuck in dead {
+        let event = &stuck.event;
+        table.row([
+            event.event_id.to_string(),
+            stuck.subscription.clone(),
+            stuck.attempts.to_string(),
+            stuck.error_code.clone().unwrap_or_default(),
+            stuck.error_message.clone().unwrap_or_default(),
+            stuck.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
+            event.event_type.to_string(),
+            format!("{}:{}", event.aggregate_type, event.aggregate_id),
+        ]);
+    }
+    table
+}
+
+#[derive(Serialize)]
+struct Page {
+    event: EventView,
+    deliveries: Vec<DeliveryView>,
+}
+
+/// Shows one of the dead.
+pub(crate) async fn show(controls: &Controls, arguments: &Show) -> Result<bool, Failure> {
+    let query = StateQuery { event_id: Some(arguments.id), ..StateQuery::default() };
+    let states = controls.store.states(&query).await?;
+    let dead: Vec<DeliveryView> =
+        states.into_iter().filter(|state| state.state == State::Dead).map(DeliveryView::of).collect();
+    let query = EventQuery { event_id: Some(arguments.id), ..EventQuery::default() };
+    let logged = controls.desk.events(&query).await?.events.pop();
+    let Some(logged) = logged else {
+        return Err(format!("there is no event {} in the log or in the archive", arguments.id).into());
+    };
+    if dead.is_empty() {
+        let what = format!(
+            "event {} is dead for no subscription; `postrider events show` says where it stands",
+            arguments.id
+        );
+        return Err(what.into());
+    }
+    if arguments.json {
+        output::json(&Page { event: EventView::of(&logged, None), deliveries: dead })?;
+        return Ok(true);
+    }
+    let now = OffsetDateTime::now_utc();
+    let text = page::head(&logged) + &deliveries::text(&dead, false, now);
+    output::print(&text)?;
+    let id = arguments.id;
+    output::line(format!(
+        "\ntry it again: postrider dead requeue {id}\ngive it up:   postrider dead discard {id} --why REASON"
+    ))?;
+    Ok(true)
+}

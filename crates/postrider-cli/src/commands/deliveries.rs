@@ -1,0 +1,95 @@
+//! What became of an event for each subscription.
+
+use postrider::{EventState, OffsetDateTime, State};
+use serde::Serialize;
+
+use super::page::harmless;
+use crate::output::{self, Time};
+
+/// What became of an event for a subscription.
+#[derive(Serialize)]
+pub(crate) struct DeliveryView {
+    pub(crate) subscription: String,
+    #[serde(serialize_with = "word")]
+    pub(crate) state: State,
+    attempts: u32,
+    next_retry_at: Option<Time>,
+    last_attempt_at: Option<Time>,
+    delivered_at: Option<Time>,
+    delivered_by: Option<String>,
+    lease_owner: Option<String>,
+    lease_until: Option<Time>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+}
+
+fn word<S: serde::Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.as_str())
+}
+
+impl DeliveryView {
+    /// The view of a state.
+    pub(crate) fn of(state: EventState) -> Self {
+        Self {
+            subscription: state.subscription,
+            state: state.state,
+            attempts: state.attempts,
+            next_retry_at: state.next_retry_at.map(Time),
+            last_attempt_at: state.last_attempt_at.map(Time),
+            delivered_at: state.delivered_at.map(Time),
+            delivered_by: state.delivered_by,
+            lease_owner: state.lease_owner,
+            lease_until: state.lease_until.map(Time),
+            error_code: state.error_code,
+            error_message: state.error_message,
+        }
+    }
+
+    /// In a line, and another one for what went wrong.
+    fn lines(&self, now: OffsetDateTime) -> String {
+        let ago = |time: &Option<Time>| match time {
+            Some(time) => format!(" {} ago", output::since(time.0.min(now), now)),
+            None => String::new(),
+        };
+        let tries = output::count(u64::from(self.attempts), "try").replace("trys", "tries");
+        let by = |who: &Option<String>| who.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
+        let mut what = match self.state {
+            State::Pending => "not read yet".to_owned(),
+            State::Processing => format!("in flight{}", by(&self.lease_owner)),
+            State::Retrying if self.attempts == 0 => "waits behind an earlier event of its key".to_owned(),
+            State::Retrying => {
+                let next = self.next_retry_at.map(|next| format!(", again {}", soon(next.0, now)));
+                format!("failed {tries}, last{}{}", ago(&self.last_attempt_at), next.unwrap_or_default())
+            }
+            State::Dead => format!("given up after {tries}, last{}", ago(&self.last_attempt_at)),
+            State::Done => {
+                let after = if self.attempts > 1 { format!(" after {tries}") } else { String::new() };
+                format!("delivered{}{}{after}", ago(&self.delivered_at), by(&self.delivered_by))
+            }
+            State::Discarded => format!("given up for good after {tries}"),
+        };
+        what = format!("  {}: {}, {what}\n", harmless(&self.subscription), self.state);
+        if self.error_code.is_some() || self.error_message.is_some() {
+            let code = self.error_code.as_deref().unwrap_or("failed");
+            let message = self.error_message.as_deref().unwrap_or("no reason was given");
+            what.push_str(&format!("      {}: {}\n", harmless(code), harmless(message)));
+        }
+        what
+    }
+}
+
+fn soon(time: OffsetDateTime, now: OffsetDateTime) -> String {
+    if time <= now { "now".to_owned() } else { output::since(time, now) }
+}
+
+/// What became of an event, for people.
+pub(crate) fn text(deliveries: &[DeliveryView], archived: bool, now: OffsetDateTime) -> String {
+    if deliveries.is_empty() {
+        return match archived {
+            true => "\nit was delivered to all who wanted it, and archived\n".to_owned(),
+            false => "\nno subscription wants it\n".to_owned(),
+        };
+    }
+    let lines: String = deliveries.iter().map(|delivery| delivery.lines(now)).collect();
+    format!("\ndeliveries:\n{lines}")
+}

@@ -1,0 +1,115 @@
+//! The log: whether its database answers, what that says of itself, and what was recorded last.
+
+use postrider::{Desk, ErrorKind, EventQuery, Logged, OffsetDateTime};
+
+use super::finding::Finding;
+use crate::Failure;
+use crate::config::{Config, Problem, duration};
+use crate::database::Controls;
+
+/// Where a sentence about the database as a whole belongs.
+const DATABASE: &str = "database";
+/// How many of the newest events say where events go.
+const NEWEST: u32 = 5_000;
+
+/// What is wrong with the log, and its newest events, if it has any to show.
+///
+/// A database that can't be reached is a finding. An address that nobody could understand is not: it ends the command.
+pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec<Logged>>), Failure> {
+    let mut findings = Vec::new();
+    let mut events = None;
+    match Controls::open(&config.store).await {
+        Ok(controls) => {
+            events = look(&*controls.desk, &mut findings).await;
+            findings.extend(unmade(config, &*controls.desk).await);
+        }
+        Err(failure) if failure.is::<Problem>() => return Err(failure),
+        Err(failure) => findings.push(unopened(&failure)),
+    }
+    findings.extend(inbox(config));
+    Ok((findings, events))
+}
+
+async fn look(desk: &dyn Desk, findings: &mut Vec<Finding>) -> Option<Vec<Logged>> {
+    match desk.checks(OffsetDateTime::now_utc()).await {
+        Ok(checks) => findings.extend(checks.into_iter().map(Finding::from)),
+        Err(error) => findings.push(unopened(&error.into())),
+    }
+    let newest = EventQuery { limit: NEWEST, rows: NEWEST, ..EventQuery::default() };
+    match desk.events(&newest).await {
+        Ok(found) => Some(found.events),
+        Err(error) => {
+            findings.push(unopened(&error.into()));
+            None
+        }
+    }
+}
+
+/// Why the log can't be looked at, and what to do about it.
+fn unopened(failure: &Failure) -> Finding {
+    let Some(error) = failure.downcast_ref::<postrider::Error>() else {
+        return Finding::bad_as_it_says(DATABASE, failure.to_string());
+    };
+    let what = error.message();
+    if let Some((what, remedy)) = what.split_once("; to mend it: ") {
+        let about = if what.contains("the sequence") { "sequence" } else { DATABASE };
+        return Finding::bad(about, what, remedy);
+    }
+    match error.kind() {
+        ErrorKind::Unreachable => Finding::bad(
+            DATABASE,
+            what,
+            "start it, or check store.url; a relay waits for it, and publishers can't record meanwhile",
+        ),
+        ErrorKind::PoolExhausted => Finding::bad(DATABASE, what, "raise store.connections"),
+        ErrorKind::NotMigrated => Finding::bad("schema", what, "run `postrider migrate`"),
+        ErrorKind::SchemaTooNew => Finding::bad("schema", what, "upgrade this program"),
+        ErrorKind::Denied if what.contains("privilege") => {
+            Finding::bad("grants", what, "let the owner of the schema run grant_relay for this role")
+        }
+        ErrorKind::Denied => {
+            Finding::bad(DATABASE, what, "check the user, the password and the name in store.url")
+        }
+        _ => Finding::bad_as_it_says(DATABASE, what),
+    }
+}
+
+/// Subscriptions that the settings have and the log does not.
+async fn unmade(config: &Config, desk: &dyn Desk) -> Option<Finding> {
+    if config.readers.is_empty() {
+        return None;
+    }
+    let made = match desk.subscriptions().await {
+        Ok(made) => made,
+        Err(error) => return Some(unopened(&error.into())),
+    };
+    let is_made = |name: &str| made.iter().any(|info| info.subscription.name == name);
+    let names: Vec<&str> =
+        config.readers.iter().map(|reader| reader.name.as_str()).filter(|name| !is_made(name)).collect();
+    Some(if names.is_empty() {
+        Finding::good("subscriptions", "all of them are in the log")
+    } else {
+        Finding::warn(
+            "subscriptions",
+            format!("no relay has started yet with: {}", names.join(", ")),
+            "start one: a subscription is made by the first relay that has it, and misses nothing unless it starts now",
+        )
+    })
+}
+
+/// An inbox that is to be kept shorter than events.
+fn inbox(config: &Config) -> Option<Finding> {
+    let retention = config.retention.as_ref()?;
+    (retention.inbox < retention.delivered).then(|| {
+        Finding::warn(
+            "retention",
+            format!(
+                "retention.inbox = {} is shorter than retention.delivered = {}: events could be replayed that the inbox has \
+                 forgotten",
+                duration::show(retention.inbox),
+                duration::show(retention.delivered)
+            ),
+            "keep the inbox at least as long as events",
+        )
+    })
+}

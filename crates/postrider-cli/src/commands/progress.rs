@@ -1,0 +1,76 @@
+//! How far something is that takes its time: a line that is drawn anew on a terminal, plain lines elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How wide the bar is.
+const BAR: u64 = 24;
+/// Into a file a line is written no more often than this.
+const PLAIN_PAUSE: Duration = Duration::from_secs(5);
+
+/// How far something is, on standard error.
+pub(crate) struct Progress {
+    terminal: bool,
+    drawn: bool,
+    said: Option<(String, Instant)>,
+}
+
+impl Progress {
+    /// Nothing is shown yet.
+    pub(crate) fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), drawn: false, said: None }
+    }
+
+    /// Shows how far it is. `step` is what is being done: a new one is said at once.
+    pub(crate) fn show(&mut self, step: &str, rest: &str) {
+        let mut err = std::io::stderr().lock();
+        // Whoever does not look does not stop the work.
+        if self.terminal {
+            let _ = write!(err, "\r\x1b[K{step}{rest}");
+            let _ = err.flush();
+            self.drawn = true;
+            return;
+        }
+        let same = |(said, at): &(String, Instant)| said == step && at.elapsed() < PLAIN_PAUSE;
+        if !self.said.as_ref().is_some_and(same) {
+            let _ = writeln!(err, "{step}{rest}");
+            self.said = Some((step.to_owned(), Instant::now()));
+        }
+    }
+
+    /// Ends the line that was drawn.
+    pub(crate) fn end(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// `[######..................]  25 %`.
+pub(crate) fn bar(done: u64, of: u64) -> String {
+    let part = |whole: u64| {
+        if of == 0 { whole } else { (u128::from(done.min(of)) * u128::from(whole) / u128::from(of)) as u64 }
+    };
+    let full = part(BAR);
+    let (full, empty) = ("#".repeat(full as usize), ".".repeat((BAR - full) as usize));
+    format!("[{full}{empty}] {:>3} %", part(100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_when_all_is_done_and_not_before() {
+        assert_eq!(bar(0, 10), format!("[{}]   0 %", ".".repeat(24)));
+        assert_eq!(bar(10, 10), format!("[{}] 100 %", "#".repeat(24)));
+        assert_eq!(bar(0, 0), bar(3, 2), "nothing to do is done");
+        assert!(bar(999_999, 1_000_000).ends_with(" 99 %"));
+    }
+}

@@ -1,0 +1,154 @@
+//! `postrider record`: an event from the shell, in a transaction of its own.
+
+use std::io::Read;
+
+use clap::Args;
+use postrider::{Error, ErrorKind, Limits, NewEvent, OffsetDateTime, Payload, Uuid};
+use serde::Serialize;
+
+use super::times;
+use crate::Failure;
+use crate::config::secret::plain;
+use crate::config::{Config, Problem};
+use crate::database::Database;
+use crate::output;
+
+/// More is not read into memory, whatever the limit.
+const MOST: u64 = 64 << 20;
+
+/// The flags of `record`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The stream it goes into, as in orders
+    #[arg(long)]
+    stream: String,
+    /// What happened, as in OrderPaid
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: String,
+    /// What it happened to, as in --aggregate Order 7
+    #[arg(long, required = true, num_args = 2, value_names = ["TYPE", "ID"])]
+    aggregate: Vec<String>,
+    /// What it says: JSON, @FILE for a file's content, or - for standard input
+    payload: String,
+    /// What it is ordered by, where that is not its aggregate
+    #[arg(long)]
+    key: Option<String>,
+    /// A header, as in --header tenant=acme; again for another one
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Its id; made up unless given
+    #[arg(long, value_name = "UUID")]
+    id: Option<Uuid>,
+    /// Leave it at that if an event with this id is in the log
+    #[arg(long, requires = "id")]
+    once: bool,
+    /// Give it a number without gaps within its key
+    #[arg(long)]
+    sequenced: bool,
+    /// How often a delivery is tried at most
+    #[arg(long, value_name = "COUNT")]
+    max_attempts: Option<u32>,
+    /// When it happened; now unless given
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
+    occurred_at: Option<OffsetDateTime>,
+    /// The media type of a payload that is not JSON
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a name and a value are expected, as in tenant=acme".to_owned()),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    event_id: String,
+    recorded: bool,
+}
+
+/// Records it.
+pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    let event = arguments.event()?;
+    event.check(&Limits::default()).map_err(|error| wrong(&error))?;
+    let database = Database::open(&config.store).await?;
+    let recorded =
+        database.record(&event, arguments.once).await.map_err(|failure| explained(failure, &event))?;
+    if arguments.json {
+        output::json(&Answer { event_id: event.event_id.to_string(), recorded })?;
+    } else if recorded {
+        output::line(event.event_id)?;
+    } else {
+        output::line(format!("{} is in the log already; nothing was recorded", event.event_id))?;
+    }
+    Ok(true)
+}
+
+impl Arguments {
+    fn event(&self) -> Result<NewEvent, Problem> {
+        let [aggregate_type, aggregate_id] = self.aggregate.as_slice() else {
+            return Err(Problem::new(
+                "say what it happened to: --aggregate TYPE ID, as in --aggregate Order 7",
+            ));
+        };
+        let bytes = self.bytes()?;
+        let payload = match &self.content_type {
+            Some(content_type) => Payload::bytes(content_type, bytes),
+            None => Payload::json_bytes(bytes),
+        };
+        let payload = payload.map_err(|error| wrong(&error))?;
+        let mut event = NewEvent::new(&self.stream, &self.event_type, aggregate_type, aggregate_id, payload);
+        for (name, value) in &self.headers {
+            event = event.with_header(name, value);
+        }
+        event.event_id = self.id.unwrap_or(event.event_id);
+        event.ordering_key = self.key.clone();
+        event.occurred_at = self.occurred_at;
+        event.sequenced = self.sequenced;
+        event.max_attempts = self.max_attempts;
+        Ok(event)
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, Problem> {
+        let read = |source: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            source.take(MOST + 1).read_to_end(&mut bytes).map(|_| bytes)
+        };
+        let (bytes, of) = match self.payload.strip_prefix('@') {
+            Some(path) => {
+                let read = std::fs::File::open(path).and_then(|mut file| read(&mut file));
+                (read, format!("the file {path}"))
+            }
+            None if self.payload == "-" => (read(&mut std::io::stdin()), "standard input".to_owned()),
+            None => (Ok(self.payload.clone().into_bytes()), "the payload".to_owned()),
+        };
+        let bytes = bytes.map_err(|error| Problem::new(format!("{of} can't be read: {}", plain(&error))))?;
+        if bytes.len() as u64 > MOST {
+            return Err(Problem::new(format!(
+                "{of} has more than {} bytes, too many for an event",
+                output::number(MOST)
+            )));
+        }
+        Ok(bytes)
+    }
+}
+
+/// What can't be recorded was not said well.
+fn wrong(error: &Error) -> Problem {
+    Problem::new(error.message())
+}
+
+fn explained(failure: Failure, event: &NewEvent) -> Failure {
+    match failure.downcast_ref::<Error>() {
+        Some(error) if error.kind() == ErrorKind::Invalid => wrong(error).into(),
+        Some(error) if error.kind() == ErrorKind::AlreadyRecorded => {
+            format!("an event {} is in the log already; --once leaves it at that", event.event_id).into()
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,277 @@
+//! `postrider replay`: letting a subscription read again, or a new one like it.
+
+mod catch_up;
+
+use std::time::Duration;
+
+use clap::Args;
+use postrider::{
+    EventQuery, OffsetDateTime, Replay, ReplayFrom, Replayed, Start, Subscription, SubscriptionInfo, Uuid,
+    asked_to_end,
+};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::progress::Progress;
+use super::{times, unknown};
+use crate::Failure;
+use crate::config::{Config, Problem};
+use crate::confirm::Consent;
+use crate::database::Controls;
+use crate::output::{self, Time};
+
+/// How long holders may take to give their lanes back.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The flags of `replay`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The subscription
+    name: String,
+    #[command(flatten)]
+    begin: Begin,
+    /// Leave it alone, and make a new subscription like it that starts there
+    #[arg(long = "as", value_name = "NEW")]
+    new: Option<String>,
+    /// Also go back to events that the inbox has forgotten: their effects happen again
+    #[arg(long)]
+    effects_may_repeat: bool,
+    /// Don't wait until holders have finished what is in flight: it may arrive among what comes again
+    #[arg(long, conflicts_with = "new")]
+    now: bool,
+    /// Only count what would come again
+    #[arg(long)]
+    dry_run: bool,
+    /// Don't wait until relays have caught up
+    #[arg(long)]
+    no_wait: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Where it begins.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Begin {
+    /// With what was recorded so long ago or later, as in 90s, 15m, 1h30m or 7d
+    #[arg(long, value_name = "AGO", value_parser = times::ago)]
+    since: Option<Duration>,
+    /// With what was recorded then or later, as in 2026-01-31T08:00:00Z or 2026-01-31 (UTC)
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
+    from: Option<OffsetDateTime>,
+    /// With this event
+    #[arg(long, value_name = "UUID")]
+    event: Option<Uuid>,
+}
+
+impl Begin {
+    fn point(&self) -> Result<ReplayFrom, Problem> {
+        let ago = self.since.map(|since| OffsetDateTime::now_utc() - since);
+        match (ago.or(self.from), self.event) {
+            (_, Some(event)) => Ok(ReplayFrom::Event(event)),
+            (Some(time), None) => Ok(ReplayFrom::Time(time)),
+            (None, None) => Err(Problem::new("say where it begins: --since, --from or --event")),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    subscription: String,
+    dry_run: bool,
+    events: u64,
+    counted: bool,
+    first_recorded_at: Option<Time>,
+}
+
+/// Counts, asks, replays, and waits until relays have caught up.
+pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    arguments.consent.check()?;
+    let from = arguments.begin.point()?;
+    let controls = Controls::open(&config.store).await?;
+    let info = unknown::subscription(&*controls.desk, &arguments.name).await?;
+    let new = match &arguments.new {
+        Some(new) => Some(like(&controls, &info, new, from).await?),
+        None => None,
+    };
+    let replay = |dry_run| Replay {
+        subscription: arguments.name.clone(),
+        from,
+        effects_may_repeat: arguments.effects_may_repeat,
+        dry_run,
+    };
+    let counted = controls.desk.replay(&replay(true)).await.map_err(told)?;
+    let many = events(&counted);
+    if arguments.dry_run {
+        arguments.answer(&counted)?;
+        if !arguments.json {
+            output::line(format!("{many} would come again; nothing was changed"))?;
+        }
+        return Ok(true);
+    }
+    if counted.events == 0 && new.is_none() {
+        arguments.answer(&counted)?;
+        if !arguments.json {
+            output::line(format!("{} has read nothing from there on; nothing was changed", arguments.name))?;
+        }
+        return Ok(true);
+    }
+    let question = match &new {
+        Some(new) => format!(
+            "Make {} like {}? It reads {many} that {} has read, and what follows.",
+            new.name, arguments.name, arguments.name
+        ),
+        None => format!("Replay {}? {many} will be delivered again.", arguments.name),
+    };
+    if !arguments.consent.given(&question)? {
+        return Ok(false);
+    }
+    let (goal, replayed) = match &new {
+        Some(new) => {
+            controls.store.subscribe(new).await?;
+            (catch_up::Goal::end_of_log(&controls, &new.name).await?, counted)
+        }
+        None => arguments.again(&controls, &info, &replay(false)).await?,
+    };
+    let what = match &new {
+        Some(_) => {
+            format!("replay of {} from {}", arguments.name.chars().take(200).collect::<String>(), point(from))
+        }
+        None => format!("replay from {} ({})", point(from), events(&replayed)),
+    };
+    arguments.consent.audit(&*controls.desk, &what, Some(&goal.subscription), None).await?;
+    arguments.answer(&replayed)?;
+    if !arguments.json {
+        output::line(format!("{} reads {}", goal.subscription, events(&replayed)))?;
+    }
+    if new.is_none() && info.paused {
+        eprintln!("{} is paused; nothing comes until it is resumed", goal.subscription);
+        return Ok(true);
+    }
+    if new.is_some() {
+        eprintln!("a relay delivers it that has a [[subscription]] named {}", goal.subscription);
+    }
+    if !arguments.no_wait {
+        goal.wait(&controls).await?;
+    }
+    Ok(true)
+}
+
+impl Arguments {
+    fn answer(&self, replayed: &Replayed) -> Result<(), Failure> {
+        if !self.json {
+            return Ok(());
+        }
+        output::json(&Answer {
+            subscription: self.new.clone().unwrap_or_else(|| self.name.clone()),
+            dry_run: self.dry_run,
+            events: replayed.events,
+            counted: replayed.counted,
+            first_recorded_at: replayed.first_recorded_at.map(Time),
+        })
+    }
+
+    /// Pauses the subscription until nobody holds a lane of it, sets it back, and lets it go on.
+    async fn again(
+        &self,
+        controls: &Controls,
+        info: &SubscriptionInfo,
+        replay: &Replay,
+    ) -> Result<(catch_up::Goal, Replayed), Failure> {
+        let desk = &*controls.desk;
+        let set_back = async {
+            if !self.now {
+                rested(controls, &self.name).await?;
+            }
+            let goal = catch_up::Goal::as_it_stands(controls, &self.name).await?;
+            let replayed = desk.replay(replay).await.map_err(told)?;
+            Ok::<_, Failure>((goal, replayed))
+        };
+        if self.now || info.paused {
+            return set_back.await;
+        }
+        desk.pause(&self.name, true).await?;
+        let done = set_back.await;
+        let resumed = desk.pause(&self.name, false).await;
+        let done = done?;
+        resumed.map_err(|error| {
+            format!(
+                "it was set back, but could not be resumed ({}); `postrider subscriptions resume {}` does it",
+                error.message(),
+                self.name
+            )
+        })?;
+        Ok(done)
+    }
+}
+
+/// Waits until nobody holds a lane.
+async fn rested(controls: &Controls, name: &str) -> Result<(), Failure> {
+    let end = Instant::now() + PATIENCE;
+    let mut asked = std::pin::pin!(asked_to_end());
+    let mut progress = Progress::new();
+    loop {
+        let info = unknown::subscription(&*controls.desk, name).await?;
+        let Some(owner) = info.lanes.into_iter().find_map(|lane| lane.owner) else { return Ok(()) };
+        if Instant::now() > end {
+            let what = format!(
+                "{owner} still holds a lane of {name}; nothing was changed, and --now does not wait for it"
+            );
+            return Err(what.into());
+        }
+        progress.show(&format!("waiting for {owner} to finish what is in flight"), "");
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = &mut asked => return Err("it was interrupted; nothing was changed".into()),
+        }
+    }
+}
+
+/// A new subscription like another one, from a point on.
+async fn like(
+    controls: &Controls,
+    info: &SubscriptionInfo,
+    name: &str,
+    from: ReplayFrom,
+) -> Result<Subscription, Failure> {
+    if controls.desk.subscriptions().await?.iter().any(|info| info.subscription.name == name) {
+        return Err(format!("there is a subscription {name:?} already; choose another name").into());
+    }
+    let time = match from {
+        ReplayFrom::Time(time) => time,
+        ReplayFrom::Event(event_id) => {
+            let query = EventQuery { event_id: Some(event_id), ..EventQuery::default() };
+            let found = controls.desk.events(&query).await?.events.pop();
+            let found = found.ok_or_else(|| format!("there is no event {event_id} in the log"))?;
+            found.event.recorded_at
+        }
+    };
+    let new = Subscription { name: name.to_owned(), start: Start::At(time), ..info.subscription.clone() };
+    new.check().map_err(|error| Problem::new(error.message()))?;
+    Ok(new)
+}
+
+/// A refusal is a sentence of its own.
+fn told(error: postrider::Error) -> Failure {
+    error.message().to_owned().into()
+}
+
+fn point(from: ReplayFrom) -> String {
+    match from {
+        ReplayFrom::Time(time) => output::when(time),
+        ReplayFrom::Event(event) => format!("event {event}"),
+    }
+}
+
+fn events(replayed: &Replayed) -> String {
+    let many = output::count(replayed.events, "event");
+    let many = if replayed.counted { many } else { format!("at least {many}") };
+    match replayed.first_recorded_at {
+        Some(first) => format!("{many} (from {} on)", output::when(first)),
+        None => many,
+    }
+}

@@ -1,0 +1,85 @@
+//! Waiting until the lanes of a subscription stand where they stood.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postrider::{SubscriptionInfo, asked_to_end};
+use tokio::time::Instant;
+
+use super::super::progress::{self, Progress};
+use super::super::unknown;
+use crate::Failure;
+use crate::database::Controls;
+use crate::output;
+
+const PAUSE: Duration = Duration::from_millis(200);
+/// After so long without a holder it is said that there is none.
+const UNATTENDED: Duration = Duration::from_secs(5);
+
+/// Where the lanes of a subscription are to stand.
+pub(crate) struct Goal {
+    /// The subscription.
+    pub(crate) subscription: String,
+    lanes: BTreeMap<u32, i64>,
+}
+
+impl Goal {
+    /// Where they stand now.
+    pub(crate) async fn as_it_stands(controls: &Controls, name: &str) -> Result<Self, Failure> {
+        let info = unknown::subscription(&*controls.desk, name).await?;
+        let lanes = info.lanes.iter().map(|lane| (lane.lane, lane.reached));
+        Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
+    }
+
+    /// The end of the log as it is now.
+    pub(crate) async fn end_of_log(controls: &Controls, name: &str) -> Result<Self, Failure> {
+        let info = unknown::subscription(&*controls.desk, name).await?;
+        let end = |reached: i64, behind: u64| reached.saturating_add_unsigned(behind);
+        let lanes = info.lanes.iter().map(|lane| (lane.lane, end(lane.reached, lane.behind)));
+        Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
+    }
+
+    /// How many ids are left.
+    fn left(&self, info: &SubscriptionInfo) -> u64 {
+        let last = self.lanes.values().copied().max().unwrap_or(0);
+        let goal = |lane: u32| self.lanes.get(&lane).copied().unwrap_or(last);
+        info.lanes.iter().map(|lane| goal(lane.lane).saturating_sub(lane.reached).max(0).unsigned_abs()).sum()
+    }
+
+    /// Waits until they are there, or somebody has seen enough.
+    pub(crate) async fn wait(&self, controls: &Controls) -> Result<(), Failure> {
+        let name = &self.subscription;
+        let mut asked = std::pin::pin!(asked_to_end());
+        let mut progress = Progress::new();
+        let (mut total, began) = (0, Instant::now());
+        let mut held_at = Instant::now();
+        loop {
+            let info = unknown::subscription(&*controls.desk, name).await?;
+            let left = self.left(&info);
+            total = left.max(total);
+            if left == 0 {
+                progress.end();
+                eprintln!("{name} has caught up after {}", output::age(began.elapsed()));
+                return Ok(());
+            }
+            if info.lanes.iter().any(|lane| lane.owner.is_some()) {
+                held_at = Instant::now();
+            }
+            let step = match held_at.elapsed() < UNATTENDED {
+                true => format!("{name} catches up "),
+                false => format!("{name} waits: no relay holds a lane of it "),
+            };
+            let rest =
+                format!("{}, about {} to go", progress::bar(total - left, total), output::number(left));
+            progress.show(&step, &rest);
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                () = &mut asked => {
+                    progress.end();
+                    eprintln!("not waiting any more; {name} goes on by itself");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

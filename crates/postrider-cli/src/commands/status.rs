@@ -1,0 +1,87 @@
+//! `postrider status`: how the subscriptions are doing, and who holds their lanes.
+
+mod look;
+mod show;
+
+use std::time::Duration;
+
+use clap::Args;
+use postrider::asked_to_end;
+
+use super::{times, unknown};
+use crate::Failure;
+use crate::config::Config;
+use crate::database::Controls;
+use crate::output;
+
+/// The flags of `status`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Of this subscription only
+    subscription: Option<String>,
+    /// Show the streams one by one
+    #[arg(long)]
+    streams: bool,
+    /// Look again after each pause (2s unless given), until Ctrl-C
+    #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = times::ago)]
+    watch: Option<Duration>,
+    /// Print a JSON object; with --watch one a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows how it is, once or again and again.
+pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    let controls = Controls::open(&config.store).await?;
+    unknown::check(&*controls.desk, arguments.subscription.as_deref()).await?;
+    let Some(pause) = arguments.watch else {
+        let status = look::look(&controls, arguments.subscription.as_deref()).await?;
+        arguments.show(&status)?;
+        return Ok(true);
+    };
+    let mut end = std::pin::pin!(asked_to_end());
+    while !output::is_closed() {
+        let looked = tokio::select! {
+            looked = look::look(&controls, arguments.subscription.as_deref()) => looked,
+            () = &mut end => break,
+        };
+        match looked {
+            Ok(status) => arguments.redraw(&status, pause)?,
+            // A database that is restarted comes back.
+            Err(failure) if is_passing(&failure) => eprintln!("postrider: status: {failure}; looking again"),
+            Err(failure) => return Err(failure),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause.max(Duration::from_millis(100))) => {}
+            () = &mut end => break,
+        }
+    }
+    Ok(true)
+}
+
+fn is_passing(failure: &Failure) -> bool {
+    failure.downcast_ref::<postrider::Error>().is_some_and(postrider::Error::is_retryable)
+}
+
+impl Arguments {
+    fn show(&self, status: &look::Status) -> Result<(), Failure> {
+        if self.json {
+            return output::json(status);
+        }
+        output::print(&show::text(status, self.streams))
+    }
+
+    fn redraw(&self, status: &look::Status, pause: Duration) -> Result<(), Failure> {
+        if self.json {
+            return output::line(serde_json::to_string(status)?);
+        }
+        let head = format!("{}, every {}", output::when(status.at.0), output::age(pause));
+        let body = show::text(status, self.streams);
+        if output::is_terminal() {
+            // To the upper left corner, and clear what is below: nothing flickers.
+            let body = body.replace('\n', "\x1b[K\n");
+            return output::print(&format!("\x1b[H{head}; Ctrl-C ends it\x1b[K\n\x1b[K\n{body}\x1b[J"));
+        }
+        output::print(&format!("{head}\n{body}\n"))
+    }
+}

@@ -1,0 +1,177 @@
+//! One look at the subscriptions: what is counted, and what is estimated because counting would take too long.
+
+use postrider::{Figures, LaneInfo, OffsetDateTime, SubscriptionInfo};
+use serde::Serialize;
+
+use crate::Failure;
+use crate::database::Controls;
+use crate::output::Time;
+
+/// Of a longer backlog only so many rows are counted; from what they are, the rest is estimated.
+const SAMPLE: u32 = 50_000;
+
+/// How the subscriptions are doing.
+#[derive(Serialize)]
+pub(crate) struct Status {
+    /// When it was looked.
+    pub(crate) at: Time,
+    /// Each subscription, by name.
+    pub(crate) subscriptions: Vec<Standing>,
+}
+
+/// How a subscription is doing.
+#[derive(Serialize)]
+pub(crate) struct Standing {
+    /// Its name.
+    pub(crate) subscription: String,
+    /// What it is doing, in a word.
+    pub(crate) state: Doing,
+    /// Not read yet.
+    pub(crate) pending: u64,
+    /// Whether `pending` is an estimate.
+    pub(crate) estimated: bool,
+    /// Read by the holder of a lane, not settled yet.
+    pub(crate) processing: u64,
+    /// Failed and to be tried again, or waiting behind one that is.
+    pub(crate) retrying: u64,
+    /// Given up, until an operator acts.
+    pub(crate) dead: u64,
+    /// How long ago the oldest undelivered one was recorded.
+    pub(crate) oldest_seconds: f64,
+    /// Whether it is paused.
+    pub(crate) paused: bool,
+    /// How many lanes it is to have, while they are being changed.
+    pub(crate) lanes_next: Option<u32>,
+    /// Its lanes.
+    pub(crate) lanes: Vec<Lane>,
+    /// Its streams; what is pending in them is a part of `pending`, and estimated where that is.
+    pub(crate) streams: Vec<Stream>,
+}
+
+/// What a subscription is doing.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Doing {
+    /// An operator has paused it.
+    Paused,
+    /// Its lanes are being changed.
+    ChangingLanes,
+    /// A relay holds a lane.
+    Delivering,
+    /// Nothing is undelivered, and nobody holds a lane.
+    Idle,
+    /// Something is undelivered, and nobody holds a lane.
+    Unattended,
+}
+
+/// A lane.
+#[derive(Serialize)]
+pub(crate) struct Lane {
+    /// Its number.
+    pub(crate) lane: u32,
+    /// Who holds it.
+    pub(crate) owner: Option<String>,
+    /// Until when.
+    pub(crate) lease_until: Option<Time>,
+    /// When it was last settled.
+    pub(crate) settled_at: Option<Time>,
+    /// The highest id that it has settled.
+    pub(crate) reached: i64,
+    /// How many ids the end of the log is ahead.
+    pub(crate) behind: u64,
+}
+
+/// A stream of a subscription.
+#[derive(Serialize)]
+pub(crate) struct Stream {
+    /// Its name.
+    pub(crate) stream: String,
+    /// As in [`Standing`].
+    pub(crate) pending: u64,
+    /// As in [`Standing`].
+    pub(crate) processing: u64,
+    /// As in [`Standing`].
+    pub(crate) retrying: u64,
+    /// As in [`Standing`].
+    pub(crate) dead: u64,
+    /// As in [`Standing`].
+    pub(crate) oldest_seconds: f64,
+}
+
+/// Looks at all subscriptions, or at one.
+pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Status, Failure> {
+    let mut infos = controls.desk.subscriptions().await?;
+    infos.retain(|info| only.is_none_or(|only| info.subscription.name == only));
+    let mut subscriptions = Vec::new();
+    for info in infos {
+        match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
+            Ok(figures) => subscriptions.push(Standing::of(info, figures)),
+            // It was removed meanwhile.
+            Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Status { at: Time(OffsetDateTime::now_utc()), subscriptions })
+}
+
+impl Standing {
+    fn of(info: SubscriptionInfo, figures: Vec<Figures>) -> Self {
+        let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
+        let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
+        let estimated = behind > u64::from(SAMPLE);
+        let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
+        let streams: Vec<Stream> = figures
+            .into_iter()
+            .map(|figures| Stream {
+                stream: figures.stream,
+                pending: whole(figures.pending),
+                processing: figures.processing,
+                retrying: figures.retrying,
+                dead: figures.dead,
+                oldest_seconds: figures.oldest_seconds,
+            })
+            .collect();
+        let held = info.lanes.iter().any(|lane| lane.owner.is_some());
+        let undelivered = sum(|stream| stream.pending + stream.processing + stream.retrying, &streams);
+        let state = match (info.paused, info.lanes_next.is_some(), held, undelivered) {
+            (true, ..) => Doing::Paused,
+            (_, true, ..) => Doing::ChangingLanes,
+            (_, _, true, _) => Doing::Delivering,
+            (.., 0) if !estimated => Doing::Idle,
+            _ => Doing::Unattended,
+        };
+        Self {
+            subscription: info.subscription.name,
+            state,
+            pending: sum(|stream| stream.pending, &streams),
+            estimated,
+            processing: sum(|stream| stream.processing, &streams),
+            retrying: sum(|stream| stream.retrying, &streams),
+            dead: sum(|stream| stream.dead, &streams),
+            oldest_seconds: streams.iter().map(|stream| stream.oldest_seconds).fold(0.0, f64::max),
+            paused: info.paused,
+            lanes_next: info.lanes_next,
+            lanes: info.lanes.into_iter().map(Lane::of).collect(),
+            streams,
+        }
+    }
+}
+
+/// What the whole backlog has, if it is like the part that was counted.
+fn scaled(counted: u64, behind: u64) -> u64 {
+    let whole = u128::from(counted) * u128::from(behind) / u128::from(SAMPLE);
+    u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
+impl Lane {
+    fn of(lane: LaneInfo) -> Self {
+        Self {
+            lane: lane.lane,
+            owner: lane.owner,
+            lease_until: lane.lease_until.map(Time),
+            settled_at: lane.settled_at.map(Time),
+            reached: lane.reached,
+            behind: lane.behind,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `postrider subscriptions`: what there is, and what is done to it.
+
+mod create;
+mod lanes;
+mod list;
+
+use clap::{Args, Subcommand};
+use postrider::Subscription;
+use serde::Serialize;
+
+use super::unknown;
+use crate::Failure;
+use crate::config::Config;
+use crate::confirm::Consent;
+use crate::database::Controls;
+use crate::output;
+
+/// What is done to subscriptions.
+#[derive(Subcommand)]
+pub(crate) enum Action {
+    /// Show what each subscription wants and how it is set
+    List(list::Arguments),
+    /// Make a subscription: by flags, or as the settings have it
+    Create(create::Arguments),
+    /// Let nobody read a subscription until it is resumed; what is in flight is finished
+    Pause(Named),
+    /// Let a paused subscription go on
+    Resume(Named),
+    /// Change the number of lanes while relays run; nothing is lost, repeated or reordered
+    Lanes(lanes::Arguments),
+    /// Remove a subscription with its positions and its dead events; the log stays
+    Remove(Remove),
+}
+
+/// A subscription by name.
+#[derive(Args)]
+pub(crate) struct Named {
+    /// The subscription
+    name: String,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What was done to a subscription.
+#[derive(Serialize)]
+struct Answer {
+    subscription: String,
+    changed: bool,
+    /// A sentence without its first word, the subscription's name.
+    message: String,
+}
+
+impl Answer {
+    fn of(subscription: &str, changed: bool, message: String) -> Self {
+        Self { subscription: subscription.to_owned(), changed, message }
+    }
+
+    fn line(&self) -> Result<(), Failure> {
+        output::line(format!("{} {}", self.subscription, self.message))
+    }
+}
+
+/// Says what was done: in a sentence, or as an object.
+fn tell(json: bool, subscription: &str, changed: bool, message: &str) -> Result<bool, Failure> {
+    let answer = Answer::of(subscription, changed, message.to_owned());
+    if json {
+        output::json(&answer)?;
+    } else {
+        answer.line()?;
+    }
+    Ok(true)
+}
+
+/// The flags of `remove`.
+#[derive(Args)]
+pub(crate) struct Remove {
+    /// The subscription
+    name: String,
+    /// Also while a relay holds a lane of it; that relay can't settle any more
+    #[arg(long)]
+    force: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Does it.
+pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure> {
+    let controls = Controls::open(&config.store).await?;
+    match action {
+        Action::List(arguments) => list::run(&controls, &arguments).await,
+        Action::Create(arguments) => create::run(&controls, config, arguments).await,
+        Action::Pause(named) => pause(&controls, &named).await,
+        Action::Resume(named) => resume(&controls, &named).await,
+        Action::Lanes(arguments) => lanes::run(&controls, &arguments).await,
+        Action::Remove(arguments) => remove(&controls, &arguments).await,
+    }
+}
+
+async fn pause(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
+    consent.check()?;
+    let info = unknown::subscription(&*controls.desk, name).await?;
+    if info.paused {
+        return tell(*json, name, false, "is paused already");
+    }
+    if !consent.given(&format!("Pause {name}? Nothing of it is delivered until it is resumed."))? {
+        return Ok(false);
+    }
+    controls.desk.pause(name, true).await?;
+    consent.audit(&*controls.desk, "pause", Some(name), None).await?;
+    tell(*json, name, true, "is paused; what is in flight is finished")
+}
+
+async fn resume(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
+    consent.check()?;
+    let info = unknown::subscription(&*controls.desk, name).await?;
+    if !info.paused {
+        return tell(*json, name, false, "is not paused");
+    }
+    controls.desk.pause(name, false).await?;
+    consent.audit(&*controls.desk, "resume", Some(name), None).await?;
+    tell(*json, name, true, "goes on")
+}
+
+async fn remove(controls: &Controls, arguments: &Remove) -> Result<bool, Failure> {
+    let Remove { name, force, json, consent } = arguments;
+    consent.check()?;
+    unknown::subscription(&*controls.desk, name).await?;
+    let figures = controls.store.figures_up_to(name, 1000).await?;
+    let dead: u64 = figures.iter().map(|figures| figures.dead).sum();
+    let retrying: u64 = figures.iter().map(|figures| figures.retrying).sum();
+    let question = format!(
+        "Remove {name} with its positions, {} and {}? If it is made again, it starts anew.",
+        output::count(dead, "dead event"),
+        output::count(retrying, "retrying event"),
+    );
+    if !consent.given(&question)? {
+        return Ok(false);
+    }
+    controls.desk.remove(name, *force).await?;
+    let what = format!("remove ({dead} dead, {retrying} retrying)");
+    consent.audit(&*controls.desk, &what, Some(name), None).await?;
+    tell(*json, name, true, "is removed")
+}
+
+/// A subscription's filter, in a few words.
+fn wanted(subscription: &Subscription) -> (String, String) {
+    let words = |patterns: &[postrider::Pattern]| {
+        let all: Vec<&str> = patterns.iter().map(postrider::Pattern::as_str).collect();
+        if all.is_empty() { "*".to_owned() } else { all.join(" ") }
+    };
+    (words(&subscription.filter.streams), words(&subscription.filter.types))
+}

@@ -1,0 +1,157 @@
+//! `postrider subscriptions create`: by flags, or as the settings have it.
+
+use clap::Args;
+use postrider::{OnDead, Order, Start, Subscription};
+
+use super::super::times;
+use super::{Answer, wanted};
+use crate::Failure;
+use crate::config::nearest::nearest;
+use crate::config::{Config, Problem, Reader};
+use crate::confirm::Consent;
+use crate::database::Controls;
+use crate::output;
+
+/// The flags of `create`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Its name; without any flag it is taken from the settings, and without a name all of them are
+    name: Option<String>,
+    /// Only events of this stream; * stands for any run of characters
+    #[arg(long = "stream", value_name = "PATTERN", requires = "name")]
+    streams: Vec<String>,
+    /// Only events of this type; * stands for any run of characters
+    #[arg(long = "type", value_name = "PATTERN", requires = "name")]
+    types: Vec<String>,
+    /// How many relays can share it: 1 unless given
+    #[arg(long, value_name = "COUNT", requires = "name")]
+    lanes: Option<u32>,
+    /// Where it starts: beginning (unless given), now, or a time
+    #[arg(long, value_name = "START", value_parser = start, requires = "name")]
+    start: Option<Start>,
+    /// What a failing event holds up: key (unless given), strict or none
+    #[arg(long, value_parser = order, requires = "name")]
+    order: Option<Order>,
+    /// Whether a key goes on without an event that died: skip (unless given) or hold
+    #[arg(long, value_name = "WHAT", value_parser = on_dead, requires = "name")]
+    on_dead: Option<OnDead>,
+    /// Forbid replay
+    #[arg(long, requires = "name")]
+    no_replay: bool,
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text {
+        "beginning" => Ok(Start::Beginning),
+        "now" => Ok(Start::Now),
+        _ => times::time(text).map(Start::At).map_err(|what| format!("beginning, now, or {what}")),
+    }
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    text.parse().map_err(|error: postrider::Error| error.message().to_owned())
+}
+
+fn on_dead(text: &str) -> Result<OnDead, String> {
+    text.parse().map_err(|error: postrider::Error| error.message().to_owned())
+}
+
+impl Arguments {
+    fn has_flags(&self) -> bool {
+        !self.streams.is_empty()
+            || !self.types.is_empty()
+            || self.lanes.is_some()
+            || self.start.is_some()
+            || self.order.is_some()
+            || self.on_dead.is_some()
+            || self.no_replay
+    }
+
+    fn by_flags(&self, name: &str) -> Subscription {
+        Subscription::new(name)
+            .streams(self.streams.clone())
+            .types(self.types.clone())
+            .lanes(self.lanes.unwrap_or(1))
+            .start(self.start.unwrap_or(Start::Beginning))
+            .order(self.order.unwrap_or(Order::Key))
+            .on_dead(self.on_dead.unwrap_or(OnDead::Skip))
+            .replay(!self.no_replay)
+    }
+
+    /// What is to be made.
+    fn asked_for(&self, config: &Config) -> Result<Vec<Subscription>, Problem> {
+        let Some(name) = &self.name else {
+            if config.readers.is_empty() {
+                let what = "the settings have no [[subscription]]; give a name, and flags for what it wants";
+                return Err(Problem::new(what));
+            }
+            return Ok(config.readers.iter().map(of_settings).collect());
+        };
+        if !self.has_flags() {
+            if let Some(reader) = config.readers.iter().find(|reader| reader.name == *name) {
+                return Ok(vec![of_settings(reader)]);
+            }
+            let names = config.readers.iter().map(|reader| reader.name.as_str());
+            if let Some(meant) = nearest(name, names) {
+                let what = format!(
+                    "the settings have no subscription {name:?}; is {meant:?} meant? Otherwise say what it wants: --stream '*' is all"
+                );
+                return Err(Problem::new(what));
+            }
+        }
+        Ok(vec![self.by_flags(name)])
+    }
+}
+
+/// A subscription as a relay with these settings would make it.
+fn of_settings(reader: &Reader) -> Subscription {
+    Subscription::new(&reader.name)
+        .streams(reader.streams.clone())
+        .types(reader.types.clone())
+        .lanes(reader.lanes)
+        .start(reader.start)
+        .order(reader.order)
+        .on_dead(reader.on_dead)
+        .replay(reader.replay)
+}
+
+/// Makes what is not there yet.
+pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    arguments.consent.check()?;
+    let asked_for = arguments.asked_for(config)?;
+    for subscription in &asked_for {
+        subscription.check().map_err(|error| Problem::new(error.message()))?;
+    }
+    let there = controls.desk.subscriptions().await?;
+    let mut answers = Vec::new();
+    for subscription in asked_for {
+        let name = &subscription.name;
+        if there.iter().any(|info| info.subscription.name == *name) {
+            if arguments.name.is_some() {
+                let what = format!(
+                    "there is a subscription {name:?} already; `subscriptions lanes` changes its lanes, and a relay with other settings the rest"
+                );
+                return Err(what.into());
+            }
+            answers.push(Answer::of(name, false, "is there already".to_owned()));
+            continue;
+        }
+        controls.store.subscribe(&subscription).await?;
+        let (streams, types) = wanted(&subscription);
+        let what = format!("create (streams {streams}, types {types})");
+        let what = what.chars().take(100).collect::<String>();
+        arguments.consent.audit(&*controls.desk, &what, Some(name), None).await?;
+        answers.push(Answer::of(name, true, format!("is made: streams {streams}, types {types}")));
+    }
+    if arguments.json {
+        output::json(&answers)?;
+    } else {
+        answers.iter().try_for_each(Answer::line)?;
+    }
+    Ok(true)
+}

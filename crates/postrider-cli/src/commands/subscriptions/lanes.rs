@@ -1,0 +1,77 @@
+//! `postrider subscriptions lanes`: another number of lanes, while relays run.
+
+use std::time::Duration;
+
+use clap::Args;
+use postrider::{Relane, Subscription, asked_to_end};
+
+use super::super::progress::Progress;
+use super::super::unknown;
+use super::tell;
+use crate::Failure;
+use crate::confirm::Consent;
+use crate::database::Controls;
+use crate::output;
+
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The flags of `lanes`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The subscription
+    name: String,
+    /// How many lanes it is to have
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(Subscription::MOST_LANES)))]
+    lanes: u32,
+    /// Begin the change and don't wait for its end
+    #[arg(long)]
+    no_wait: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Begins the change, and waits for its end.
+pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
+    let Arguments { name, lanes, no_wait, json, consent } = arguments;
+    consent.check()?;
+    let info = unknown::subscription(&*controls.desk, name).await?;
+    let (now, many) = (info.subscription.lanes, output::count(u64::from(*lanes), "lane"));
+    if now == *lanes && info.lanes_next.is_none() {
+        return tell(*json, name, false, &format!("has {many} already"));
+    }
+    let question =
+        format!("Change the lanes of {name} from {now} to {lanes}? Its relays pause for a moment.");
+    if !consent.given(&question)? {
+        return Ok(false);
+    }
+    let mut step = controls.store.relane(name, *lanes).await?;
+    consent.audit(&*controls.desk, &format!("lanes {now} to {lanes}"), Some(name), None).await?;
+    if *no_wait && step != Relane::Done {
+        let message = format!("is changing to {many}; `postrider status` shows when it is done");
+        return tell(*json, name, true, &message);
+    }
+    let mut progress = Progress::new();
+    let mut end = std::pin::pin!(asked_to_end());
+    while step != Relane::Done {
+        progress.show(
+            match step {
+                Relane::Recalling => "recalling: holders finish what is in flight",
+                _ => "draining: all lanes are read up to one position, which takes a running relay",
+            },
+            "",
+        );
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = &mut end => {
+                progress.end();
+                return tell(*json, name, true, &format!("goes on changing to {many}; not waiting any more"));
+            }
+        }
+        step = controls.store.relane(name, *lanes).await?;
+    }
+    progress.end();
+    tell(*json, name, true, &format!("has {many}"))
+}

@@ -1,0 +1,112 @@
+//! `postrider subscriptions list`.
+
+use clap::Args;
+use postrider::{Start, SubscriptionInfo};
+use serde::Serialize;
+
+use super::wanted;
+use crate::Failure;
+use crate::database::Controls;
+use crate::output::{self, Column, Table, Time};
+
+/// The flags of `list`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    streams: Vec<String>,
+    types: Vec<String>,
+    lanes: u32,
+    lanes_next: Option<u32>,
+    start: String,
+    order: &'static str,
+    on_dead: &'static str,
+    replay: bool,
+    paused: bool,
+    created_at: Time,
+}
+
+impl Listed {
+    fn of(info: &SubscriptionInfo) -> Self {
+        let subscription = &info.subscription;
+        let texts = |patterns: &[postrider::Pattern]| {
+            patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+        };
+        Self {
+            name: subscription.name.clone(),
+            streams: texts(&subscription.filter.streams),
+            types: texts(&subscription.filter.types),
+            lanes: subscription.lanes,
+            lanes_next: info.lanes_next,
+            start: start(subscription.start),
+            order: subscription.order.as_str(),
+            on_dead: subscription.on_dead.as_str(),
+            replay: subscription.replay,
+            paused: info.paused,
+            created_at: Time(info.created_at),
+        }
+    }
+}
+
+fn start(start: Start) -> String {
+    match start {
+        Start::Beginning => "beginning".to_owned(),
+        Start::Now => "now".to_owned(),
+        Start::At(time) => {
+            time.format(&time::format_description::well_known::Rfc3339).unwrap_or_else(|_| output::when(time))
+        }
+    }
+}
+
+/// Lists them.
+pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
+    let infos = controls.desk.subscriptions().await?;
+    if arguments.json {
+        output::json(&infos.iter().map(Listed::of).collect::<Vec<_>>())?;
+        return Ok(true);
+    }
+    let mut table = Table::new([
+        Column::text("name"),
+        Column::text("streams"),
+        Column::text("types"),
+        Column::number("lanes"),
+        Column::whole("order"),
+        Column::whole("on dead"),
+        Column::whole("replay"),
+        Column::whole("state"),
+        Column::whole("start").spare(),
+        Column::whole("made").spare(),
+    ]);
+    for info in &infos {
+        let listed = Listed::of(info);
+        let (streams, types) = wanted(&info.subscription);
+        let lanes = match info.lanes_next {
+            Some(next) => format!("{} to {next}", listed.lanes),
+            None => listed.lanes.to_string(),
+        };
+        table.row([
+            listed.name,
+            streams,
+            types,
+            lanes,
+            listed.order.to_owned(),
+            listed.on_dead.to_owned(),
+            if listed.replay { "allowed" } else { "forbidden" }.to_owned(),
+            if listed.paused { "paused" } else { "active" }.to_owned(),
+            listed.start,
+            output::when(info.created_at),
+        ]);
+    }
+    if table.is_empty() {
+        output::line("there is no subscription yet")?;
+    } else {
+        table.show()?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,74 @@
+//! Times on the command line.
+
+use std::time::Duration;
+
+use clap::Args;
+use postrider::OffsetDateTime;
+use time::format_description::well_known::{Iso8601, Rfc3339};
+use time::{Date, UtcOffset};
+
+use crate::config::duration;
+
+/// The flags for a span of time.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct Span {
+    /// Not longer ago than this, as in 90s, 15m, 1h30m or 7d
+    #[arg(long, value_name = "AGO", value_parser = ago, conflicts_with = "from")]
+    since: Option<Duration>,
+    /// From this time on, as in 2026-01-31T08:00:00Z, or from a day on, as in 2026-01-31 (UTC)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<OffsetDateTime>,
+    /// Before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<OffsetDateTime>,
+}
+
+impl Span {
+    /// Where it begins.
+    pub(crate) fn from(&self) -> Option<OffsetDateTime> {
+        self.from.or_else(|| self.since.map(|since| OffsetDateTime::now_utc() - since))
+    }
+
+    /// Where it ends.
+    pub(crate) fn until(&self) -> Option<OffsetDateTime> {
+        self.until
+    }
+
+    /// Whether it restricts anything.
+    pub(crate) fn is_set(&self) -> bool {
+        self.since.is_some() || self.from.is_some() || self.until.is_some()
+    }
+}
+
+/// Reads a span of time.
+pub(crate) fn ago(text: &str) -> Result<Duration, String> {
+    // A century: further back than any log.
+    const MOST: Duration = Duration::from_secs(100 * 366 * 86_400);
+    duration::parse(text)
+        .filter(|span| *span <= MOST)
+        .ok_or_else(|| "a span of time is expected, as in 90s, 15m, 1h30m or 7d".to_owned())
+}
+
+/// Reads a time, or a day.
+pub(crate) fn time(text: &str) -> Result<OffsetDateTime, String> {
+    let parsed = OffsetDateTime::parse(text, &Rfc3339).map(|time| time.to_offset(UtcOffset::UTC));
+    let day = || Date::parse(text, &Iso8601::DATE).map(|day| day.midnight().assume_utc());
+    parsed
+        .or_else(|_| day())
+        .map_err(|_| "a time is expected, as in 2026-01-31T08:00:00Z, or a day, as in 2026-01-31".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_rfc_3339_or_a_day() {
+        let day = time("2026-01-31").expect("a day");
+        assert_eq!(time("2026-01-31T02:00:00+02:00"), Ok(day));
+        for wrong in ["", "yesterday", "2026-13-01", "2026-01-31 08:00", "31.1.2026"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+        assert!(ago("99999999999d").is_err() && ago("1h").is_ok());
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether somebody really wants it, who it is, and why: for every command that changes something.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use clap::Args;
+use postrider::{AuditEntry, Desk, Uuid};
+
+use crate::Failure;
+use crate::config::Problem;
+
+/// The flags of a command that changes something.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct Consent {
+    /// Do it without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Who does it, for the audit; the user and the machine unless given
+    #[arg(long, value_name = "NAME")]
+    pub(crate) who: Option<String>,
+    /// Why, for the audit
+    #[arg(long, value_name = "REASON")]
+    pub(crate) why: Option<String>,
+}
+
+impl Consent {
+    /// Whether it may be done: by `--yes`, or by an answer on the terminal. Who can't be asked is told so.
+    pub(crate) fn given(&self, question: &str) -> Result<bool, Failure> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            let what = format!("{question} Nobody can be asked here; say --yes to do it");
+            return Err(Problem::new(what).into());
+        }
+        let mut terminal = std::io::stderr().lock();
+        write!(terminal, "{question} [y/N] ")?;
+        terminal.flush()?;
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer)?;
+        let given = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+        if !given {
+            writeln!(terminal, "nothing was changed")?;
+        }
+        Ok(given)
+    }
+
+    /// Whether the audit can be written: asked before anything is done.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let entry = self.entry("check", None, None);
+        entry.check().map_err(|error| Problem::new(error.message()))
+    }
+
+    /// Writes down what was done.
+    pub(crate) async fn audit(
+        &self,
+        desk: &dyn Desk,
+        what: &str,
+        subscription: Option<&str>,
+        event_id: Option<Uuid>,
+    ) -> Result<(), Failure> {
+        let entry = self.entry(what, subscription, event_id);
+        desk.audit(&entry).await.map_err(|error| {
+            format!("it was done ({what}), but could not be written into the audit: {}", error.message())
+                .into()
+        })
+    }
+
+    fn entry(&self, what: &str, subscription: Option<&str>, event_id: Option<Uuid>) -> AuditEntry {
+        AuditEntry {
+            who: self.who.clone().unwrap_or_else(who),
+            what: what.to_owned(),
+            why: self.why.clone(),
+            subscription: subscription.map(ToOwned::to_owned),
+            event_id,
+        }
+    }
+}
+
+/// The user and the machine: `ada@shop-1`.
+fn who() -> String {
+    let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let user = named("USER").or_else(|| named("LOGNAME")).or_else(|| named("USERNAME")).or_else(owner);
+    let host = gethostname::gethostname();
+    let who = format!("{}@{}", user.as_deref().unwrap_or("somebody"), host.to_string_lossy());
+    who.chars().filter(|letter| !letter.is_control()).take(100).collect()
+}
+
+/// Whose process this is, where no variable says so, as in a container.
+#[cfg(target_os = "linux")]
+fn owner() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let id = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    });
+    Some(name.unwrap_or_else(|| format!("uid-{id}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn owner() -> Option<String> {
+    None
+}

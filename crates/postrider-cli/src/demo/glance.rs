@@ -1,0 +1,91 @@
+//! How things stand while the demo runs: what the screen shows, and what the script waits for.
+
+use postrider::{Desk, Figures, Store, StuckQuery, sqlite::SqliteStore};
+use sqlx_core::query::query;
+use sqlx_core::row::Row;
+
+use super::shop::Shop;
+use super::staff::SUBSCRIPTIONS;
+use crate::Failure;
+
+/// How things stand at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Glance {
+    pub(crate) recorded: u64,
+    pub(crate) rolled_back: u64,
+    /// In the order of [`SUBSCRIPTIONS`].
+    pub(crate) subscriptions: Vec<Standing>,
+    /// How many lanes relays A and B hold.
+    pub(crate) lanes: [usize; 2],
+    /// Whether relay A was killed.
+    pub(crate) killed: bool,
+    /// What was given up: how often it was tried, and why.
+    pub(crate) dead: Vec<(u32, String)>,
+}
+
+/// How one subscription stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    pub(crate) name: &'static str,
+    pub(crate) delivered: u64,
+    pub(crate) retrying: u64,
+    pub(crate) undelivered: u64,
+    pub(crate) dead: u64,
+}
+
+impl Glance {
+    /// Looks once.
+    pub(crate) async fn take(shop: &Shop, store: &SqliteStore, relays: [&str; 2]) -> Result<Self, Failure> {
+        let mut glance = Self {
+            recorded: count(shop, "select count(*) from change").await?,
+            rolled_back: count(shop, "select count(*) from rolled_back").await?,
+            ..Self::default()
+        };
+        let delivered = "select count(distinct event_id) from effect where subscription = $1";
+        for name in SUBSCRIPTIONS {
+            let row = query(delivered).bind(name).fetch_one(&shop.pool).await?;
+            let mut standing = Standing { name, ..Standing::default() };
+            standing.delivered = u64::try_from(row.try_get::<i64, _>(0)?)?;
+            // Before a relay has made the subscription there is nothing to count.
+            for figures in store.figures(name).await.unwrap_or_default() {
+                standing.retrying += figures.retrying;
+                standing.undelivered += Figures::undelivered(&figures);
+                standing.dead += figures.dead;
+            }
+            glance.subscriptions.push(standing);
+        }
+        for lane in store.subscriptions().await?.into_iter().flat_map(|info| info.lanes) {
+            if let Some(relay) = relays.iter().position(|relay| lane.owner.as_deref() == Some(*relay)) {
+                glance.lanes[relay] += 1;
+            }
+        }
+        if glance.subscriptions.iter().any(|standing| standing.dead > 0) {
+            let stuck = store.stuck(&StuckQuery::default()).await?;
+            glance.dead = stuck
+                .into_iter()
+                .map(|stuck| (stuck.attempts, stuck.error_message.unwrap_or_default()))
+                .collect();
+        }
+        Ok(glance)
+    }
+
+    /// Whether there is nothing left to do.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.subscriptions.iter().all(|standing| standing.undelivered == 0)
+    }
+
+    pub(crate) fn of(&self, subscription: &str) -> Standing {
+        self.subscriptions.iter().find(|standing| standing.name == subscription).cloned().unwrap_or_default()
+    }
+}
+
+async fn count(shop: &Shop, sql: &'static str) -> Result<u64, Failure> {
+    let row = query(sql).fetch_one(&shop.pool).await?;
+    Ok(u64::try_from(row.try_get::<i64, _>(0)?)?)
+}
+
+/// How many events a relay has handled and not settled.
+pub(crate) async fn in_hand(shop: &Shop, relay: &str) -> Result<i64, Failure> {
+    let in_hand = query(include_str!("../../sql/demo/in_hand.sql")).bind(relay);
+    Ok(in_hand.fetch_one(&shop.pool).await?.try_get(0)?)
+}

@@ -1,0 +1,208 @@
+//! What happens in the demo, and when.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use postrider::sqlite::SqliteStore;
+use tokio::task::JoinSet;
+
+use super::fault::Fault;
+use super::glance::{Glance, in_hand};
+use super::rider::Rider;
+use super::screen::{Colour, Screen};
+use super::shop::Shop;
+use super::staff::{self, LANES, LEASE, MAIL, SUBSCRIPTIONS, WAREHOUSE};
+use super::tally::{self, Tally};
+use crate::Failure;
+
+const RELAYS: [&str; 2] = ["relay A", "relay B"];
+/// How often the screen is drawn and the script looks.
+const TICK: Duration = Duration::from_millis(100);
+/// How long the script waits for what must happen. What did not is found by the summary.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const WAREHOUSE_CLOSES: Duration = Duration::from_secs(2);
+const STRANGER_COMES: Duration = Duration::from_millis(2500);
+const WAREHOUSE_OPENS: Duration = Duration::from_millis(4500);
+const RELAY_DIES: Duration = Duration::from_secs(7);
+const SHOP_CLOSES: Duration = Duration::from_secs(11);
+
+/// How the demo ended.
+pub(crate) enum Ending {
+    /// It was played to the end.
+    Whole {
+        /// Whether every promise held.
+        held: bool,
+    },
+    /// Somebody asked the process to end.
+    Interrupted,
+    /// Nobody reads what it writes.
+    Unseen,
+}
+
+/// Plays the demo in a folder.
+pub(crate) async fn play(
+    screen: &mut Screen,
+    folder: &Path,
+    fault: Option<Fault>,
+) -> Result<Ending, Failure> {
+    let shop = Shop::build(folder).await?;
+    let store = shop.outbox.store();
+    let riders = vec![Rider::start(RELAYS[0], folder, fault)?, Rider::start(RELAYS[1], folder, fault)?];
+    let sales = shop.sell();
+    let mut stage = Stage { screen, shop, store, riders, sales };
+    match stage.play(folder).await {
+        Ok(held) => Ok(Ending::Whole { held }),
+        Err(failure) if failure.is::<Unseen>() => Ok(Ending::Unseen),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Whoever read what the demo writes has closed the pipe.
+#[derive(Debug)]
+struct Unseen;
+
+impl std::fmt::Display for Unseen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads this")
+    }
+}
+
+impl std::error::Error for Unseen {}
+
+struct Stage<'a> {
+    screen: &'a mut Screen,
+    shop: Shop,
+    store: SqliteStore,
+    riders: Vec<Rider>,
+    sales: JoinSet<Result<(), Failure>>,
+}
+
+impl Stage<'_> {
+    async fn play(&mut self, folder: &Path) -> Result<bool, Failure> {
+        let title = self.screen.paint(Colour::Bold, "A shop on SQLite");
+        self.screen.say(&format!(
+            "{title}. Customers order and pay: a change and its event, or neither.\n\
+             Two relays deliver to the books (in a transaction), by mail and to a warehouse.\n"
+        ));
+        self.screen.happened("the shop opens");
+        if self.until(|glance| glance.lanes.iter().all(|lanes| *lanes > 0)).await?.is_some() {
+            self.screen.happened("relays A and B, a process each, share the lanes");
+        }
+        self.trouble_in_the_warehouse(folder).await?;
+        self.at(RELAY_DIES).await?;
+        self.death_of_a_relay().await?;
+        self.at(SHOP_CLOSES).await?;
+        self.shop.close();
+        while let Some(ended) = self.sales.join_next().await {
+            ended??;
+        }
+        self.screen.happened("the shop closes");
+        if self.until(Glance::is_quiet).await?.is_some() {
+            self.screen.happened("nothing is left to deliver");
+        }
+        for rider in self.riders.drain(..) {
+            rider.stop().await?;
+        }
+        let took = self.screen.elapsed();
+        let tally = Tally::count(&self.shop).await?;
+        // Everything is in one file then.
+        sqlx_core::query::query("pragma wal_checkpoint(truncate)").execute(&self.shop.pool).await?;
+        let held = tally.print(self.screen, took);
+        tally::look_around(self.screen, folder);
+        Ok(held)
+    }
+
+    async fn trouble_in_the_warehouse(&mut self, folder: &Path) -> Result<(), Failure> {
+        let sign = staff::closed_sign(folder);
+        self.at(WAREHOUSE_CLOSES).await?;
+        std::fs::write(&sign, "")?;
+        self.happened(Colour::Yellow, "the warehouse is closed: what comes there fails, and is tried again");
+        self.at(STRANGER_COMES).await?;
+        self.shop.let_a_stranger_in();
+        self.screen.happened("a customer orders whose address does not exist");
+        let glance = self.until(|glance| !glance.dead.is_empty()).await?.unwrap_or_default();
+        if let Some((attempts, why)) = glance.dead.first() {
+            let what = format!("{MAIL} gives it up after {attempts} tries and goes on: {why}");
+            self.happened(Colour::Red, &what);
+        }
+        self.at(WAREHOUSE_OPENS).await?;
+        let waiting = self.look().await?.of(WAREHOUSE).retrying;
+        std::fs::remove_file(&sign)?;
+        self.screen.happened(&format!("the warehouse opens again; {waiting} events wait for it"));
+        if self.until(|glance| glance.of(WAREHOUSE).retrying == 0).await?.is_some() {
+            self.happened(Colour::Green, "the warehouse has them all");
+        }
+        Ok(())
+    }
+
+    async fn death_of_a_relay(&mut self) -> Result<(), Failure> {
+        // In mid-work: something is done and not settled.
+        let end = Instant::now() + PATIENCE;
+        while in_hand(&self.shop, RELAYS[0]).await? == 0 && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let mut doomed = self.riders.remove(0);
+        let process = doomed.id();
+        doomed.kill()?;
+        let died = Instant::now();
+        let left = in_hand(&self.shop, RELAYS[0]).await?;
+        let what = format!("relay A ({process}) is killed: {left} events are done and not settled");
+        self.happened(Colour::Red, &what);
+        let all = SUBSCRIPTIONS.len() * LANES as usize;
+        if self.until(|glance| glance.lanes[1] == all).await?.is_some() {
+            let (after, lease) = (died.elapsed().as_secs_f64(), LEASE.as_secs());
+            let what = format!("relay B takes over after {after:.1} s; a lease lasts {lease} s");
+            self.happened(Colour::Green, &what);
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, colour: Colour, what: &str) {
+        let what = self.screen.paint(colour, what);
+        self.screen.happened(&what);
+    }
+
+    /// Looks, and shows what is seen.
+    async fn look(&mut self) -> Result<Glance, Failure> {
+        let mut glance = Glance::take(&self.shop, &self.store, RELAYS).await?;
+        glance.killed = self.riders.len() < RELAYS.len();
+        self.screen.show(&glance, RELAYS);
+        if self.screen.is_closed() {
+            return Err(Unseen.into());
+        }
+        for rider in &mut self.riders {
+            rider.check()?;
+        }
+        if let Some(ended) = self.sales.try_join_next() {
+            ended??;
+        }
+        Ok(glance)
+    }
+
+    /// Waits for that time of the demo.
+    async fn at(&mut self, time: Duration) -> Result<(), Failure> {
+        while self.screen.elapsed() < time {
+            self.look().await?;
+            tokio::time::sleep(TICK.min(time.saturating_sub(self.screen.elapsed()))).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until that is so: what was seen then. Nothing if patience ended first, which is said, and the play goes on.
+    async fn until(&mut self, is_so: impl Fn(&Glance) -> bool) -> Result<Option<Glance>, Failure> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let glance = self.look().await?;
+            if is_so(&glance) {
+                return Ok(Some(glance));
+            }
+            if Instant::now() > end {
+                let what = format!("what should have come now did not within {} s", PATIENCE.as_secs());
+                self.happened(Colour::Red, &what);
+                return Ok(None);
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    }
+}

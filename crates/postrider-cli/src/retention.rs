@@ -1,0 +1,113 @@
+//! Retention at work: daily in the relay, and by the commands `archive` and `prune`.
+
+use std::time::Duration;
+
+use postrider::{Sweep, Sweepable, Target};
+
+use crate::Failure;
+use crate::config::{Config, Problem, Retention, duration};
+use crate::database::Database;
+
+mod command;
+mod daily;
+mod sweeper;
+
+pub(crate) use command::{ArchiveArguments, PruneArguments, archive, prune};
+pub(crate) use daily::{Daily, ended};
+use sweeper::{Ended, Sweeper};
+
+/// The duty of one relay, or of one command, at a time.
+const DUTY: &str = "retention";
+
+/// One thing that retention does.
+#[derive(Debug, Clone)]
+struct Task {
+    sweep: Sweep,
+}
+
+impl Task {
+    /// What is done every day.
+    fn daily(retention: &Retention) -> Vec<Self> {
+        let limit = retention.pacing.batch;
+        let older_than = retention.delivered;
+        let mut tasks = vec![if retention.archive {
+            Sweep::Archive { older_than, limit, filing: retention.filing.clone() }
+        } else {
+            Sweep::Prune { older_than, limit }
+        }];
+        tasks.extend(retention.archived.map(|older_than| Sweep::Archived { older_than, limit }));
+        tasks.push(Sweep::Inbox { older_than: retention.inbox, limit });
+        tasks.into_iter().map(|sweep| Self { sweep }).collect()
+    }
+
+    /// What is taken, in metrics and JSON.
+    fn what(&self) -> &'static str {
+        match self.sweep {
+            Sweep::Archive { .. } | Sweep::Prune { .. } => "events",
+            Sweep::Inbox { .. } => "marks",
+            Sweep::Archived { .. } => "archived",
+        }
+    }
+
+    /// What is done to them, in JSON and in the audit.
+    fn verb(&self) -> &'static str {
+        match self.sweep {
+            Sweep::Archive { .. } => "archive",
+            Sweep::Prune { .. } | Sweep::Inbox { .. } | Sweep::Archived { .. } => "prune",
+        }
+    }
+
+    /// What is being done, for people.
+    fn doing(&self) -> &'static str {
+        match self.sweep {
+            Sweep::Archive { .. } => "archiving events",
+            Sweep::Prune { .. } => "deleting events",
+            Sweep::Inbox { .. } => "deleting marks",
+            Sweep::Archived { .. } => "dropping months of the archive",
+        }
+    }
+
+    fn target(&self) -> Option<&Target> {
+        match &self.sweep {
+            Sweep::Archive { filing, .. } => filing.target.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// So many of them, for people: `12 events that every subscription settled more than 30d ago`.
+    fn many(&self, rows: u64) -> String {
+        let age = duration::show(self.sweep.older_than());
+        let (thing, since) = match self.sweep {
+            Sweep::Archive { .. } | Sweep::Prune { .. } => ("event", "every subscription settled more than"),
+            Sweep::Inbox { .. } => ("mark", "consumers made more than"),
+            Sweep::Archived { .. } => ("archived event", "were recorded in months that ended more than"),
+        };
+        format!("{} that {since} {age} ago", crate::output::count(rows, thing))
+    }
+
+    fn counted(&self, counted: Sweepable) -> String {
+        let least = if counted.counted { "" } else { "at least " };
+        format!("{least}{}", self.many(counted.rows))
+    }
+}
+
+/// Whether events can be filed as the settings say: found out at the start, not at night.
+pub(crate) async fn check(database: &Database, config: &Config) -> Result<(), Failure> {
+    let Some(retention) = config.retention.as_ref().filter(|retention| retention.filing.target.is_some())
+    else {
+        return Ok(());
+    };
+    let checked = database.desk().await?.check_filing(&retention.filing).await;
+    checked.map_err(|error| match error.kind() {
+        postrider::ErrorKind::Unreachable => Failure::from(error),
+        _ => Problem::new(format!("retention.target: {}", error.message())).into(),
+    })
+}
+
+/// A name that no other process has.
+fn owner(name: Option<&str>) -> String {
+    format!("{} {}", name.unwrap_or(DUTY), postrider::Uuid::new_v4())
+}
+
+/// How long a duty is held without being prolonged.
+const LEASE: Duration = Duration::from_secs(30);

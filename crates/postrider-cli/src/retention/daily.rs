@@ -1,0 +1,187 @@
+//! The day's retention: at its time, by one relay, once.
+
+use std::time::{Duration, Instant};
+
+use postrider::{Error, OffsetDateTime};
+use time::{Date, UtcOffset};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::{DUTY, Ended, Sweeper, Task, owner};
+use crate::Failure;
+use crate::config::{Config, Retention, Store};
+use crate::database::Controls;
+
+#[cfg(test)]
+mod tests;
+
+/// How long to wait after a failure, at first and at most; and how long to sleep at most, since clocks are set.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+const LONGEST_SLEEP: Duration = Duration::from_secs(10 * 60);
+/// How long a batch may take to end once the process is to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the relay does every day.
+pub(crate) struct Daily {
+    store: Store,
+    retention: Retention,
+    owner: String,
+    lease: Duration,
+    longest_sleep: Duration,
+}
+
+/// What came of a look at the clock.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    /// It is done, for today; the next one is due in so long.
+    Waiting(Duration),
+    /// Another process is at it.
+    Elsewhere,
+    /// The process is to end.
+    Stopped,
+}
+
+impl Daily {
+    /// What the settings ask for.
+    pub(crate) fn of(config: &Config) -> Option<Self> {
+        let retention = config.retention.clone()?;
+        let owner = owner(config.relay.name.as_deref());
+        Some(Self {
+            store: config.store.clone(),
+            retention,
+            owner,
+            lease: config.relay.lease,
+            longest_sleep: LONGEST_SLEEP,
+        })
+    }
+
+    /// Does it every day until the process is to end.
+    pub(crate) async fn run(self, mut ended: watch::Receiver<bool>) {
+        let mut controls = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let wait = match self.look(&mut controls, &ended).await {
+                Ok(Look::Stopped) => return,
+                Ok(Look::Elsewhere) => self.lease,
+                Ok(Look::Waiting(wait)) => {
+                    pause = FIRST_PAUSE;
+                    wait.min(self.longest_sleep)
+                }
+                Err(failure) => {
+                    metrics::counter!("postrider_retention_failed_total").increment(1);
+                    let again = crate::config::duration::show(pause);
+                    tracing::warn!("retention failed, and is tried again in {again}: {failure}");
+                    let wait = pause;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    wait
+                }
+            };
+            tokio::select! {
+                _ = ended.wait_for(|ended| *ended) => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn look(
+        &self,
+        controls: &mut Option<Controls>,
+        ended: &watch::Receiver<bool>,
+    ) -> Result<Look, Failure> {
+        let controls = match controls {
+            Some(controls) => controls,
+            None => controls.insert(Controls::open(&self.store).await?),
+        };
+        let looked = self.work(controls, ended).await;
+        // Whatever came of it, another may try.
+        let left = controls.desk.leave_duty(DUTY, &self.owner).await;
+        let look = looked?;
+        left?;
+        Ok(look)
+    }
+
+    async fn work(&self, controls: &Controls, ended: &watch::Receiver<bool>) -> Result<Look, Error> {
+        let Some(duty) = controls.desk.take_duty(DUTY, &self.owner, self.lease).await? else {
+            return Ok(Look::Elsewhere);
+        };
+        let (day, next) = due(duty.at, self.retention.at);
+        if duty.note.is_some_and(|last| *last >= *day.to_string()) {
+            return Ok(Look::Waiting(next));
+        }
+        let began = Instant::now();
+        let mut sweeper = Sweeper::new(
+            controls.clone(),
+            self.owner.clone(),
+            self.lease,
+            self.retention.pacing,
+            ended.clone(),
+        );
+        tracing::info!("retention begins");
+        let mut counts = Vec::new();
+        for task in Task::daily(&self.retention) {
+            let mut taken = 0;
+            let counter = metrics::counter!("postrider_retention_taken_total", "what" => task.what());
+            let done = sweeper.sweep(&task, |rows| {
+                taken += rows;
+                counter.increment(rows);
+            });
+            match done.await? {
+                Ended::Done => counts.push(taken),
+                Ended::Stopped => {
+                    tracing::info!(taken, "retention stops; the next relay goes on with it");
+                    return Ok(Look::Stopped);
+                }
+                Ended::Lost => {
+                    tracing::warn!(
+                        "another process has taken retention over; this one was too slow to prolong it"
+                    );
+                    return Ok(Look::Elsewhere);
+                }
+            }
+        }
+        if !controls.desk.note_duty(DUTY, &self.owner, &day.to_string()).await? {
+            tracing::warn!("another process has taken retention over; this one was too slow to prolong it");
+            return Ok(Look::Elsewhere);
+        }
+        self.tell(&counts, began.elapsed());
+        Ok(Look::Waiting(next))
+    }
+
+    fn tell(&self, counts: &[u64], took: Duration) {
+        metrics::gauge!("postrider_retention_seconds").set(took.as_secs_f64());
+        let now = OffsetDateTime::now_utc().unix_timestamp();
+        metrics::gauge!("postrider_retention_done_timestamp_seconds").set(now as f64);
+        let of = |what| {
+            let tasks = Task::daily(&self.retention);
+            let counted = tasks.iter().zip(counts).filter(|(task, _)| task.what() == what);
+            counted.map(|(_, count)| *count).sum::<u64>()
+        };
+        tracing::info!(
+            events = of("events"),
+            how = if self.retention.archive { "archived" } else { "deleted" },
+            marks = of("marks"),
+            dropped = of("archived"),
+            seconds = format!("{:.1}", took.as_secs_f64()),
+            "retention is done"
+        );
+    }
+}
+
+/// The last day on which it became due by a time, and how long it is until the next one.
+fn due(now: OffsetDateTime, at: u32) -> (Date, Duration) {
+    let minutes = time::Duration::minutes(i64::from(at));
+    let shifted = now.to_offset(UtcOffset::UTC) - minutes;
+    let day = shifted.date();
+    let gone = shifted - day.midnight().assume_utc();
+    (day, Duration::try_from(time::Duration::DAY - gone).unwrap_or_default())
+}
+
+/// Waits for the batch that is under way.
+pub(crate) async fn ended(daily: JoinHandle<()>) {
+    let stop = daily.abort_handle();
+    if tokio::time::timeout(GRACE, daily).await.is_err() {
+        // Its transaction is rolled back: nothing of it has happened.
+        stop.abort();
+    }
+}

@@ -1,0 +1,178 @@
+//! The day's retention, with a clock that is turned.
+
+use std::sync::Arc;
+
+use postrider::testing::Outbox;
+use postrider::{
+    Clock, Desk, ManualClock, NewEvent, Pacing, Settlement, Source as _, Store as _, Subscription,
+};
+use time::macros::datetime;
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+struct Ground {
+    clock: ManualClock,
+    outbox: Outbox,
+    controls: Controls,
+    ended: watch::Receiver<bool>,
+    end: watch::Sender<bool>,
+}
+
+impl Ground {
+    /// A log in memory on a January morning, with a subscription.
+    async fn new() -> Self {
+        let clock = ManualClock::at(datetime!(2026-01-01 01:00 UTC));
+        let outbox = Outbox::builder().clock(Clock::Manual(clock.clone())).build();
+        outbox.store().subscribe(&Subscription::new("s")).await.expect("subscribed");
+        let controls = Controls::of(outbox.store());
+        let (end, ended) = watch::channel(false);
+        Self { clock, outbox, controls, ended, end }
+    }
+
+    /// Records events, and settles them.
+    async fn deliver(&self, events: usize) {
+        for _ in 0..events {
+            let event = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("an event");
+            self.outbox.record_alone(&event).await.expect("recorded");
+        }
+        let store = self.outbox.store();
+        let mut lease = store.claim("s", "relay", DAY).await.expect("claim").expect("a free lane");
+        let batch = store.read(&lease, &lease.position.clone(), 100_000).await.expect("read");
+        store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settled");
+        store.release(lease).await.expect("released");
+    }
+
+    fn relay(&self, name: &str) -> Daily {
+        let retention = Retention {
+            delivered: DAY * 7,
+            archive: true,
+            archived: Some(DAY * 60),
+            inbox: DAY * 30,
+            at: 2 * 60,
+            pacing: Pacing { batch: 1, pause: Duration::ZERO, share: 1.0 },
+            filing: postrider::Filing::default(),
+        };
+        let store = Store { url: None, ..store() };
+        Daily { store, retention, owner: name.to_owned(), lease: DAY / 2, longest_sleep: DAY }
+    }
+
+    async fn look(&self, relay: &Daily) -> Look {
+        relay.look(&mut Some(self.controls.clone()), &self.ended).await.expect("it looks")
+    }
+
+    async fn note(&self) -> Option<String> {
+        let duty =
+            self.controls.desk.take_duty(DUTY, "test", DAY).await.expect("a duty").expect("nobody has it");
+        self.controls.desk.leave_duty(DUTY, "test").await.expect("left");
+        duty.note
+    }
+
+    fn left(&self) -> (usize, usize) {
+        (self.outbox.recorded().len(), self.outbox.archived().len())
+    }
+}
+
+fn store() -> Store {
+    let origins = crate::config::Origins::default();
+    Config::load(&origins, std::collections::BTreeMap::new()).expect("no settings are settings").store
+}
+
+#[test]
+fn a_day_begins_at_its_time() {
+    let (day, next) = due(datetime!(2026-01-01 01:59 UTC), 120);
+    assert_eq!((day.to_string().as_str(), next), ("2025-12-31", Duration::from_secs(60)));
+    let (day, next) = due(datetime!(2026-01-01 02:00 UTC), 120);
+    assert_eq!((day.to_string().as_str(), next), ("2026-01-01", DAY));
+    let (day, _) = due(datetime!(2026-01-01 01:30 +02), 0);
+    assert_eq!(day.to_string(), "2025-12-31", "days are UTC's");
+}
+
+/// T7, L13: a season of nights in batches of one: ten thousand of them, as ten million events take in batches of a thousand.
+#[tokio::test]
+async fn every_night_takes_what_has_become_old_and_once() {
+    let ground = Ground::new().await;
+    let relays = [ground.relay("one"), ground.relay("two")];
+    let (mut nights, mut most_archived) = (0, 0);
+    for day in 0..100 {
+        ground.deliver(100).await;
+        // Before its time nothing happens, but for the first night: nobody knows whether it was done.
+        if day > 0 {
+            let before = ground.outbox.recorded().len();
+            assert!(matches!(ground.look(&relays[0]).await, Look::Waiting(wait) if wait <= DAY / 24));
+            assert_eq!(ground.outbox.recorded().len(), before, "it is not time yet");
+        }
+        ground.clock.advance(DAY / 12);
+        let note = ground.note().await;
+        assert!(matches!(ground.look(&relays[day % 2]).await, Look::Waiting(wait) if wait <= DAY));
+        assert_ne!(ground.note().await, note, "it is noted that it was done");
+        nights += 1;
+        let after = ground.left();
+        ground.clock.advance(DAY / 4);
+        for relay in &relays {
+            assert!(matches!(ground.look(relay).await, Look::Waiting(_)));
+        }
+        assert_eq!(ground.outbox.recorded().len(), after.0, "it is done once");
+        assert!(after.0 <= 900, "a week stays in the log: {after:?}");
+        most_archived = most_archived.max(after.1);
+        ground.clock.advance(DAY - DAY / 12 - DAY / 4);
+    }
+    assert_eq!(nights, 100);
+    assert!((6000..=10_000).contains(&most_archived), "{most_archived} were in the archive");
+    let (log, archive) = ground.left();
+    assert!(log + archive < 10_000, "old months are gone: {log} and {archive} are left");
+    let first = ground.outbox.archived().iter().map(|event| event.recorded_at).min().expect("an archive");
+    assert_eq!((first.day(), first.hour()), (1, 1), "whole months are gone: the first is of {first}");
+}
+
+#[tokio::test]
+async fn a_relay_that_was_away_at_its_time_does_it_when_it_is_back() {
+    let ground = Ground::new().await;
+    let relay = ground.relay("one");
+    ground.look(&relay).await;
+    ground.deliver(5).await;
+    ground.clock.advance(DAY * 8 + DAY / 2);
+    assert!(matches!(ground.look(&relay).await, Look::Waiting(_)));
+    assert_eq!(ground.left(), (0, 5));
+    assert_eq!(ground.note().await.as_deref(), Some("2026-01-09"));
+}
+
+#[tokio::test]
+async fn while_one_is_at_it_another_leaves_it_alone() {
+    let ground = Ground::new().await;
+    ground.deliver(5).await;
+    ground.clock.advance(DAY * 8);
+    let desk: Arc<dyn Desk> = ground.controls.desk.clone();
+    desk.take_duty(DUTY, "somebody", DAY).await.expect("a duty").expect("nobody has it");
+    assert_eq!(ground.look(&ground.relay("one")).await, Look::Elsewhere);
+    assert_eq!(ground.left(), (5, 0));
+    ground.clock.advance(DAY);
+    assert!(matches!(ground.look(&ground.relay("one")).await, Look::Waiting(_)), "it has an heir");
+    assert_eq!(ground.left(), (0, 5));
+}
+
+#[tokio::test]
+async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
+    let ground = Ground::new().await;
+    ground.deliver(50).await;
+    ground.clock.advance(DAY * 8);
+    let mut relay = ground.relay("one");
+    relay.retention.pacing.pause = Duration::from_millis(5);
+    let end = async {
+        let patience = Instant::now() + Duration::from_secs(60);
+        while ground.left().1 < 5 {
+            assert!(Instant::now() < patience, "it does not begin");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        ground.end.send_replace(true);
+    };
+    let (look, ()) = tokio::join!(ground.look(&relay), end);
+    assert_eq!(look, Look::Stopped);
+    let (left, archived) = ground.left();
+    assert!(left > 0 && left + archived == 50, "{left} and {archived}");
+    assert_eq!(ground.note().await, None, "the night is not done");
+    ground.end.send_replace(false);
+    assert!(matches!(ground.look(&ground.relay("two")).await, Look::Waiting(_)));
+    assert_eq!(ground.left(), (0, 50));
+}

@@ -1,0 +1,110 @@
+//! One sweep after another, in batches with pauses, for as long as the duty is held.
+
+use std::time::{Duration, Instant};
+
+use postrider::{Error, ErrorKind, Pacing};
+use tokio::sync::watch;
+
+use super::{DUTY, Task};
+use crate::database::Controls;
+
+/// How often a round that another transaction is in the way of is tried again, and after how long at first.
+const TRIES: u32 = 8;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Nothing is left to take.
+    Done,
+    /// The process is to end.
+    Stopped,
+    /// Another process has the duty: it goes on.
+    Lost,
+}
+
+/// Who sweeps.
+pub(super) struct Sweeper {
+    pub(super) controls: Controls,
+    pub(super) owner: String,
+    pub(super) lease: Duration,
+    pub(super) pacing: Pacing,
+    pub(super) ended: watch::Receiver<bool>,
+    /// When the duty was last taken or prolonged.
+    prolonged: Instant,
+}
+
+impl Sweeper {
+    pub(super) fn new(
+        controls: Controls,
+        owner: String,
+        lease: Duration,
+        pacing: Pacing,
+        ended: watch::Receiver<bool>,
+    ) -> Self {
+        Self { controls, owner, lease, pacing, ended, prolonged: Instant::now() }
+    }
+
+    /// Does a task to its end, and says after each batch how many rows it took.
+    pub(super) async fn sweep(&mut self, task: &Task, mut took: impl FnMut(u64)) -> Result<Ended, Error> {
+        loop {
+            if *self.ended.borrow() {
+                return Ok(Ended::Stopped);
+            }
+            if !self.prolong().await? {
+                return Ok(Ended::Lost);
+            }
+            let began = Instant::now();
+            let Some(swept) = self.round(task).await? else { return Ok(Ended::Stopped) };
+            let busy = began.elapsed();
+            took(swept.taken);
+            if !swept.more {
+                return Ok(Ended::Done);
+            }
+            if self.wait(self.pacing.after(busy)).await {
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    /// One round, tried again while others are in its way; nothing if the process is to end meanwhile.
+    async fn round(&mut self, task: &Task) -> Result<Option<postrider::Swept>, Error> {
+        let mut wait = FIRST_WAIT;
+        for _ in 1..TRIES {
+            match self.controls.store.sweep(&task.sweep).await {
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    if self.wait(wait).await {
+                        return Ok(None);
+                    }
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                done => return done.map(Some),
+            }
+        }
+        self.controls.store.sweep(&task.sweep).await.map(Some)
+    }
+
+    /// Whether the duty is still held; prolonged in time.
+    async fn prolong(&mut self) -> Result<bool, Error> {
+        if self.prolonged.elapsed() < self.lease / 3 {
+            return Ok(true);
+        }
+        let duty = self.controls.desk.take_duty(DUTY, &self.owner, self.lease).await?;
+        self.prolonged = Instant::now();
+        Ok(duty.is_some())
+    }
+
+    /// Waits; whether the process is to end meanwhile.
+    async fn wait(&mut self, pause: Duration) -> bool {
+        // Longer waits than the duty lasts are cut: the next batch prolongs it.
+        let pause = pause.min(self.lease / 3);
+        if pause.is_zero() {
+            return *self.ended.borrow();
+        }
+        tokio::select! {
+            _ = self.ended.wait_for(|ended| *ended) => true,
+            () = tokio::time::sleep(pause) => false,
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Alerts as people get them: real processes, a real database, and a server that records what came.
+
+mod ear;
+mod ground;
+
+use std::time::Duration;
+
+use ear::Heard;
+use ground::{Ground, until};
+use serde_json::Value;
+
+/// What the first test sets.
+const REPEAT: Duration = Duration::from_secs(4);
+const SLACK: &str = "/planted-hook";
+
+fn texts(heard: &[Heard]) -> Vec<String> {
+    heard.iter().map(|each| each.body["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// What PagerDuty was asked to do, and for which incident.
+fn actions(heard: &[Heard]) -> Vec<(String, String)> {
+    let word = |value: &Value| value.as_str().expect("a word").to_owned();
+    heard.iter().map(|each| (word(&each.body["event_action"]), word(&each.body["dedup_key"]))).collect()
+}
+
+/// Every field of what a webhook was sent is in the documentation.
+fn documented(heard: &[Heard]) {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/alerts.md"))
+        .expect("the page");
+    let table = page.split("## The webhook").nth(1).expect("its table");
+    for key in heard.iter().flat_map(|each| each.body.as_object().expect("an object").keys()) {
+        assert!(table.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+}
+
+/// U13, L9: it is said once, again after the set time, and once more when it is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
+    let ground = Ground::new().await;
+    ground.settings(
+        "[[alert]]\nname = \"mail waits\"\nwhen = \"undelivered >= 3\"\nto = [\"pager\", \"log\"]\nrepeat = \"4s\"\n\
+         [[alert]]\nwhen = \"retrying > 2\"\nto = [\"slack\", \"own\"]\n\
+         [[alert]]\nwhen = \"undelivered > 3\"\nto = [\"slack\"]\n",
+    );
+    let ear = &ground.ear;
+    ear.always("/mail", Some(503));
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(3).await;
+    until("it is told", || !ear.heard("/pager").is_empty() && !ear.heard(SLACK).is_empty()).await;
+    let first = ear.heard("/pager");
+    let Heard { body, .. } = &first[0];
+    assert_eq!((&body["routing_key"], &body["event_action"]), (&"planted-key".into(), &"trigger".into()));
+    assert_eq!(body["payload"]["summary"], "mail waits (undelivered >= 3) of mail: it is 3");
+    assert_eq!(body["payload"]["severity"], "error");
+    assert_eq!(body["payload"]["custom_details"]["value"], 3.0);
+    until("it is told again, and again", || ear.heard("/pager").len() > 2).await;
+    let again = ear.heard("/pager");
+    let (many, took) = (again.len() as u32 - 1, again[again.len() - 1].at - again[0].at);
+    assert!(many * REPEAT <= took + Duration::from_secs(3), "{many} times more in {took:?}");
+    ear.always("/mail", None);
+    until("it is over", || {
+        ear.heard("/own").len() > 1
+            && actions(&ear.heard("/pager")).last().is_some_and(|(last, _)| last == "resolve")
+    })
+    .await;
+    ground.rounds(3).await;
+
+    let told = actions(&ear.heard("/pager"));
+    let (last, before) = told.split_last().expect("some");
+    assert_eq!(last.0, "resolve");
+    assert!(before.iter().all(|(action, _)| action == "trigger"), "{told:?}");
+    assert!(told.iter().all(|(_, incident)| *incident == told[0].1), "one incident: {told:?}");
+    let slack = texts(&ear.heard(SLACK));
+    assert_eq!(slack.len(), 2, "without a time it is not repeated: {slack:?}");
+    assert_eq!(slack[0], ":red_circle: retrying &gt; 2 of mail: it is 3");
+    assert!(slack[1].starts_with(":large_green_circle: over after "), "{slack:?}");
+    let own = ear.heard("/own");
+    assert!(own.iter().all(|each| each.token.as_deref() == Some("Bearer planted-token")));
+    let states: Vec<&Value> = own.iter().map(|each| &each.body["state"]).collect();
+    assert_eq!(states, ["firing", "resolved"]);
+    documented(&own);
+    assert_eq!((&own[0].body["subscription"], &own[0].body["limit"]), (&"mail".into(), &2.0.into()));
+    let log = relay.log();
+    assert!(log.contains("WARN") && log.contains("mail waits (undelivered >= 3) of mail: it is 3"), "{log}");
+    relay.end();
+    ground.end().await;
+}
+
+/// L8, T4: each event that dies is told with its id and its error, and without its payload; a flood in one message.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay"]);
+    let ids = ground.record(2).await;
+    until("both are told", || ear.heard(SLACK).len() >= 2 && ear.heard("/own").len() >= 2).await;
+    ground.rounds(3).await;
+    let (slack, own, pager) = (ear.heard(SLACK), ear.heard("/own"), ear.heard("/pager"));
+    assert_eq!((slack.len(), own.len(), pager.len()), (2, 2, 2), "each once: {slack:?}");
+    for (place, id) in ids.iter().enumerate() {
+        let text = texts(&slack).into_iter().find(|text| text.contains(id)).expect("its id");
+        assert!(text.contains("OrderPaid of Order") && text.contains("for mail after 1 attempt"), "{text}");
+        assert!(text.contains("422"), "its error: {text}");
+        let own = own.iter().find(|each| each.body["event_id"] == id.as_str()).expect("its id");
+        assert_eq!(own.body["aggregate_id"], (place + 1).to_string());
+        assert!(own.body["error_message"].as_str().is_some_and(|text| text.contains("422")), "{own:?}");
+        assert!(
+            actions(&pager).iter().any(|(action, incident)| action == "trigger" && incident.contains(id))
+        );
+    }
+    for heard in [&slack, &own, &pager] {
+        assert!(!format!("{heard:?}").contains("planted-payload"), "no payload: {heard:?}");
+    }
+
+    // One that died while nobody looked is told by the next who does.
+    relay.end();
+    let mut quiet = ground.start("quiet", &["relay", "--set", "relay.alerts_every=1d"]);
+    let late = ground.record(1).await;
+    until("it was tried", || ear.heard("/mail").len() >= 3).await;
+    quiet.end();
+    let heard = ear.heard(SLACK).len();
+    let mut relay = ground.start("again", &["relay"]);
+    until("it is told", || ear.heard(SLACK).len() > heard || heard > 2).await;
+    assert_eq!(texts(&ear.heard(SLACK)).iter().filter(|text| text.contains(&late[0])).count(), 1);
+
+    let before = ear.heard(SLACK).len();
+    ground.record(60).await;
+    until("the flood is told", || ear.heard(SLACK).len() > before).await;
+    ground.rounds(3).await;
+    let flood = &texts(&ear.heard(SLACK))[before..];
+    assert_eq!(flood.len(), 1, "{flood:?}");
+    assert!(
+        flood[0].contains("60 events died (60 for mail)") && flood[0].contains("postrider dead list"),
+        "{flood:?}"
+    );
+    documented(&ear.heard("/own"));
+    relay.end();
+    ground.end().await;
+}
+
+/// One of two relays speaks. Killed, it has an heir that neither repeats nor forgets.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
+    let ground = Ground::new().await;
+    ground.settings(
+        "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n\
+         [[alert]]\nwhen = \"event dies\"\nto = [\"slack\"]\n",
+    );
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    let relays = [ground.start("one", &["relay"]), ground.start("two", &["relay"])];
+    ground.record(1).await;
+    until("its death is told", || ear.heard(SLACK).len() == 1 && ear.heard("/own").len() == 1).await;
+    ear.always("/mail", Some(503));
+    ground.record(3).await;
+    until("it is told", || !ear.heard("/pager").is_empty()).await;
+    ground.rounds(4).await;
+    let heard = (ear.heard("/pager").len(), ear.heard("/own").len(), ear.heard(SLACK).len());
+    assert_eq!(heard, (1, 1, 1), "one of the two speaks, once");
+
+    let speaker = ground.speaker().await.expect("somebody speaks");
+    let [first, second] = &relays;
+    let (dying, heir) =
+        if speaker.starts_with(&format!("{}-", first.name)) { (first, second) } else { (second, first) };
+    assert!(speaker.starts_with(&format!("{}-", dying.name)), "{speaker}");
+    dying.signal("-KILL");
+    // They are given up while nobody speaks.
+    ear.always("/mail", Some(422));
+    let sql = "select event_id::text from postrider.delivery where state = 'dead'";
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    let dead: Vec<String> = loop {
+        let dead: Vec<String> = sqlx::query_scalar(sql).fetch_all(&ground.pool).await.expect("asked");
+        if dead.len() == 4 {
+            break dead;
+        }
+        assert!(std::time::Instant::now() < end, "the heir does not deliver: {}", heir.log());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    until("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
+    ground.rounds(3).await;
+    assert!(ground.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
+    let told = actions(&ear.heard("/pager"));
+    assert_eq!(told.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(), ["trigger", "resolve"]);
+    assert_eq!(told[0].1, told[1].1, "the heir ends what the one before it began");
+    assert_eq!(ear.heard("/own").len(), 1, "what fires still is not said again");
+    let slack = texts(&ear.heard(SLACK));
+    assert_eq!(slack.len(), 4, "{slack:?}");
+    assert!(dead.iter().all(|id| slack.iter().filter(|text| text.contains(id)).count() == 1), "{slack:?}");
+    drop(relays);
+    ground.end().await;
+}
+
+/// Who does not answer well is told later, holds up nobody else, and is complained of once.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\", \"pager\", \"slack\"]\n");
+    let ear = &ground.ear;
+    // The first request is never answered.
+    ear.answers("/pager", &[0, 500]);
+    ear.always(SLACK, Some(403));
+    ear.answers("/mail", &[422]);
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(1).await;
+    until("one is told", || ear.heard("/own").len() == 1).await;
+    until("another is told", || ear.heard("/pager").len() == 3).await;
+    until("it was tried in several rounds", || ear.heard(SLACK).len() >= 3).await;
+    ground.record(20).await;
+    until("events are delivered meanwhile", || ear.heard("/mail").len() >= 21).await;
+    ear.always(SLACK, None);
+    let failed = ear.heard(SLACK).len();
+    until("it is told in the end", || ear.heard(SLACK).len() > failed).await;
+    ground.rounds(3).await;
+    assert!(ear.heard(SLACK).len() <= failed + 2, "once it was heard, it is not repeated");
+    assert_eq!((ear.heard("/own").len(), ear.heard("/pager").len()), (1, 3), "nor to the others");
+    let log = relay.log();
+    assert_eq!(log.matches("alerts don't reach slack: it answered 403").count(), 1, "once: {log}");
+    assert!(log.contains("alerts reach slack again"), "{log}");
+    assert_eq!(log.matches("alerts don't reach pager: it did not answer in time").count(), 1, "{log}");
+    relay.end();
+    ground.end().await;
+}
+
+/// A message that somebody refuses keeps no other from them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_refused_holds_up_no_other() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"own\"]\n");
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    ear.refuses("aggregate_id", "1");
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(2).await;
+    let told = |aggregate: &str| {
+        ear.heard("/own").iter().filter(|each| each.body["aggregate_id"] == aggregate).count()
+    };
+    until("the other is told", || told("2") == 1 && told("1") > 1).await;
+    ground.rounds(2).await;
+    assert_eq!(told("2"), 1, "and not again");
+    relay.end();
+    ground.end().await;
+}
+
+/// U13, L8, L9, T4, T8: the presets, each condition just below its limit and just above it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_presets_fire_at_the_limits_of_their_systems() {
+    let ground = Ground::new().await;
+    ground.settings(
+        "[[alert]]\nname = \"U\"\npreset = \"saas\"\n[[alert]]\nname = \"L\"\npreset = \"ledger\"\n\
+         [[alert]]\nname = \"T\"\npreset = \"transfers\"\n[[alert]]\nname = \"in all\"\nwhen = \"undelivered > 10000\"\nof = \"all\"\n",
+    );
+    let check = async || -> (Option<i32>, Vec<(String, f64, bool)>) {
+        let (code, said) = ground.run(&["alerts", "check", "--json"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        let row = |row: &Value| {
+            let name = row["alert"].as_str().expect("a name").to_owned();
+            (name, row["value"].as_f64().expect("a figure"), row["firing"].as_bool().expect("a flag"))
+        };
+        (code, rows.iter().map(row).collect())
+    };
+    let sql = async |text: &str| {
+        // Behind the log's back: its events are made older than they are.
+        let text =
+            format!("set session_replication_role = replica; {text}; set session_replication_role = origin");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&ground.pool).await.expect("done");
+    };
+    // A relay makes the subscription, and 10 dead and 100 retrying events.
+    ground.ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(10).await;
+    until("they are dead", || ground.ear.heard("/mail").len() >= 10).await;
+    relay.end();
+    ground.ear.always("/mail", Some(503));
+    let mut relay = ground.start("relay", &["relay"]);
+    ground.record(100).await;
+    until("they are tried", || ground.ear.heard("/mail").len() >= 110).await;
+    relay.end();
+    sql("update postrider.delivery set attempts = 9 where state in ('waiting', 'retrying')").await;
+    ground.record(899).await;
+    sql("update postrider.event set recorded_at = now() - interval '50 s'").await;
+    let (code, rows) = check().await;
+    assert!(code == Some(0) && rows.iter().all(|(_, _, fires)| !fires), "{rows:?}");
+    let value = |name: &str, rows: &[(String, f64, bool)]| {
+        rows.iter().find(|row| row.0 == name).map(|row| row.1).unwrap_or_else(|| panic!("{name}: {rows:?}"))
+    };
+    assert_eq!(value("U: undelivered > 1000", &rows), 999.0);
+    assert_eq!(value("U: dead > 10", &rows), 10.0);
+    assert_eq!(value("T: retrying > 100", &rows), 100.0);
+    assert!((0.8..=1.0).contains(&value("U: mean_attempts > 1", &rows)), "{rows:?}");
+    assert_eq!(value("L: event dies", &rows), 10.0, "how many are dead");
+
+    // One more of each, and 99 that wait for long.
+    ground.record(9002).await;
+    sql("update postrider.delivery set state = 'dead' where id = (select min(id) from postrider.delivery where state = 'retrying')").await;
+    sql("update postrider.delivery set attempts = 200 where state = 'retrying'").await;
+    sql("insert into postrider.delivery (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at) \
+         select d.subscription, e.id, e.event_id, d.key, d.lane_hash, 'retrying', false, 200, now() + interval '1 day' \
+         from postrider.delivery d, (select id, event_id from postrider.event order by id desc limit 2) as e \
+         where d.id = (select min(id) from postrider.delivery where state = 'retrying')").await;
+    sql("update postrider.event set recorded_at = now() - interval '301 s' \
+         where id in (select id from postrider.event order by id desc offset 5 limit 99)")
+    .await;
+    let (code, rows) = check().await;
+    assert_eq!(code, Some(1), "{rows:?}");
+    let quiet: Vec<&str> =
+        rows.iter().filter(|(_, _, fires)| !fires).map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(quiet, ["L: event dies", "L: undelivered_over(5m) >= 100", "T: event dies"], "{rows:?}");
+    assert_eq!(value("L: undelivered_over(5m) >= 100", &rows), 99.0);
+    sql("update postrider.event set recorded_at = now() - interval '301 s' \
+         where id in (select id from postrider.event order by id desc offset 5 limit 100)")
+    .await;
+    let (_, rows) = check().await;
+    assert!(
+        rows.iter().any(|row| *row == ("L: undelivered_over(5m) >= 100".to_owned(), 100.0, true)),
+        "{rows:?}"
+    );
+    let (code, table) = ground.run(&["alerts", "check"]).await;
+    assert_eq!(code, Some(1));
+    let line = table.lines().find(|line| line.starts_with("U: undelivered > 1000")).expect("its line");
+    assert!(line.contains("mail") && line.contains("firing"), "{table}");
+    assert!(
+        table.lines().any(|line| line.starts_with("in all") && line.contains("(all together)")),
+        "{table}"
+    );
+    ground.end().await;
+}
+
+/// For those who deliver by a library: the same alerts in a process of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_run_without_a_relay_and_can_be_tried() {
+    let ground = Ground::new().await;
+    let (code, said) = ground.run(&["alerts", "run"]).await;
+    assert!(code == Some(2) && said.contains("there is no [[alert]]"), "{said}");
+    ground.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"mail\"\n");
+    let (code, said) = ground.run(&["alerts", "check"]).await;
+    assert!(code == Some(0) && said.contains("no such subscription"), "{said}");
+    let mut relay = ground.start("relay", &["relay", "--set", "relay.alerts_every=1d"]);
+    until("it works", || relay.log().contains("the relay works")).await;
+    relay.end();
+    ground.record(2).await;
+    let mut watch = ground.start("watch", &["alerts", "run"]);
+    let ear = &ground.ear;
+    until("it is told", || !ear.heard("/own").is_empty()).await;
+    assert_eq!(ear.heard("/own")[0].body["text"], "undelivered >= 2 of mail: it is 2");
+    watch.end();
+    assert_eq!(ground.speaker().await, None, "it gave the duty back");
+    assert!(ear.heard("/mail").is_empty(), "and delivered nothing");
+
+    let (code, said) = ground.run(&["alerts", "test"]).await;
+    assert_eq!((code, said.as_str()), (Some(0), "own: told\npager: told\nslack: told\n"));
+    assert_eq!(
+        actions(&ear.heard("/pager")).iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(),
+        ["trigger", "resolve"]
+    );
+    assert!(texts(&ear.heard(SLACK))[0].contains("nothing is the matter"));
+    ear.always(SLACK, Some(404));
+    let (code, said) = ground.run(&["alerts", "test", "slack"]).await;
+    assert_eq!((code, said.as_str()), (Some(1), "slack: not told: it answered 404\n"));
+    let (code, said) = ground.run(&["alerts", "test", "nobody"]).await;
+    assert!(code == Some(2) && said.contains("there is no [notify.nobody]"), "{said}");
+    ground.end().await;
+}
+
+/// On SQLite it is the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_are_told_on_sqlite_too() {
+    let ground = Ground::new().await;
+    ground.settings(
+        "[[alert]]\npreset = \"ledger\"\nto = [\"slack\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n",
+    );
+    let (path, url) = ground.file("shop.db");
+    let (code, said) = ground.run(&["migrate", "--store", &url]).await;
+    assert_eq!(code, Some(0), "{said}");
+    ground.ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay", "--store", &url]);
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("the file");
+    let insert = "insert into postrider_event (stream, event_type, aggregate_type, aggregate_id, payload) \
+                  values ('orders', 'OrderPaid', 'Order', '7', '{}')";
+    sqlx::query(insert).execute(&pool).await.expect("recorded");
+    pool.close().await;
+    let ear = &ground.ear;
+    until("it is told", || !ear.heard(SLACK).is_empty() && !ear.heard("/own").is_empty()).await;
+    assert!(texts(&ear.heard(SLACK))[0].contains("OrderPaid of Order 7"));
+    assert_eq!(ear.heard("/own")[0].body["source"], path.as_str());
+    relay.end();
+    let (code, said) = ground.run(&["alerts", "check", "--store", &url]).await;
+    assert!(code == Some(1) && said.contains("firing"), "{said}");
+    ground.end().await;
+}

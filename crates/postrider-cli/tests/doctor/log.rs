@@ -1,0 +1,184 @@
+//! The database: away, not migrated, forbidden, damaged, behind a pooler.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use sqlx::{Connection, PgConnection};
+
+use crate::ground::{Ground, diagnosis};
+use crate::pooler::Pooler;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sound_database_is_found_to_be_sound() {
+    let ground = Ground::new().await;
+    ground.record("orders", "OrderPaid").await;
+    let found = ground.doctor("");
+    assert_eq!(found.verdict(), "ok");
+    for about in ["schema", "grants", "clock", "long transactions", "sequence", "lanes", "inbox", "dead rows"]
+    {
+        found.assert(about, "ok", &[]);
+    }
+    found.assert("bell", "ok", &["notifications arrive"]);
+    let output = ground.command(&["doctor"]).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.ends_with("\n9 findings: all is well\n"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
+    let ground = Ground::empty().await;
+    let out = "[sink.out]\ntype = \"stdout\"\n";
+    let found = ground.doctor(out);
+    found.assert("schema", "bad", &["is at version 0", "run `postrider migrate`"]);
+    found.assert("sink out", "ok", &["standard output"]);
+
+    let file = ground.settings(out);
+    for (url, about, words) in [
+        ("postgres://user:planted-secret@127.0.0.1:1/shop", "database", &["does not answer", "start it"][..]),
+        ("sqlite:/nowhere/at/all.db", "database", &[][..]),
+    ] {
+        let found = diagnosis(ground.command(&["doctor", "--json", "--config", &file, "--store", url]));
+        found.assert(about, "bad", words);
+        found.assert("sink out", "ok", &[]);
+    }
+    let missing = ground.url.replace("/doctor_", "/nobody_has_");
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &missing]));
+    found.assert("database", "bad", &["there is no such database", "store.url"]);
+
+    // What nobody could understand is no finding.
+    let output = ground.command(&["doctor", "--store", "oracle://x"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let mut command = ground.command(&["doctor"]);
+    let output = command.env_remove("POSTRIDER_STORE_URL").output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no database is named"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
+    let ground = Ground::new().await;
+    let settings = "[[subscription]]\nname = \"hooks\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let found = ground.doctor(settings);
+    found.assert("subscriptions", "warn", &["no relay has started yet with: hooks"]);
+    let file = ground.settings(settings);
+    let created = ground.command(&["subscriptions", "create", "--yes", "--config", &file]).output();
+    assert!(created.expect("it runs").status.success());
+    ground.doctor(settings).assert("subscriptions", "ok", &[]);
+
+    for _ in 0..3 {
+        ground.record("orders", "OrderPaid").await;
+    }
+    ground.doctor(settings).assert("lanes", "ok", &[]);
+    let old = "set session_replication_role = replica; update postrider.event set recorded_at = now() - interval '1 hour'";
+    ground.run(&format!("begin; {old}; commit")).await;
+    let found = ground.doctor(settings);
+    found.assert("lanes", "warn", &["nobody reads what waits for: hooks", "start a relay"]);
+    assert_eq!(found.verdict(), "warn");
+
+    ground.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;
+    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep the inbox"]);
+    let retention = "[retention]\ndelivered = \"30d\"\ninbox = \"7d\"\n";
+    let words = ["retention.inbox = 7d is shorter than retention.delivered = 30d", "keep the inbox"];
+    ground.doctor(retention).assert("retention", "warn", &words);
+    assert!(!ground.doctor("[retention]\ndelivered = \"7d\"\n").has("retention"));
+
+    ground.run("insert into postrider.migration (version, name) values (99, 'to come')").await;
+    ground.doctor("").assert("schema", "bad", &["99", "upgrade this program"]);
+    ground.run("delete from postrider.migration where version in (99, 3)").await;
+    ground.doctor("").assert("schema", "bad", &["is at version 2", "run `postrider migrate`"]);
+    ground.run("insert into postrider.migration (version, name) values (3, 'back')").await;
+
+    ground.run("alter sequence postrider.event_id cache 10").await;
+    ground.doctor("").assert("sequence", "bad", &["has a cache: events would be lost", "cache 1"]);
+    ground.run("alter sequence postrider.event_id cache 1; select setval('postrider.event_id', 1)").await;
+    ground.doctor("").assert("sequence", "bad", &["behind", "setval("]);
+    ground.run("select setval('postrider.event_id', 3)").await;
+    ground.doctor("").assert("sequence", "ok", &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_rows_that_stay_are_noticed() {
+    let ground = Ground::new().await;
+    ground.run("alter table postrider.settled_batch set (autovacuum_enabled = false)").await;
+    let rows = "insert into postrider.settled_batch (subscription, lane, lanes, first_id, last_id, count, settled_at, settled_by) \
+                select 's', 0, 1, g, g, 1, now(), 'x' from generate_series(1, 15000) g";
+    // A session that ends has told what it did.
+    let mut session = PgConnection::connect(&ground.url).await.expect("connected");
+    for sql in [rows, "delete from postrider.settled_batch"] {
+        sqlx::raw_sql(sql).execute(&mut session).await.expect(sql);
+    }
+    session.close().await.expect("closed");
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        // The server counts a moment later.
+        let found = ground.doctor("");
+        let (verdict, text) = found.about("dead rows");
+        if verdict == "warn" {
+            assert!(text.contains("settled_batch (15000)") && text.contains("autovacuum"), "{text}");
+            break;
+        }
+        assert!(Instant::now() < end, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_not_relay_is_told_so() {
+    let ground = Ground::new().await;
+    let role = format!("r{}", postrider::Uuid::new_v4().simple());
+    ground.run(&format!("create role {role} login; select postrider.grant_record('{role}')")).await;
+    let url = ground.url.replace("postgres@", &format!("{role}@"));
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    found.assert("grants", "bad", &["grant_relay"]);
+    ground.run(&format!("select postrider.grant_relay('{role}')")).await;
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    found.assert("grants", "ok", &[]);
+    assert_eq!(found.verdict(), "ok");
+    ground.run(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_hides_notifications_is_found_out() {
+    let ground = Ground::new().await;
+    let port = ground.url.rsplit_once(':').and_then(|(_, rest)| rest.split('/').next());
+    let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
+    let pooler = Pooler::before(port).await;
+    let url = ground.url.replace(&format!(":{port}/"), &format!(":{}/", pooler.port));
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    found.assert("bell", "warn", &["a pooler hides LISTEN", "session mode"]);
+    assert_eq!(found.verdict(), "warn");
+    let found = ground.doctor("[store]\nbell = false\n");
+    found.assert("bell", "warn", &["it is turned off"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_embedded_database_is_looked_at_as_well() {
+    let ground = Ground::empty().await;
+    let file = ground.settings("").replace(".toml", ".db");
+    let store = format!("sqlite:{file}");
+    let migrated = ground.command(&["migrate", "--store", &store]).output().expect("it runs");
+    assert!(migrated.status.success());
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &store]));
+    assert_eq!(found.verdict(), "ok");
+    for about in ["journal", "lanes", "sequence", "file", "writing"] {
+        found.assert(about, "ok", &[]);
+    }
+    let mut bytes = std::fs::read(&file).expect("the file");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8192].fill(0xa5);
+    std::fs::write(&file, bytes).expect("damaged");
+    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &store]));
+    assert_eq!(found.verdict(), "bad");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_seen_enough_may_close_the_pipe() {
+    let ground = Ground::new().await;
+    let mut child =
+        ground.command(&["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    drop(BufReader::new(child.stdout.take().expect("its output")).lines());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}

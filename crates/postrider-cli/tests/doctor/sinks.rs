@@ -1,0 +1,104 @@
+//! The destinations: away, without topics, with too few replicas.
+
+use std::time::{Duration, Instant};
+
+use xtask::kafka::{Broker, Options};
+
+use crate::ground::Ground;
+
+fn kafka(brokers: &str, more: &str) -> String {
+    format!(
+        "[[subscription]]\nname = \"out\"\nsink = \"kafka\"\nstreams = [\"orders\", \"payments\", \"odd stream\"]\n\
+         [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{brokers}\"\n{more}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_destination_that_is_away_is_bad_and_says_why() {
+    let ground = Ground::new().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let open = listener.local_addr().expect("an address");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr());
+    let free = free.expect("a port that was free");
+    let hook = |name: &str, url: String| format!("[sink.{name}]\ntype = \"http\"\nurl = \"{url}\"\n");
+    let settings = [
+        kafka(&free.to_string(), ""),
+        hook("open", format!("http://{open}/events?token=hush")),
+        hook("closed", format!("http://user:planted@{free}/events?token=hush")),
+        hook("unknown", "http://hook.invalid/hush".to_owned()),
+    ];
+    let found = ground.doctor(&settings.concat());
+    found.assert("sink kafka", "bad", &[&free.to_string(), "nobody answers there", "none of them is lost"]);
+    found.assert("sink open", "ok", &["takes connections"]);
+    found.assert("sink closed", "bad", &["127.0.0.1 can't be reached", "nobody listens there"]);
+    found.assert("sink unknown", "bad", &["hook.invalid can't be reached", "there is no such name"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn topics_that_events_go_to_are_looked_for() {
+    let broker = Broker::create(&Options::new()).expect("a broker starts");
+    broker.create_topic("orders", 3).expect("a topic");
+    broker.create_topics_with(&[("ledger", 1)], &[("min.insync.replicas", "2")]).expect("a topic");
+    let ground = Ground::new().await;
+    for (stream, event_type) in [
+        ("orders", "OrderPaid"),
+        ("payments", "PaymentFailed"),
+        ("odd stream", "OddThing"),
+        ("nobody wants", "Ignored"),
+    ] {
+        ground.record(stream, event_type).await;
+    }
+    let settings =
+        kafka(&broker.bootstrap(), "topics = { LEDGER_POSTED = \"ledger\", LEDGER_REVERSED = \"gone\" }\n");
+    let found = ground.doctor(&settings);
+    found.assert("sink kafka", "ok", &[&broker.bootstrap()]);
+    // One broker keeps what it can.
+    let few = ["3 partitions, on 1 broker, 1 in sync", "min.insync.replicas = 1", "keep it on 3 brokers"];
+    found.assert("topic orders", "warn", &few);
+    found.assert(
+        "topic ledger",
+        "bad",
+        &["min.insync.replicas = 2", "nothing can be written until 2 are in sync"],
+    );
+    found.assert("topic payments", "bad", &["it does not exist", "PaymentFailed", "create it"]);
+    found.assert("topic gone", "bad", &["it does not exist", "LEDGER_REVERSED", "create it"]);
+    found.assert(
+        "topic of OddThing",
+        "bad",
+        &["\"odd stream\" can't be the name of a topic", "sink.kafka.topics"],
+    );
+    assert!(!found.has("topic of Ignored") && !found.has("topic nobody wants"));
+
+    broker.create_topics(&[("payments", 1), ("gone", 1)]).expect("topics");
+    let found = ground.doctor(&settings);
+    found.assert("topic payments", "warn", &["on 1 broker"]);
+    found.assert("topic gone", "warn", &["on 1 broker"]);
+    // One topic for all, by its name: it is missed before anything was recorded.
+    let found = ground.doctor(&kafka(&broker.bootstrap(), "topic = \"everything\"\n"));
+    found.assert("topic everything", "bad", &["it does not exist", "sink.kafka.topic"]);
+    assert!(!found.has("topic orders"));
+}
+
+/// C13.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_on_three_brokers_is_well_until_one_of_them_is_gone() {
+    let mut cluster = Broker::cluster(3).expect("three brokers start");
+    cluster.create_topics(&[("orders", 3)]).expect("a topic");
+    let ground = Ground::new().await;
+    ground.record("orders", "OrderPaid").await;
+    let settings = kafka(&cluster.bootstrap(), "");
+    let found = ground.doctor(&settings);
+    found.assert("topic orders", "ok", &["3 partitions, on 3 brokers, 3 in sync, min.insync.replicas = 2"]);
+    cluster.broker(2).kill().expect("killed");
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let found = ground.doctor(&settings);
+        let (verdict, text) = found.about("topic orders");
+        if verdict == "warn" {
+            assert!(text.contains("2 in sync") && text.contains("a replica is missing"), "{text}");
+            assert_eq!(found.verdict(), "warn", "all goes on");
+            break;
+        }
+        assert!(Instant::now() < end, "{text}");
+    }
+}

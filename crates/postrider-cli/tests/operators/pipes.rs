@@ -1,0 +1,93 @@
+//! Whoever closes the pipe has seen enough: no command minds.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+use postrider::{AuditEntry, NewEvent, Payload};
+
+use crate::support::log::{Log, Mess};
+use crate::support::postrider;
+
+crate::on_both!(
+    a_reader_that_goes_away_after_a_line_ends_a_long_answer_quietly,
+    a_reader_that_is_gone_from_the_start_disturbs_no_command,
+);
+
+fn started(log: &Log, arguments: &[&str]) -> Child {
+    let mut command = postrider(&log.url, arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+/// Waits for its end: with 0, and without a word of complaint.
+fn ends_quietly(mut child: Child, of: &[&str]) {
+    let mut err = String::new();
+    child.stderr.take().expect("its errors").read_to_string(&mut err).expect("text");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0), "{of:?}: {err}");
+    assert!(!err.contains("panicked") && !err.contains("postrider:"), "{of:?}: {err}");
+}
+
+async fn a_reader_that_goes_away_after_a_line_ends_a_long_answer_quietly(log: Log) {
+    let mess = Mess::new(log).await;
+    mess.log.fill(5_000).await;
+    let long = Payload::Json(format!("[{}1]", "1,\n".repeat(300_000)));
+    let large = mess.log.record_event(&NewEvent::new("s", "T", "A", "1", long)).await.to_string();
+    for _ in 0..300 {
+        let why = Some("because ".repeat(60));
+        let entry = AuditEntry { who: "ada".into(), what: "look".into(), why, ..AuditEntry::default() };
+        mess.log.desk.audit(&entry).await.expect("audited");
+    }
+    for arguments in [
+        &["events", "--limit", "10000"][..],
+        &["events", "--limit", "10000", "--json"],
+        &["events", "show", &large, "--payload"],
+        &["events", "show", &large, "--payload", "--json"],
+        &["audit", "--limit", "1000"],
+        &["audit", "--limit", "1000", "--json"],
+        &["status", "--watch=100ms"],
+        &["status", "--watch=100ms", "--json"],
+    ] {
+        let mut child = started(&mess.log, arguments);
+        let mut reader = BufReader::with_capacity(64, child.stdout.take().expect("its output"));
+        let mut line = vec![0; 16];
+        match arguments.contains(&"--json") {
+            true => reader.read_exact(&mut line).expect("some of it"),
+            false => drop(reader.read_until(b'\n', &mut line).expect("a line")),
+        }
+        drop(reader);
+        ends_quietly(child, arguments);
+    }
+}
+
+async fn a_reader_that_is_gone_from_the_start_disturbs_no_command(log: Log) {
+    let mess = Mess::new(log).await;
+    let dead = mess.dead.to_string();
+    for arguments in [
+        &["status"][..],
+        &["status", "--json"],
+        &["events"],
+        &["events", "show", &dead],
+        &["dead", "list"],
+        &["dead", "list", "--json"],
+        &["dead", "show", &dead],
+        &["subscriptions", "list"],
+        &["subscriptions", "list", "--json"],
+        &["audit"],
+        &["replay", "mail", "--event", &dead, "--dry-run"],
+        &["dead", "requeue", &dead, "--dry-run"],
+        &["config", "check"],
+        &["completions", "bash"],
+        &["man"],
+        &["reference", "cli"],
+        &["reference", "configuration"],
+        &["help"],
+        // What changes something does it all the same.
+        &["dead", "requeue", &dead, "--yes"],
+    ] {
+        let mut child = started(&mess.log, arguments);
+        drop(child.stdout.take());
+        ends_quietly(child, arguments);
+    }
+    let audit = mess.log.run(&["audit", "--json"]).json();
+    assert_eq!(audit[0]["event_id"], dead, "it was done, and written down");
+}

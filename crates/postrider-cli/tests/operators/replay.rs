@@ -1,0 +1,100 @@
+//! `replay` brings events again, where it may.
+
+use crate::support::log::{Log, Mess};
+use crate::support::{Rider, until};
+
+crate::on_both!(
+    a_replay_brings_everything_from_an_event_on_again,
+    a_replay_as_a_new_subscription_leaves_the_old_one_alone,
+    a_replay_is_refused_where_it_must_be,
+);
+
+const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+
+async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
+    let rider = Rider::with(&log.folder.0, &log.url, "rider", RELAY);
+    let mut events = Vec::new();
+    for number in 0..10 {
+        events.push(log.record(&(number % 2).to_string(), number).await.to_string());
+    }
+    until("all are delivered", || rider.lines().len() == 10).await;
+    until("all are settled", || log.run(&["status", "--json"]).json()["subscriptions"][0]["processing"] == 0)
+        .await;
+    let dry = log.run(&["replay", "out", "--event", &events[4], "--dry-run", "--json"]).json();
+    assert_eq!((&dry["events"], &dry["counted"], &dry["dry_run"]), (&6.into(), &true.into(), &true.into()));
+    let text = log.run(&["replay", "out", "--since", "1h", "--dry-run"]).good();
+    assert!(text.contains("10 events (from ") && text.contains("nothing was changed"), "{text}");
+    let sentence = log.run(&["replay", "out", "--event", &events[4]]).sentence(2);
+    assert!(sentence.contains("6 events") && sentence.contains("say --yes"), "{sentence}");
+
+    let said = log.run(&["replay", "out", "--event", &events[4], "--yes", "--why", "the shop lost them"]);
+    assert!(said.err.contains("out has caught up"), "{}{}", said.out, said.err);
+    assert!(said.good().contains("6 events"));
+    let numbers: Vec<u64> = rider.lines().into_iter().map(|(_, number)| number).collect();
+    let again: Vec<u64> = numbers[10..].to_vec();
+    assert_eq!(numbers.len(), 16, "each from there on once more: {numbers:?}");
+    for parity in [0, 1] {
+        let of_key: Vec<u64> = again.iter().copied().filter(|number| number % 2 == parity).collect();
+        assert!(of_key.is_sorted(), "in order: {again:?}");
+    }
+    let status = log.run(&["status", "--json"]).json();
+    assert_eq!(status["subscriptions"][0]["paused"], false, "it goes on");
+    let audit = log.run(&["audit", "--json"]).json();
+    assert!(
+        audit[0]["what"]
+            .as_str()
+            .is_some_and(|what| what.starts_with(&format!("replay from event {}", events[4]))),
+        "{audit}"
+    );
+    assert_eq!(audit[0]["why"], "the shop lost them");
+}
+
+async fn a_replay_as_a_new_subscription_leaves_the_old_one_alone(log: Log) {
+    let mess = Mess::new(log).await;
+    let before = mess.log.run(&["status", "mail", "--json"]).json();
+    let event = mess.retrying.to_string();
+    let arguments = ["replay", "mail", "--event", &event, "--as", "mail-again", "--yes", "--no-wait"];
+    let said = mess.log.run(&arguments);
+    assert!(said.err.contains("[[subscription]] named mail-again"), "{}", said.err);
+    said.good();
+    let after = mess.log.run(&["status", "mail", "--json"]).json();
+    assert_eq!(
+        before["subscriptions"][0]["lanes"][0]["reached"],
+        after["subscriptions"][0]["lanes"][0]["reached"]
+    );
+    let list = mess.log.run(&["subscriptions", "list", "--json"]).json();
+    let new = list
+        .as_array()
+        .expect("an array")
+        .iter()
+        .find(|each| each["name"] == "mail-again")
+        .expect("it is there");
+    assert_eq!((&new["on_dead"], &new["lanes"]), (&"hold".into(), &1.into()), "like the old one");
+    let settings = RELAY.replace("name = \"out\"", "name = \"mail-again\"\non_dead = \"hold\"");
+    let rider = Rider::with(&mess.log.folder.0, &mess.log.url, "rider", &settings);
+    until("all from there on are delivered", || rider.lines().iter().any(|(_, number)| *number == 7)).await;
+    let numbers: Vec<u64> = rider.lines().into_iter().map(|(_, number)| number).collect();
+    assert!((2..=7).all(|number| numbers.contains(&number)) && !numbers.contains(&0), "{numbers:?}");
+    let sentence = mess.log.run(&["replay", "mail", "--since", "1h", "--as", "resting", "--yes"]).sentence(1);
+    assert!(sentence.contains("choose another name"), "{sentence}");
+}
+
+async fn a_replay_is_refused_where_it_must_be(log: Log) {
+    log.run(&["subscriptions", "create", "ledger", "--no-replay"]).good();
+    let sentence = log.run(&["replay", "ledger", "--since", "1h", "--yes"]).sentence(1);
+    assert!(sentence.contains("forbids replay"), "{sentence}");
+    log.run(&["subscriptions", "remove", "ledger", "--yes"]).good();
+    let mess = Mess::new(log).await;
+    let sentence = mess.log.run(&["replay", "growing", "--since", "1h", "--yes"]).sentence(1);
+    assert!(sentence.contains("are being changed"), "{sentence}");
+    let sentence =
+        mess.log.run(&["replay", "mail", "--event", &mess.archived.to_string(), "--yes"]).sentence(1);
+    assert!(sentence.contains("retention has taken events"), "{sentence}");
+    let nobody = postrider::Uuid::new_v4().to_string();
+    let sentence = mess.log.run(&["replay", "mail", "--event", &nobody, "--yes"]).sentence(1);
+    assert!(sentence.contains("there is no event"), "{sentence}");
+    assert!(mess.log.run(&["replay", "mali", "--since", "1h"]).sentence(1).contains("is \"mail\" meant?"));
+    assert_eq!(mess.log.run(&["replay", "mail"]).code, Some(2));
+    assert_eq!(mess.log.run(&["replay", "mail", "--since", "soon"]).code, Some(2));
+    assert!(mess.log.run(&["audit", "--json"]).json().to_string().matches("replay").count() == 0);
+}

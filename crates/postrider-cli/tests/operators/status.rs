@@ -1,0 +1,87 @@
+//! `status` says how it is.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::log::{Log, Mess};
+use crate::support::postrider;
+
+crate::on_both!(
+    status_shows_what_is_wrong_and_who_holds_what,
+    status_of_one_subscription_and_its_streams,
+    a_long_backlog_is_estimated_and_marked,
+    watching_goes_on_until_it_is_ended,
+);
+
+fn of<'a>(status: &'a Value, name: &str) -> &'a Value {
+    let all = status["subscriptions"].as_array().expect("subscriptions");
+    all.iter().find(|each| each["subscription"] == name).unwrap_or_else(|| panic!("no {name} in {status}"))
+}
+
+async fn status_shows_what_is_wrong_and_who_holds_what(log: Log) {
+    let mess = Mess::new(log).await;
+    let status = mess.log.run(&["status", "--json"]).json();
+    let mail = of(&status, "mail");
+    assert_eq!(mail["state"], "delivering");
+    assert_eq!((&mail["pending"], &mail["dead"]), (&Value::from(1), &Value::from(1)));
+    assert_eq!(mail["retrying"], 4, "the one that failed, and the three behind it and the dead one: {mail}");
+    assert_eq!(mail["estimated"], false);
+    assert!(mail["oldest_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{mail}");
+    assert_eq!(mail["lanes"][0]["owner"], "relay-1");
+    assert_eq!(mail["lanes"][0]["behind"], 1);
+    assert!(mail["lanes"][0]["lease_until"].as_str().is_some_and(|until| until.contains('T')), "{mail}");
+    assert_eq!(
+        (&of(&status, "resting")["state"], &of(&status, "resting")["paused"]),
+        (&"paused".into(), &true.into())
+    );
+    let growing = of(&status, "growing");
+    assert_eq!((&growing["state"], &growing["lanes_next"]), (&"changing_lanes".into(), &3.into()));
+    assert!(status["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{status}");
+
+    let text = mess.log.run(&["status"]).good();
+    for word in ["delivering", "paused", "lanes 1 to 3", "relay-1", "nobody", "RETRYING", "LAG"] {
+        assert!(text.contains(word), "{word}:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}') && !text.contains('~'), "plain, and nothing is estimated:\n{text}");
+}
+
+async fn status_of_one_subscription_and_its_streams(log: Log) {
+    let mess = Mess::new(log).await;
+    let text = mess.log.run(&["status", "mail", "--streams"]).good();
+    assert!(text.contains("orders") && !text.contains("growing"), "{text}");
+    let sentence = mess.log.run(&["status", "mial"]).sentence(1);
+    assert!(sentence.contains("there is no subscription \"mial\"; is \"mail\" meant?"), "{sentence}");
+}
+
+async fn a_long_backlog_is_estimated_and_marked(log: Log) {
+    log.run(&["subscriptions", "create", "all"]).good();
+    log.run(&["subscriptions", "create", "half", "--type", "Even"]).good();
+    log.fill(60_000).await;
+    let status = log.run(&["status", "--json"]).json();
+    assert_eq!(of(&status, "all")["estimated"], true);
+    assert_eq!(of(&status, "all")["pending"], 60_000);
+    let half = of(&status, "half")["pending"].as_u64().expect("a number");
+    assert!((29_000..31_000).contains(&half), "the filter counts: {half}");
+    assert_eq!(of(&status, "all")["state"], "unattended");
+    let text = log.run(&["status"]).good();
+    assert!(text.contains("~60,000") && text.contains("an estimate"), "{text}");
+}
+
+async fn watching_goes_on_until_it_is_ended(log: Log) {
+    let mess = Mess::new(log).await;
+    let mut child = postrider(&mess.log.url, &["status", "--watch=100ms", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    for _ in 0..3 {
+        let line = lines.next().expect("a line").expect("text");
+        let status: Value = serde_json::from_str(&line).expect("a JSON object a line");
+        assert_eq!(of(&status, "mail")["dead"], 1);
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill").success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}

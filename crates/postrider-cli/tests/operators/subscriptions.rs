@@ -1,0 +1,124 @@
+//! `subscriptions` shows them, makes them, and does to them what operators say.
+
+use crate::support::log::{Log, Mess};
+use crate::support::{Rider, until};
+
+crate::on_both!(
+    subscriptions_are_listed_as_they_are_in_force,
+    a_subscription_is_made_by_flags_or_from_the_settings,
+    a_pause_holds_and_a_resume_lets_go,
+    lanes_are_changed_while_a_relay_runs,
+    a_change_of_lanes_need_not_be_waited_for,
+    a_subscription_is_removed_by_force_only_while_it_is_held,
+);
+
+async fn subscriptions_are_listed_as_they_are_in_force(log: Log) {
+    let mess = Mess::new(log).await;
+    let list = mess.log.run(&["subscriptions", "list", "--json"]).json();
+    let names: Vec<&str> =
+        list.as_array().expect("an array").iter().filter_map(|each| each["name"].as_str()).collect();
+    assert_eq!(names, ["growing", "mail", "resting"]);
+    assert_eq!((&list[0]["lanes"], &list[0]["lanes_next"]), (&1.into(), &3.into()));
+    assert_eq!((&list[1]["on_dead"], &list[1]["order"]), (&"hold".into(), &"key".into()));
+    assert_eq!((&list[2]["paused"], &list[2]["start"]), (&true.into(), &"beginning".into()));
+    let text = mess.log.run(&["subscriptions", "list"]).good();
+    assert!(text.contains("1 to 3") && text.contains("paused"), "{text}");
+}
+
+async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {
+    let flags = ["subscriptions", "create", "eu", "--stream", "orders.*", "--type", "Order*", "--lanes", "2"];
+    let more = ["--order", "strict", "--on-dead", "hold", "--no-replay", "--start", "2026-01-31"];
+    log.run(&[&flags[..], &more].concat()).good();
+    let list = log.run(&["subscriptions", "list", "--json"]).json();
+    let eu = &list[0];
+    assert_eq!((&eu["streams"][0], &eu["types"][0]), (&"orders.*".into(), &"Order*".into()));
+    assert_eq!((&eu["lanes"], &eu["order"], &eu["on_dead"]), (&2.into(), &"strict".into(), &"hold".into()));
+    assert_eq!((&eu["replay"], &eu["start"]), (&false.into(), &"2026-01-31T00:00:00Z".into()));
+    let sentence = log.run(&["subscriptions", "create", "eu"]).sentence(1);
+    assert!(sentence.contains("there is a subscription \"eu\" already"), "{sentence}");
+
+    let settings = "[[subscription]]\nname = \"hook\"\nsink = \"out\"\nlanes = 3\n[[subscription]]\nname = \"eu\"\nsink = \"out\"\n\
+         [sink.out]\ntype = \"stdout\"\n";
+    let file = log.folder.file("p.toml", settings).display().to_string();
+    let sentence = log.run(&["subscriptions", "create", "hok", "--config", &file]).sentence(2);
+    assert!(sentence.contains("is \"hook\" meant?"), "{sentence}");
+    let text = log.run(&["subscriptions", "create", "--config", &file]).good();
+    assert!(text.contains("hook is made") && text.contains("eu is there already"), "{text}");
+    let list = log.run(&["subscriptions", "list", "--json"]).json();
+    assert_eq!((&list[1]["name"], &list[1]["lanes"]), (&"hook".into(), &3.into()));
+    assert_eq!(list[0]["lanes"], 2, "what is there stays as it is");
+    assert!(log.run(&["subscriptions", "create"]).sentence(2).contains("give a name"));
+    let said = log.run(&["subscriptions", "create", "x", "--lanes", "1000"]);
+    assert!(said.sentence(2).contains("1 to 256"));
+    let said = log.run(&["subscriptions", "create", "x", "--order", "keys"]);
+    assert!(said.code == Some(2) && said.err.contains("key, strict, none"), "{}", said.err);
+    let audit = log.run(&["audit"]).good();
+    assert!(audit.contains("create (streams orders.*, types Order*)"), "{audit}");
+}
+
+async fn a_pause_holds_and_a_resume_lets_go(log: Log) {
+    let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let rider = Rider::with(&log.folder.0, &log.url, "rider", settings);
+    log.record("a", 1).await;
+    until("it is delivered", || rider.lines().len() == 1).await;
+    assert!(log.run(&["subscriptions", "pause", "out"]).sentence(2).contains("say --yes"));
+    log.run(&["subscriptions", "pause", "out", "--yes", "--why", "the shop moves"]).good();
+    assert!(log.run(&["subscriptions", "pause", "out", "--yes"]).good().contains("paused already"));
+    until("nobody holds it", || {
+        let status = log.run(&["status", "--json"]).json();
+        status["subscriptions"][0]["lanes"][0]["owner"].is_null()
+    })
+    .await;
+    log.record("a", 2).await;
+    let status = log.run(&["status", "out", "--json"]).json();
+    assert_eq!(
+        (&status["subscriptions"][0]["state"], &status["subscriptions"][0]["pending"]),
+        (&"paused".into(), &1.into())
+    );
+    let answer = log.run(&["subscriptions", "resume", "out", "--json"]).json();
+    assert_eq!((&answer["subscription"], &answer["changed"]), (&"out".into(), &true.into()));
+    until("it goes on", || rider.lines().len() == 2).await;
+    let audit = log.run(&["audit", "--json"]).json();
+    assert_eq!(
+        (&audit[0]["what"], &audit[1]["what"], &audit[1]["why"]),
+        (&"resume".into(), &"pause".into(), &"the shop moves".into())
+    );
+    assert!(log.run(&["subscriptions", "pause", "uot", "--yes"]).sentence(1).contains("is \"out\" meant?"));
+}
+
+async fn lanes_are_changed_while_a_relay_runs(log: Log) {
+    let settings = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let rider = Rider::with(&log.folder.0, &log.url, "rider", settings);
+    for number in 0..50 {
+        log.record(&(number % 5).to_string(), number).await;
+    }
+    until("some are delivered", || !rider.lines().is_empty()).await;
+    assert!(log.run(&["subscriptions", "lanes", "out", "3"]).sentence(2).contains("from 1 to 3"));
+    let said = log.run(&["subscriptions", "lanes", "out", "3", "--yes"]);
+    assert_eq!(said.good(), "out has 3 lanes\n");
+    let list = log.run(&["subscriptions", "list", "--json"]).json();
+    assert_eq!((&list[0]["lanes"], &list[0]["lanes_next"]), (&3.into(), &serde_json::Value::Null));
+    until("all are delivered", || rider.lines().len() >= 50).await;
+    assert_eq!(rider.lines().len(), 50, "none came twice");
+    assert!(log.run(&["subscriptions", "lanes", "out", "3", "--yes"]).good().contains("already"));
+    assert_eq!(log.run(&["subscriptions", "lanes", "out", "0"]).code, Some(2));
+    assert_eq!(log.run(&["subscriptions", "lanes", "out", "300"]).code, Some(2));
+}
+
+async fn a_change_of_lanes_need_not_be_waited_for(log: Log) {
+    let mess = Mess::new(log).await;
+    let text = mess.log.run(&["subscriptions", "lanes", "growing", "4", "--yes", "--no-wait"]).good();
+    assert!(text.contains("growing is changing to 4 lanes"), "{text}");
+}
+
+async fn a_subscription_is_removed_by_force_only_while_it_is_held(log: Log) {
+    let mess = Mess::new(log).await;
+    let question = mess.log.run(&["subscriptions", "remove", "mail"]).sentence(2);
+    assert!(question.contains("1 dead event and 4 retrying events"), "{question}");
+    let sentence = mess.log.run(&["subscriptions", "remove", "mail", "--yes"]).sentence(1);
+    assert!(sentence.contains("\"relay-1\" holds a lane of \"mail\""), "{sentence}");
+    mess.log.run(&["subscriptions", "remove", "mail", "--yes", "--force"]).good();
+    let status = mess.log.run(&["status", "--json"]).json();
+    assert_eq!(status["subscriptions"].as_array().map(Vec::len), Some(2));
+    assert!(mess.log.run(&["audit"]).good().contains("remove (1 dead, 4 retrying)"));
+}

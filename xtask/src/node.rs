@@ -1,0 +1,71 @@
+//! Node.js with the driver that publishers in JavaScript use: a folder of its own in the target folder, made once.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::{package, process, say, workspace};
+
+/// What is installed.
+pub const DRIVER: &str = "pg@8.23.1";
+
+/// Debian's and Ubuntu's packages of Node.js and of what installs packages for it.
+pub const PACKAGES: &[&str] = &["nodejs", "npm"];
+
+/// Sees that there is a Node.js; where there is none it is installed, if that is possible.
+pub fn prepare() -> Result<(), Failure> {
+    if !has_programs() && package::can_install()? {
+        package::install("Node.js", PACKAGES)?;
+    }
+    Ok(())
+}
+
+/// The folder `node_modules` with [`DRIVER`] in it; it is made now if need be. It installs no Node.js.
+pub fn ready() -> Result<PathBuf, Failure> {
+    let folder = workspace::target().join("services").join(format!("node-{}", DRIVER.replace('@', "-")));
+    let modules = folder.join("node_modules");
+    if folder.exists() {
+        return Ok(modules);
+    }
+    let _alone = lock(&folder)?;
+    if folder.exists() {
+        return Ok(modules);
+    }
+    if !has_programs() {
+        return Err(Failure::new(format!(
+            "Node.js with npm is missing: install it (Debian and Ubuntu: `apt-get install {}`)",
+            PACKAGES.join(" ")
+        )));
+    }
+    say(&format!("installing {DRIVER} for Node.js into {}", folder.display()));
+    let partial = folder.with_extension("partial");
+    let _ = fs::remove_dir_all(&partial);
+    fs::create_dir_all(&partial).map_err(|error| unwritable(&partial, &error))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&partial).arg(DRIVER);
+    process::output(npm.current_dir(&partial), "install a library of Node.js")?;
+    // All or nothing: one that was interrupted is made again.
+    fs::rename(&partial, &folder).map_err(|error| unwritable(&folder, &error))?;
+    Ok(modules)
+}
+
+fn has_programs() -> bool {
+    let has =
+        |program: &str| process::output(Command::new(program).arg("--version"), "ask for a version").is_ok();
+    has("node") && has("npm")
+}
+
+/// Waits until no other process makes the folder, and keeps others waiting while it is held.
+fn lock(folder: &Path) -> Result<File, Failure> {
+    let path = folder.with_extension("lock");
+    let parent = folder.parent().unwrap_or(folder);
+    fs::create_dir_all(parent)
+        .and_then(|()| File::create(&path))
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(|error| unwritable(&path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("could not write {}: {error}", path.display()))
+}
