@@ -34,6 +34,7 @@ pub const CHECKS: &[Check] = &[
         "postrider builds for PostgreSQL alone",
         "check -p postrider --no-default-features --features postgres",
     ),
+    alone("postrider builds for MySQL alone", "check -p postrider --no-default-features --features mysql"),
     alone("postrider builds for SQLite alone", "check -p postrider --no-default-features --features sqlite"),
     alone("postrider builds with HTTP alone", "check -p postrider --no-default-features --features http"),
     alone(

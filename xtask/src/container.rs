@@ -9,11 +9,13 @@ use crate::failure::Failure;
 use crate::kafka::{properties, topics};
 use crate::keeper::Keeper;
 use crate::kind::Kind;
+use crate::mariadb;
 use crate::port;
 use crate::postgres::data::SETTINGS;
 use crate::process;
 
 const POSTGRES_IMAGE: &str = "postgres:16";
+const MARIADB_IMAGE: &str = "mariadb:10.11";
 const KAFKA_IMAGE: &str = "apache/kafka:4.1.1";
 
 /// How long the server in a new container may take until it answers.
@@ -43,11 +45,25 @@ impl Container {
             run.arg("-c").arg(format!("{name}={value}"));
         }
         let mut container = Self::start(&mut run, Kind::Postgres)?;
-        container.port = container.published_port()?;
+        container.port = container.published_port("5432/tcp")?;
         // By TCP: while the image sets itself up, a first server answers on the Unix socket only.
         let probe = ["exec", &container.id, "pg_isready", "-h", "127.0.0.1", "-U", "postgres"];
         container
             .wait_until(Kind::Postgres, || process::output(&mut docker(&probe), "ask the server").is_ok())?;
+        Ok(container)
+    }
+
+    /// Starts a MariaDB with [`mariadb::SETTINGS`] and then `settings`, which win, and waits until it takes connections.
+    pub fn mariadb(settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        let mut run = run(&["-p", "127.0.0.1::3306", "-e", "MARIADB_DATABASE=test"]);
+        run.args(["-e", "MARIADB_ALLOW_EMPTY_ROOT_PASSWORD=1", MARIADB_IMAGE]);
+        for (name, value) in mariadb::SETTINGS.iter().chain(settings) {
+            run.arg(format!("--{name}={value}"));
+        }
+        let mut container = Self::start(&mut run, Kind::Mysql)?;
+        container.port = container.published_port("3306/tcp")?;
+        // While the image sets itself up, its first server listens on no port.
+        container.wait_until(Kind::Mysql, || mariadb::greets(container.port))?;
         Ok(container)
     }
 
@@ -87,9 +103,8 @@ impl Container {
         (self.id.clone(), self.port)
     }
 
-    fn published_port(&self) -> Result<u16, Failure> {
-        let answer =
-            process::output(&mut docker(&["port", &self.id, "5432/tcp"]), "find the container's port")?;
+    fn published_port(&self, inside: &str) -> Result<u16, Failure> {
+        let answer = process::output(&mut docker(&["port", &self.id, inside]), "find the container's port")?;
         let port = answer.lines().next().and_then(|line| line.rsplit_once(':')).map(|(_, port)| port.trim());
         port.and_then(|port| port.parse().ok())
             .ok_or_else(|| Failure::new(format!("Docker answered `{}` when asked for a port", answer.trim())))

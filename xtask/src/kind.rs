@@ -11,18 +11,21 @@ use crate::postgres::{Cluster, binaries};
 pub enum Kind {
     /// A PostgreSQL.
     Postgres,
+    /// A MariaDB, or a MySQL.
+    Mysql,
     /// A Kafka of one broker.
     Kafka,
 }
 
 impl Kind {
     /// All kinds, in the order they are spoken of.
-    pub const ALL: [Self; 2] = [Self::Postgres, Self::Kafka];
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::Mysql, Self::Kafka];
 
     /// The variable that holds the address of the server to test against.
     pub fn variable(self) -> &'static str {
         match self {
             Self::Postgres => "POSTRIDER_TEST_POSTGRES",
+            Self::Mysql => "POSTRIDER_TEST_MYSQL",
             Self::Kafka => "POSTRIDER_TEST_KAFKA",
         }
     }
@@ -32,10 +35,12 @@ impl Kind {
         env::var(self.variable()).ok().filter(|address| !address.is_empty())
     }
 
-    /// The address of a server on a loopback port: of its database `postgres`, or for Kafka's clients to begin with.
+    /// The address of a server on a loopback port: of its database `postgres` or `test`, or for Kafka's
+    /// clients to begin with.
     pub fn address(self, port: u16) -> String {
         match self {
             Self::Postgres => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
+            Self::Mysql => format!("mysql://root@127.0.0.1:{port}/test"),
             Self::Kafka => format!("127.0.0.1:{port}"),
         }
     }
@@ -56,6 +61,7 @@ impl Kind {
     pub fn file(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
             Self::Kafka => "kafka",
         }
     }
@@ -65,7 +71,7 @@ impl Kind {
         match self {
             // A killed one would leave its child processes.
             Self::Postgres => "QUIT",
-            Self::Kafka => "KILL",
+            Self::Mysql | Self::Kafka => "KILL",
         }
     }
 }
@@ -74,6 +80,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Postgres => "PostgreSQL",
+            Self::Mysql => "MariaDB",
             Self::Kafka => "Kafka",
         })
     }

@@ -1,7 +1,7 @@
 //! Developers' commands as a library: throw-away servers for tests, the test run, the checks of CI.
 //!
 //! The binary `xtask` only reads arguments and calls what is here. The integration tests of the other crates
-//! use [`postgres::Cluster`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
+//! use [`postgres::Cluster`], [`mariadb::Mariadb`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
 //! or restore.
 //!
 //! Nothing here knows what Postrider does: it starts servers and runs `cargo`.
@@ -18,6 +18,7 @@ pub mod foreground;
 pub mod kafka;
 pub mod keeper;
 pub mod kind;
+pub mod mariadb;
 pub mod node;
 pub mod openssl;
 pub mod package;

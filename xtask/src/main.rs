@@ -19,9 +19,11 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
-  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18, or on those named
+  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18 and on MariaDB 10.11 and 11.4, or on those named
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
+  bench log --store mysql [--json] [--quick] [drain|publish]
+                                   the same on a MariaDB
   bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
@@ -38,9 +40,10 @@ Usage: cargo xtask COMMAND
                                    run a command with the servers it needs
   help                             print this
 
-The servers, a PostgreSQL and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
-POSTRIDER_TEST_POSTGRES=postgres://... and POSTRIDER_TEST_KAFKA=host:port use those servers instead;
-POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use.
+The servers, a PostgreSQL, a MariaDB and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
+POSTRIDER_TEST_POSTGRES=postgres://..., POSTRIDER_TEST_MYSQL=mysql://... and POSTRIDER_TEST_KAFKA=host:port use those servers
+instead; POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a
+MariaDB installation.
 ";
 
 /// The exit code for arguments that make no sense.
@@ -62,6 +65,9 @@ fn main() -> ExitCode {
         ["services", "run", "--", program, arguments @ ..] => services_run(&[], program, arguments),
         ["services", "run", "--no-kafka", "--", program, arguments @ ..] => {
             services_run(&["--no-kafka"], program, arguments)
+        }
+        ["bench", "log", "--store", "mysql", options @ ..] if is_bench("log-mysql", options) => {
+            bench("log-mysql", options)
         }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
         ["compat", versions @ ..] if versions.iter().all(|version| !version.starts_with('-')) => {
@@ -92,7 +98,7 @@ fn kinds(options: &[&str]) -> Option<Vec<Kind>> {
     let is_left = |kind: &Kind| match kind {
         _ if options.contains(&"--no-services") => false,
         Kind::Kafka => !options.contains(&"--no-kafka"),
-        Kind::Postgres => true,
+        Kind::Postgres | Kind::Mysql => true,
     };
     let known = options.iter().all(|option| ["--no-services", "--no-kafka"].contains(option));
     known.then(|| Kind::ALL.into_iter().filter(is_left).collect())
@@ -140,6 +146,7 @@ fn services_run(options: &[&str], program: &str, arguments: &[&str]) -> Result<u
 fn is_bench(subject: &str, options: &[&str]) -> bool {
     let parts: &[&str] = match subject {
         "log" => &["read", "publish", "idle"],
+        "log-mysql" => &["drain", "publish"],
         "engine" => &["drain", "latency", "effects", "idle", "memory"],
         "kafka" => &["drain", "latency", "effects", "memory"],
         "retention" => &["archive", "prune"],
@@ -152,13 +159,19 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
 fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
     interruptible(|foreground| {
         let mut settings = vec![("fsync", "on")];
+        if subject == "log-mysql" {
+            settings = vec![("innodb-flush-log-at-trx-commit", "1"), ("innodb-log-file-size", "512M")];
+        }
         if subject == "engine" && counts_statements() {
             // Off until the benchmark turns it on for the one database where it counts.
             let counted = "pg_stat_statements";
             settings.extend([("shared_preload_libraries", counted), ("pg_stat_statements.track", "none")]);
         }
-        let kinds: &[Kind] =
-            if subject == "kafka" { &[Kind::Postgres, Kind::Kafka] } else { &[Kind::Postgres] };
+        let kinds: &[Kind] = match subject {
+            "kafka" => &[Kind::Postgres, Kind::Kafka],
+            "log-mysql" => &[Kind::Mysql],
+            _ => &[Kind::Postgres],
+        };
         let session = Session::open_with(kinds, &settings)?;
         say(&format!("measuring on {}", session.describe()));
         if subject == "cli" {

@@ -8,6 +8,8 @@ use crate::failure::Failure;
 use crate::kafka::kit::Kit;
 use crate::kafka::{self, Broker, java};
 use crate::kind::Kind;
+use crate::mariadb::programs::Programs;
+use crate::mariadb::{self, Mariadb};
 use crate::package;
 use crate::postgres::{self, Cluster, binaries};
 
@@ -16,18 +18,21 @@ use crate::postgres::{self, Cluster, binaries};
 pub enum Server {
     /// A PostgreSQL of the programs on this machine.
     Cluster(Cluster),
+    /// A MariaDB of the programs on this machine.
+    Mariadb(Mariadb),
     /// A Kafka of the programs on this machine.
     Broker(Box<Broker>),
-    /// Either, of an image.
+    /// Any of them, of an image.
     Container(Container),
 }
 
 impl Server {
     /// Starts a server of that kind: from the programs of this machine, which are installed first where they are
-    /// missing and that is possible, else in a container. A PostgreSQL gets `settings` beside the usual ones.
+    /// missing and that is possible, else in a container. A database gets `settings` beside the usual ones.
     pub fn start(kind: Kind, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let (there, packages) = match kind {
             Kind::Postgres => (binaries::find()?.is_some(), postgres::PACKAGES),
+            Kind::Mysql => (Programs::find()?.is_some(), mariadb::PACKAGES),
             Kind::Kafka => (Kit::has_programs(), java::PACKAGES),
         };
         if !there {
@@ -36,12 +41,14 @@ impl Server {
             } else if Container::is_available() {
                 return match kind {
                     Kind::Postgres => Container::postgres(settings).map(Self::Container),
+                    Kind::Mysql => Container::mariadb(settings).map(Self::Container),
                     Kind::Kafka => Container::kafka().map(Self::Container),
                 };
             }
         }
         match kind {
             Kind::Postgres => Cluster::create(settings).map(Self::Cluster),
+            Kind::Mysql => Mariadb::create(settings).map(Self::Mariadb),
             Kind::Kafka => Broker::create(&kafka::Options::new()).map(Box::new).map(Self::Broker),
         }
     }
@@ -50,6 +57,7 @@ impl Server {
     pub fn port(&self) -> u16 {
         match self {
             Self::Cluster(cluster) => cluster.port(),
+            Self::Mariadb(server) => server.port(),
             Self::Broker(broker) => broker.port(),
             Self::Container(container) => container.port(),
         }

@@ -68,6 +68,7 @@ impl Services {
         }
         let place = match Server::start(kind, &[])? {
             Server::Cluster(cluster) => Place::Process(cluster.detach()?),
+            Server::Mariadb(server) => Place::Process(server.detach()?),
             Server::Broker(broker) => Place::Process(broker.detach()?),
             Server::Container(container) => {
                 let (id, port) = container.detach();

@@ -32,10 +32,10 @@ impl Session {
         })
     }
 
-    /// For benchmarks: of each kind the server in the environment, else one of its own; PostgreSQL with `settings`.
+    /// For benchmarks: of each kind the server in the environment, else one of its own, a database with `settings`.
     pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, Failure> {
         Self::of(kinds, |kind| {
-            let settings = if kind == Kind::Postgres { settings } else { &[] };
+            let settings = if kind == Kind::Kafka { &[] } else { settings };
             Server::start(kind, settings).map(Source::Own)
         })
     }

@@ -8,6 +8,7 @@ pub mod data;
 pub mod engine;
 pub mod idle;
 pub mod kafka;
+pub mod mysql;
 pub mod program;
 pub mod publish;
 pub mod reading;

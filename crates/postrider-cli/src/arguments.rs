@@ -28,7 +28,7 @@ pub(crate) struct Common {
     /// The file with the settings; POSTRIDER_CONFIG unless given
     #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The database: postgres://… or sqlite:…
+    /// The database: postgres://…, mysql://… or sqlite:…
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "URL")]
     store: Option<String>,
     /// The schema on PostgreSQL

@@ -129,6 +129,7 @@ async fn begin(config: &Config) -> Result<Running, Failure> {
     retention::check(&database, config).await?;
     match database {
         Database::Postgres(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
+        Database::Mysql(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
         Database::Sqlite(outbox) => relay(&outbox, config)?.start().await.map_err(Into::into),
     }
 }

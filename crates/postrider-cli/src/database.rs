@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::{Desk, NewEvent, postgres, sqlite};
+use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
+use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
@@ -19,12 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) enum Database {
     /// PostgreSQL.
     Postgres(postgres::Outbox),
+    /// MariaDB or MySQL.
+    Mysql(mysql::Outbox),
     /// SQLite.
     Sqlite(sqlite::Outbox),
 }
 
 enum Address {
     Postgres(PgConnectOptions),
+    Mysql(MySqlConnectOptions),
     Sqlite(SqliteConnectOptions),
 }
 
@@ -42,6 +46,11 @@ impl Address {
             let options = SqliteConnectOptions::from_str(url).map_err(wrong)?;
             return Ok(Self::Sqlite(options.busy_timeout(Duration::from_secs(10))));
         }
+        if store.is_mysql() {
+            // The driver knows one name for both.
+            let url = url.replacen("mariadb://", "mysql://", 1);
+            return Ok(Self::Mysql(MySqlConnectOptions::from_str(&url).map_err(wrong)?));
+        }
         Ok(Self::Postgres(PgConnectOptions::from_str(url).map_err(wrong)?))
     }
 }
@@ -55,6 +64,13 @@ impl Database {
                 let pool = pool.connect_lazy_with(options);
                 let outbox = postgres::Outbox::builder().schema(&store.schema);
                 Ok(Self::Postgres(outbox.store_options(store_options(store)).connect(&pool).await?))
+            }
+            Address::Mysql(options) => {
+                let pool = MySqlPoolOptions::new().max_connections(store.connections);
+                let pool = pool.acquire_timeout(PATIENCE).connect_lazy_with(options);
+                let options =
+                    mysql::StoreOptions { connections: store.connections, ..mysql::StoreOptions::default() };
+                Ok(Self::Mysql(mysql::Outbox::builder().store_options(options).connect(&pool).await?))
             }
             Address::Sqlite(options) => {
                 let pool =
@@ -80,6 +96,7 @@ impl Database {
     pub(crate) async fn controls(&self) -> Result<Controls, Failure> {
         Ok(match self {
             Self::Postgres(outbox) => Controls::of(outbox.store().await?),
+            Self::Mysql(outbox) => Controls::of(outbox.store()),
             Self::Sqlite(outbox) => Controls::of(outbox.store()),
         })
     }
@@ -92,6 +109,11 @@ impl Database {
                 Ok(outbox.record_once(&mut connection, event).await?)
             }
             Self::Postgres(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
+            Self::Mysql(outbox) if once => {
+                let mut connection = outbox.pool().acquire().await?;
+                Ok(outbox.record_once(&mut connection, event).await?)
+            }
+            Self::Mysql(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
             Self::Sqlite(outbox) if once => {
                 let mut connection = outbox.pool().acquire().await?;
                 Ok(outbox.record_once(&mut connection, event).await?)
@@ -135,9 +157,10 @@ fn store_options(store: &Store) -> postgres::StoreOptions {
 pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure> {
     if print {
         if store.is_file() {
-            return Err("--print is for PostgreSQL; SQLite has no DBA to give it to".into());
+            return Err("--print is for servers; SQLite has no DBA to give it to".into());
         }
-        let sql = postgres::migration_sql(&store.schema)?;
+        let sql =
+            if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
         // Whoever closed the pipe has seen enough.
         let _ = std::io::stdout().write_all(sql.as_bytes());
         return Ok(true);
@@ -148,6 +171,11 @@ pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure>
             let pool = pool.connect_lazy_with(options);
             postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
             format!("the schema {}", store.schema)
+        }
+        Address::Mysql(options) => {
+            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            mysql::Outbox::migrated(&pool.connect_lazy_with(options)).await?;
+            "the schema".to_owned()
         }
         Address::Sqlite(options) => {
             let pool = SqlitePoolOptions::new()

@@ -38,6 +38,9 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     let store = &config.store;
     match &store.url {
         Some(url) if url.starts_with("sqlite:") => writeln!(out, "store          {url}")?,
+        Some(url) if store.is_mysql() => {
+            writeln!(out, "store          {} ({} connections)", without_password(url), store.connections)?;
+        }
         Some(url) => writeln!(
             out,
             "store          {} (schema {}, {} connections, bell {})",

@@ -134,7 +134,7 @@ pub trait Ground: Land {
     async fn rows_of(&self, rider: &str) -> sqlx::Result<i64>;
 }
 
-/// What both databases have in common: the same statements, in which `{app}` stands before the names of the application's
+/// What PostgreSQL and SQLite have in common: the same statements, in which `{app}` stands before the names of the application's
 /// tables and `{log}` before those of the log.
 macro_rules! ground {
     ($land:ty) => {

@@ -10,6 +10,7 @@
 pub mod dice;
 pub mod gate;
 pub mod ground;
+pub mod ground_mysql;
 pub mod ground_postgres;
 pub mod ground_sqlite;
 pub mod log;

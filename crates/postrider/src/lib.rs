@@ -44,7 +44,7 @@
 //! ```
 //!
 //! On PostgreSQL it is the same with the `Outbox` of the module `postgres`, a `PgPool`, and a transaction that
-//! the pool begins.
+//! the pool begins; on MariaDB and MySQL with the module `mysql` and a `MySqlPool`.
 //!
 //! # Record after you lock or change the aggregate
 //!
@@ -72,6 +72,7 @@
 //! |---|---|
 //! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
 //! | `sqlite` (default) | the module `sqlite` |
+//! | `mysql` | the module `mysql`: MariaDB 10.6 and later; written for MySQL 8 as well |
 //! | `http` | the module `http`: a sink that posts CloudEvents to an endpoint |
 //! | `kafka` | the module `kafka`: a sink that produces to Kafka, in plain text, with a password (PLAIN) or without |
 //! | `kafka-tls` | TLS and SCRAM for it, by the OpenSSL of the machine |
@@ -95,6 +96,15 @@ pub mod http {
 #[cfg(feature = "kafka")]
 pub mod kafka {
     pub use postrider_kafka::*;
+}
+
+/// Postrider on MariaDB and MySQL.
+#[cfg(feature = "mysql")]
+pub mod mysql {
+    pub use postrider_mysql::*;
+
+    /// The transaction of a handler.
+    pub type Tx = postrider_relay::Tx<Outbox>;
 }
 
 /// Postrider on PostgreSQL.

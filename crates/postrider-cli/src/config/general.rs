@@ -27,6 +27,13 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Whether it is a MariaDB or a MySQL.
+    pub(crate) fn is_mysql(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("mysql://") || url.starts_with("mariadb://"))
+    }
+}
+
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.as_deref().map(without_password);
@@ -71,9 +78,9 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     let Some(mut section) = section else { return Ok(store) };
     store.url = section.text("url")?;
     if let Some(url) = &store.url {
-        let kinds = ["postgres://", "postgresql://", "sqlite:"];
+        let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
         if !kinds.iter().any(|kind| url.starts_with(kind)) {
-            let what = "it begins with postgres:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
+            let what = "it begins with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
             return Err(section.problem("url", what));
         }
     }

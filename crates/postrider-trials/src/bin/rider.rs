@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use postrider_trials::ground::Land;
+use postrider_trials::ground_mysql::MyGround;
 use postrider_trials::ground_postgres::PgGround;
 use postrider_trials::ground_sqlite::LiteGround;
 use postrider_trials::log::Log;
@@ -27,6 +28,8 @@ async fn start(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let wanted = Ride::from_arguments(arguments)?;
     if wanted.store.starts_with("postgres") {
         ride(PgGround::reach(&wanted).await?, wanted).await?;
+    } else if wanted.store.starts_with("mysql") {
+        ride(MyGround::reach(&wanted).await?, wanted).await?;
     } else {
         ride(LiteGround::reach(&wanted).await?, wanted).await?;
     }

@@ -8,9 +8,9 @@ use postrider_trials::ride::{Point, Stand};
 use postrider_trials::trial::Trial;
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     a_batch_whose_settling_was_not_answered_is_not_repeated,
     a_delivery_whose_settling_was_not_answered_is_neither_repeated_nor_stuck,
 );

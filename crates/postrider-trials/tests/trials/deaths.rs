@@ -11,9 +11,9 @@ use postrider_trials::trial::{Trial, until};
 use postrider_trials::verdict::Verdict;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths,
     an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths,
     an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths,

@@ -11,9 +11,9 @@ use postrider_trials::verdict::Verdict;
 use postrider_trials::writers::Writers;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes,
     a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes,
     a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes,

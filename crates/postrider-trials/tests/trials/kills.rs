@@ -6,9 +6,9 @@ use postrider_trials::trial::Trial;
 use postrider_trials::writers::Writers;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     a_rider_killed_after_its_claim_leaves_everything_to_its_heir,
     a_rider_killed_in_a_handler_leaves_everything_to_its_heir,
     a_rider_killed_before_it_settles_leaves_everything_to_its_heir,

@@ -1,4 +1,4 @@
-//! The engine's promises, with real processes and real signals, on PostgreSQL and SQLite.
+//! The engine's promises, with real processes and real signals, on PostgreSQL, MariaDB and SQLite.
 
 mod answers;
 mod deaths;
@@ -12,13 +12,20 @@ mod stops;
 /// The program that the riders run.
 const RIDER: &str = env!("CARGO_BIN_EXE_rider");
 
-/// Makes tests of functions that are generic over the ground: one each on PostgreSQL and on SQLite.
-macro_rules! on_both {
+/// Makes tests of functions that are generic over the ground: one each on PostgreSQL, on MariaDB and on SQLite.
+macro_rules! on_each {
     ($($name:ident),* $(,)?) => {
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 super::$name::<postrider_trials::ground_postgres::PgGround>().await;
+            })*
+        }
+
+        mod on_mysql {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name::<postrider_trials::ground_mysql::MyGround>().await;
             })*
         }
 
@@ -31,4 +38,4 @@ macro_rules! on_both {
     };
 }
 
-pub(crate) use on_both;
+pub(crate) use on_each;

@@ -9,9 +9,9 @@ use postrider_trials::ride::Ride;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(two_riders_of_whom_one_is_killed_now_and_then_share_everything);
+on_each!(two_riders_of_whom_one_is_killed_now_and_then_share_everything);
 
 const BATCH: u32 = 16;
 const LANES: u32 = 4;

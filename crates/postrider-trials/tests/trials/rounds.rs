@@ -6,9 +6,9 @@ use postrider_trials::ride::Ride;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     riders_killed_at_random_moments_lose_nothing_and_apply_everything_once,
     riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once,
 );

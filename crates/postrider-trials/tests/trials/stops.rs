@@ -9,9 +9,9 @@ use postrider_trials::rider::Rider;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_both};
+use crate::{RIDER, on_each};
 
-on_both!(
+on_each!(
     a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
     a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
     a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing,

@@ -1,0 +1,146 @@
+//! The relay as a program on MariaDB: publishers call a procedure, and a relay that is killed has an heir.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, MySqlPool};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A database of its own on the server of the tests, and a folder; both go away.
+struct Ground {
+    folder: PathBuf,
+    server: String,
+    url: String,
+    database: String,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let server = std::env::var("POSTRIDER_TEST_MYSQL")
+            .expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`");
+        let database = format!("cli_{}", postrider::Uuid::new_v4().simple());
+        let pool = MySqlPool::connect(&server).await.expect("the server of the tests");
+        let create = format!("create database {database} character set utf8mb4");
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&pool).await.expect("created");
+        pool.close().await;
+        let (base, _) = server.rsplit_once('/').expect("an address with a database");
+        let url = format!("{base}/{database}");
+        let folder = std::env::temp_dir().join(&database);
+        std::fs::create_dir(&folder).expect("a folder");
+        Self { folder, server, url, database }
+    }
+
+    async fn end(self) {
+        let pool = MySqlPool::connect(&self.server).await.expect("connected");
+        let drop = format!("drop database {}", self.database);
+        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&pool).await.expect("dropped");
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    fn run(&self, url: &str, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        let output = command.args(arguments).env_clear().env("POSTRIDER_STORE_URL", url).output();
+        let output = output.expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(!text.contains("panicked"), "{text}");
+        (output.status.code(), text.into_owned())
+    }
+
+    fn relay(&self, name: &str) -> Rider {
+        let config = self.folder.join("p.toml");
+        let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n\
+             [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 20\n[sink.out]\ntype = \"stdout\"\n";
+        std::fs::write(&config, text).expect("the settings");
+        let out = self.folder.join(format!("{name}.out"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", &self.url);
+        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
+        command.stderr(std::fs::File::create(self.folder.join(format!("{name}.log"))).expect("a file"));
+        Rider { process: command.spawn().expect("it starts"), out }
+    }
+}
+
+/// A relay in a process of its own; it is killed with the test.
+struct Rider {
+    process: Child,
+    out: PathBuf,
+}
+
+impl Rider {
+    /// The number of each event that it wrote.
+    fn numbers(&self) -> Vec<u64> {
+        let text = std::fs::read_to_string(&self.out).unwrap_or_default();
+        // A process that was killed may have left half a line.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let number = |line| {
+            let event: serde_json::Value = serde_json::from_str(line).expect("a JSON object");
+            event["data"]["number"].as_u64().expect("a number")
+        };
+        whole.lines().map(number).collect()
+    }
+}
+
+impl Drop for Rider {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() {
+    let ground = Ground::new().await;
+    let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
+    assert!(code == Some(0) && said.contains("create procedure postrider_number"), "{said}");
+    for _ in 0..2 {
+        let (code, said) = ground.run(&ground.url, &["migrate"]);
+        assert!(code == Some(0) && said.contains("up to date"), "{said}");
+    }
+    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let record = async |from: u64, to: u64| {
+        for number in from..to {
+            let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', ?, ?)");
+            let call = call.bind((number % 7).to_string()).bind(format!("{{\"number\": {number}}}"));
+            call.execute(&pool).await.expect("recorded");
+        }
+    };
+    let mut first = ground.relay("first");
+    record(0, 150).await;
+    until("the first delivers", || first.numbers().len() >= 50).await;
+    first.process.kill().expect("killed");
+    first.process.wait().expect("gone");
+    record(150, 200).await;
+    let second = ground.relay("second");
+    let all = || -> HashSet<u64> { first.numbers().into_iter().chain(second.numbers()).collect() };
+    until("all of it arrives", || all().len() == 200).await;
+    let heir = second.numbers();
+    assert!(heir.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice: {heir:?}");
+    drop((first, second));
+    pool.close().await;
+    ground.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
+    let ground = Ground::new().await;
+    for (url, part) in [
+        ("mysql://root:hush@127.0.0.1:1/shop", "does not answer"),
+        (&*ground.url.replace("root@", "nobody:hush@"), "check user and password"),
+        ("mysqll://root:hush@127.0.0.1/shop", "it begins with postgres://, mysql:// or sqlite:"),
+    ] {
+        let (code, said) = ground.run(url, &["migrate"]);
+        assert!(matches!(code, Some(1 | 2)) && said.contains(part) && !said.contains("hush"), "{said}");
+    }
+    ground.end().await;
+}

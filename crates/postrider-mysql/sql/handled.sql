@@ -1,0 +1,5 @@
+-- Which events a consumer has handled. Lock: none. Index: the primary key, once an event.
+-- Parameters: ?1 consumer, ?2 a JSON array of event ids in hexadecimal.
+select i.event_id
+from json_table(?2, '$[*]' columns (event_id varchar(32) path '$')) c
+straight_join postrider_inbox i on i.consumer = ?1 and i.event_id = unhex(c.event_id)

@@ -1,0 +1,92 @@
+-- Retention and the views of states.
+
+-- How far retention has got in the log: of what it took, the highest number and the latest time. From there on the log
+-- is whole.
+create table if not exists postrider_swept (
+    one         tinyint not null primary key,
+    id          bigint not null,
+    recorded_at bigint not null
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
+
+-- When the last mark was made that retention took out of a consumer's inbox. What was recorded after that is still known.
+create table if not exists postrider_forgotten (
+    consumer   varchar(200) not null primary key,
+    handled_at bigint not null
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
+
+-- What operators did. Rows are only added.
+create table if not exists postrider_audit (
+    id           bigint not null auto_increment primary key,
+    at           bigint not null,
+    who          text not null,
+    what         text not null,
+    why          mediumtext,
+    subscription varchar(200),
+    event_id     binary(16)
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
+
+drop trigger if exists postrider_audit_refuse_update;
+
+create trigger postrider_audit_refuse_update before update on postrider_audit for each row
+    signal sqlstate '45000' set message_text = 'postrider: what operators did stays written: it can''t be changed';
+
+drop trigger if exists postrider_audit_refuse_delete;
+
+create trigger postrider_audit_refuse_delete before delete on postrider_audit for each row
+    signal sqlstate '45000' set message_text = 'postrider: what operators did stays written: it can''t be deleted';
+
+-- Where every event stands for every subscription that wants it, without asking the time: `settled_state` is null until
+-- its lane has read it, and so is `id` until it has a number.
+create or replace view postrider_event_standing as
+select n.seq as id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id,
+       coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id)) as ordering_key, e.sequence,
+       s.name as subscription, l.lane,
+       case
+           when d.state in ('waiting', 'retrying') then 'retrying'
+           when d.state in ('dead', 'discarded') then d.state
+           when d.state = 'delivered' or n.seq <= l.position then 'done'
+       end as settled_state,
+       coalesce(d.attempts, n.seq <= l.position, 0) as attempts,
+       coalesce(e.max_attempts, 0) as max_attempts,
+       case when d.state = 'retrying' then d.next_at end as next_retry_at,
+       coalesce(d.last_attempt_at, b.settled_at) as last_attempt_at,
+       case when d.state is not null then d.delivered_at else b.settled_at end as delivered_at,
+       case when d.state is not null then d.delivered_by else b.settled_by end as delivered_by,
+       l.reading, l.lease_owner, l.lease_until, l.lease_for,
+       d.error_code, d.error_message,
+       e.occurred_at, e.recorded_at, e.headers, e.payload, e.content_type, e.content
+from postrider_event e
+left join postrider_numbered n on n.id = e.id
+join postrider_subscription s
+    on (s.since is null or e.recorded_at >= '1970-01-01 00:00:00' + interval s.since microsecond)
+   and (n.seq is null or n.seq > s.start_frontier)
+   and (s.streams_regexp is null or e.stream regexp s.streams_regexp)
+   and (s.types_regexp is null or e.event_type regexp s.types_regexp)
+join postrider_lane l
+    on l.subscription = s.name
+   and l.lane = crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))) % s.lanes
+left join postrider_delivery d on d.subscription = s.name and d.id = n.seq
+left join postrider_settled_batch b on b.id = (
+    select h.id from postrider_settled_batch h
+    where h.subscription = s.name and h.last_id >= n.seq and h.first_id <= n.seq and n.seq <= l.position
+      and h.lane = crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))) % h.lanes
+    order by h.last_id limit 1);
+
+-- The same with leases as they are now and with times that people read, in UTC.
+create or replace view postrider_event_state as
+select v.id, v.event_id, v.stream, v.event_type, v.aggregate_type, v.aggregate_id, v.ordering_key, v.sequence, v.subscription,
+       v.lane,
+       coalesce(v.settled_state,
+                case when v.lease_owner is not null and v.id <= v.reading
+                          and v.lease_until > timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))
+                          and v.lease_until <= timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6)) + v.lease_for + 1000000
+                     then 'processing' else 'pending' end) as state,
+       v.attempts, v.max_attempts,
+       '1970-01-01 00:00:00' + interval v.next_retry_at microsecond as next_retry_at,
+       '1970-01-01 00:00:00' + interval v.last_attempt_at microsecond as last_attempt_at,
+       '1970-01-01 00:00:00' + interval v.delivered_at microsecond as delivered_at, v.delivered_by,
+       case when v.lease_until > timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))
+                 and v.lease_until <= timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6)) + v.lease_for + 1000000
+            then v.lease_owner end as lease_owner,
+       v.error_code, v.error_message, v.occurred_at, v.recorded_at, v.headers, v.payload, v.content_type, v.content
+from postrider_event_standing v;

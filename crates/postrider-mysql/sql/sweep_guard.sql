@@ -1,0 +1,2 @@
+-- Lets this session delete events. Lock, index: none.
+set @postrider_sweeping = 1

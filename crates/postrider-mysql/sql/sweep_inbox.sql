@@ -1,0 +1,13 @@
+-- What was handled before a time, but not while its event is still to be settled somewhere. Lock: those rows, passing over what
+-- somebody else has. Index: inbox_handled, event_id_is_unique. An event without a number is still to be settled everywhere.
+-- Parameters: ?1 cutoff, ?2 limit.
+select i.consumer, i.event_id, i.handled_at from postrider_inbox i
+where i.handled_at <= ?1
+  and not exists (
+      select 1 from postrider_event e left join postrider_numbered n on n.id = e.id
+      where e.event_id = i.event_id
+        and (exists (select 1 from postrider_lane l where n.seq is null or l.position < n.seq)
+             or exists (select 1 from postrider_delivery d
+                        where d.id = n.seq and d.state in ('waiting', 'retrying', 'dead'))))
+order by i.handled_at limit ?2
+for update skip locked

@@ -1,0 +1,2 @@
+-- Lets nobody delete events any more. Lock, index: none.
+set @postrider_sweeping = null

@@ -1,0 +1,128 @@
+//! How a relay learns of new events: the server can't call, but it can be asked cheaply.
+//!
+//! One call numbers what is committed and says where the log ends. All bells of a process share the answers, so an idle
+//! process asks four times a second, however many subscriptions it has; after work it asks every millisecond or two, and
+//! slows down by half as much again each time. Whoever records through this process hurries it up. So an event of this
+//! process is seen within milliseconds, one of another within a quarter of a second when nothing happened for a while.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{Bell, Result};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+
+use crate::number::{Rounds, Step};
+use crate::pools::Pools;
+use crate::sql::Sql;
+
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(250);
+const A_DAY: Duration = Duration::from_secs(86_400);
+const OP: &str = "wait";
+
+/// Who asks, for all bells of a store.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pools: Pools,
+    rounds: Arc<Rounds>,
+    asked: Mutex<Option<Asked>>,
+    recorded: Notify,
+}
+
+/// An answer, and when it was asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at: Instant,
+    heard: Heard,
+}
+
+/// Where the log ended, and how often relays were woken without an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Heard {
+    seq: i64,
+    rings: i64,
+}
+
+impl Watch {
+    pub(crate) fn new(pools: &Pools, rounds: &Arc<Rounds>) -> Self {
+        Self {
+            pools: pools.clone(),
+            rounds: Arc::clone(rounds),
+            asked: Mutex::default(),
+            recorded: Notify::new(),
+        }
+    }
+
+    /// Somebody recorded here and will probably commit soon.
+    pub(crate) fn recorded(&self) {
+        self.recorded.notify_waiters();
+    }
+
+    /// Where the log ends, asked no longer ago than `age`; nothing if somebody else held the numbers.
+    async fn heard(&self, age: Duration) -> Result<Option<Heard>> {
+        let begun = Instant::now();
+        let mut asked = self.asked.lock().await;
+        if let Some(asked) = *asked
+            && asked.at + age >= begun
+        {
+            return Ok(Some(asked.heard));
+        }
+        let at = Instant::now();
+        let mut conn = self.pools.conn(OP).await?;
+        let Some(Step { seq, rings, .. }) = self.rounds.step(Sql::default(), &mut conn, OP).await? else {
+            return Ok(None);
+        };
+        let heard = Heard { seq, rings };
+        *asked = Some(Asked { at, heard });
+        Ok(Some(heard))
+    }
+}
+
+/// The bell of one lane's reader.
+pub(crate) struct MySqlBell {
+    watch: Arc<Watch>,
+    /// What was heard when the last wait ended, and so before the read after it began.
+    seen: Option<Heard>,
+    pause: Duration,
+}
+
+impl MySqlBell {
+    pub(crate) fn new(watch: Arc<Watch>) -> Self {
+        Self { watch, seen: None, pause: SHORTEST }
+    }
+}
+
+#[async_trait]
+impl Bell for MySqlBell {
+    async fn wait(&mut self, longest: Duration) -> Result<()> {
+        let watch = Arc::clone(&self.watch);
+        let end = Instant::now() + longest.min(A_DAY);
+        let mut age = Duration::ZERO;
+        loop {
+            let recorded = watch.recorded.notified();
+            let heard = watch.heard(age).await?;
+            let changed = heard.is_some() && heard != self.seen;
+            self.seen = heard.or(self.seen);
+            if changed || Instant::now() >= end {
+                return Ok(());
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(end.min(Instant::now() + self.pause)) => {
+                    age = self.pause / 2;
+                    self.pause = (self.pause * 3 / 2).min(LONGEST);
+                }
+                () = recorded => {
+                    age = Duration::ZERO;
+                    self.pause = SHORTEST;
+                    tokio::time::sleep_until(end.min(Instant::now() + SHORTEST)).await;
+                }
+            }
+        }
+    }
+
+    fn worked(&mut self) {
+        self.pause = SHORTEST;
+    }
+}

@@ -1,0 +1,227 @@
+//! What is wrong with the database, or will be, as far as it can tell itself.
+
+use postrider_core::{Check, OffsetDateTime, Result};
+use sqlx_core::query::query;
+use sqlx_mysql::{MySqlConnection, MySqlRow};
+
+use crate::clock::micros;
+use crate::error::failed;
+use crate::position;
+use crate::row::{flag, maybe_text, number, text};
+use crate::sql::statement;
+use crate::store::MySqlStore;
+
+const OP: &str = "checks";
+/// A clock that is off by more than this misleads people; leases don't depend on it.
+const DRIFT: i64 = 2_000_000;
+/// More of them make every look at the log slower.
+const MANY_HOLES: i64 = 10_000;
+/// A payload at the usual limit, twice.
+const SMALL_PACKET: i64 = 4 << 20;
+/// Who keeps a transaction open for longer keeps old rows in the way of everybody.
+const LONG: i64 = 3_600;
+
+pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Result<Vec<Check>> {
+    let mut conn = store.conn(OP).await?;
+    store.catch_up(&mut conn, OP).await?;
+    let now = store.now(&mut conn, OP).await?;
+    let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut conn, OP).await?;
+    let mut checks = vec![
+        clock(&row, asked_at)?,
+        zone(&row)?,
+        counter(&row)?,
+        binlog(&row)?,
+        packet(&row)?,
+        engine(&row)?,
+        isolation(&mut conn).await?,
+        locking(&mut conn).await,
+        long_transactions(&mut conn).await,
+        holes(&row)?,
+        lanes(&row)?,
+        inbox(&row)?,
+    ];
+    checks.push(match position::check_end(&mut conn, OP).await {
+        Ok(()) => Check::good("sequence", "it is past everything that was read"),
+        Err(error) => Check::bad("sequence", error.message().to_owned(), "as it says"),
+    });
+    Ok(checks)
+}
+
+fn clock(row: &MySqlRow, asked_at: OffsetDateTime) -> Result<Check> {
+    let drift = micros(asked_at).saturating_sub(number(row, "clock", OP)?);
+    Ok(if drift.abs() > DRIFT {
+        let what = format!("this machine's clock is {} s away from the database's", drift / 1_000_000);
+        Check::warn("clock", what, "let both keep time by NTP")
+    } else {
+        Check::good("clock", "this machine's and the database's agree")
+    })
+}
+
+fn zone(row: &MySqlRow) -> Result<Check> {
+    let zone = text(row, "zone", OP)?;
+    Ok(if ["+00:00", "UTC", "SYSTEM"].contains(&&*zone) {
+        Check::good("time zone", format!("it is {zone}; the times of events are in UTC in any case"))
+    } else {
+        Check::warn(
+            "time zone",
+            format!(
+                "the server's is {zone}: now() and current_timestamp are not what events have, which is UTC"
+            ),
+            "give occurred_at in UTC (utc_timestamp(6)), or set time_zone = '+00:00' for publishers",
+        )
+    })
+}
+
+fn counter(row: &MySqlRow) -> Result<Check> {
+    let (mode, step) = (number(row, "autoinc", OP)?, number(row, "step", OP)?);
+    Ok(if step != 1 {
+        Check::warn(
+            "auto-increment",
+            format!(
+                "ids go by steps of {step}, as where several servers are written to: each step leaves a hole to look into"
+            ),
+            "write to one server, and set auto_increment_increment = 1 there; where transactions commit on several, as in a \
+             Galera cluster, events of a key can come out of order",
+        )
+    } else if mode == 0 {
+        Check::warn(
+            "auto-increment",
+            "innodb_autoinc_lock_mode is 0: publishers wait for each other until their statements end",
+            "set innodb_autoinc_lock_mode = 2 with binlog_format = ROW, or 1",
+        )
+    } else {
+        Check::good("auto-increment", format!("innodb_autoinc_lock_mode is {mode}"))
+    })
+}
+
+fn binlog(row: &MySqlRow) -> Result<Check> {
+    let format = text(row, "format", OP)?;
+    Ok(if !flag(row, "logging", OP)? {
+        Check::good("binary log", "there is none")
+    } else if &*format == "STATEMENT" {
+        Check::bad(
+            "binary log",
+            "binlog_format is STATEMENT: relays, which read what is committed, can't write",
+            "set binlog_format = ROW (or MIXED)",
+        )
+    } else {
+        Check::good("binary log", format!("its format is {format}"))
+    })
+}
+
+fn packet(row: &MySqlRow) -> Result<Check> {
+    let bytes = number(row, "packet", OP)?;
+    let what = format!("max_allowed_packet is {} MB", bytes >> 20);
+    Ok(if bytes < SMALL_PACKET {
+        Check::warn(
+            "packet",
+            what,
+            "set it to 16 MB or more: payloads may have 1 MiB, and are recorded many at a time",
+        )
+    } else {
+        Check::good("packet", what)
+    })
+}
+
+fn engine(row: &MySqlRow) -> Result<Check> {
+    Ok(match number(row, "strangers", OP)? {
+        0 => Check::good("engine", "all tables are InnoDB"),
+        some => Check::bad(
+            "engine",
+            format!("{some} of the tables named postrider_… are not InnoDB, and have no transactions"),
+            "alter table … engine = InnoDB",
+        ),
+    })
+}
+
+/// What publishers get who don't ask for a level of their own.
+async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
+    let level =
+        query("show global variables where variable_name in ('tx_isolation', 'transaction_isolation')");
+    let level = level.fetch_all(conn).await.map_err(failed(OP))?;
+    let level = level.first().map_or(Ok(None), |row| maybe_text(row, 1, OP))?.unwrap_or_default();
+    Ok(if level == "READ-UNCOMMITTED" {
+        Check::warn(
+            "isolation",
+            "transactions are READ UNCOMMITTED unless they ask for more: applications act on what may be rolled back",
+            "set transaction_isolation to READ-COMMITTED or REPEATABLE-READ; events are right in any case",
+        )
+    } else {
+        Check::good(
+            "isolation",
+            format!("publishers have {level} unless they ask for another; each is right"),
+        )
+    })
+}
+
+/// Tried, not believed: a proxy in between may not know it.
+async fn locking(conn: &mut MySqlConnection) -> Check {
+    let tried = query("select one from postrider_numbering where one = 1 for update skip locked");
+    match tried.fetch_all(conn).await.map_err(failed(OP)) {
+        Ok(_) => Check::good("locking", "SKIP LOCKED is there, and rows may be locked"),
+        Err(error) => Check::bad(
+            "locking",
+            format!("a row could not be locked with SKIP LOCKED: {}", error.message()),
+            "use MariaDB 10.6 or MySQL 8.0.11 or later, and grant update",
+        ),
+    }
+}
+
+async fn long_transactions(conn: &mut MySqlConnection) -> Check {
+    const NAME: &str = "long transactions";
+    let oldest = query(
+        "select cast(coalesce(max(timestampdiff(second, trx_started, now())), 0) as signed) as seconds \
+         from information_schema.innodb_trx",
+    );
+    let oldest = oldest.fetch_one(conn).await.map_err(failed(OP)).and_then(|row| number(&row, "seconds", OP));
+    match oldest {
+        Ok(seconds) if seconds > LONG => Check::warn(
+            NAME,
+            format!(
+                "one is open for {} minutes: old rows can't be removed, and its own events wait",
+                seconds / 60
+            ),
+            "find it in information_schema.innodb_trx and end it",
+        ),
+        Ok(_) => Check::good(NAME, "none is open for over an hour"),
+        Err(_) => Check::good(NAME, "not looked at: that takes the privilege PROCESS"),
+    }
+}
+
+fn holes(row: &MySqlRow) -> Result<Check> {
+    let holes = number(row, "holes", OP)?;
+    let what = format!("{holes} gaps in the ids are looked into, of open or rolled back transactions");
+    Ok(if holes > MANY_HOLES {
+        Check::warn(
+            "gaps",
+            what,
+            "see why so many transactions are rolled back; gaps go 10 s after a rollback",
+        )
+    } else {
+        Check::good("gaps", what)
+    })
+}
+
+fn lanes(row: &MySqlRow) -> Result<Check> {
+    Ok(match maybe_text(row, "unheld", OP)? {
+        None => Check::good("lanes", "no lane with something to read is without a holder"),
+        Some(names) => Check::warn(
+            "lanes",
+            format!("nobody reads what waits for: {names}"),
+            "start a relay with these subscriptions, or remove those that are not needed: retention waits for them",
+        ),
+    })
+}
+
+fn inbox(row: &MySqlRow) -> Result<Check> {
+    Ok(match maybe_text(row, "forgetful", OP)? {
+        None => Check::good("inbox", "it is kept as long as the events in the log"),
+        Some(names) => Check::warn(
+            "inbox",
+            format!(
+                "it has forgotten events that are still in the log, and that could be replayed, of: {names}"
+            ),
+            "keep the inbox at least as long as events, or a replay has to say that effects may repeat",
+        ),
+    })
+}

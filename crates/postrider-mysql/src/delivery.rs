@@ -1,0 +1,68 @@
+//! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
+
+use std::time::Duration;
+
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Lease, Result};
+use uuid::Uuid;
+
+use crate::clock::time_of;
+use crate::error::failed;
+use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, small, text};
+use crate::sql::statement;
+use crate::store::MySqlStore;
+use crate::subscribe::{found, unknown};
+
+/// The deliveries of a lane that are to be tried now, and when to look again. Both go by one time: what becomes due between
+/// the two statements is the next one.
+pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
+    const OP: &str = "due";
+    let mut conn = store.conn(OP).await?;
+    let now = store.now(&mut conn, OP).await?;
+    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lease.lanes);
+    let look = look.bind(lease.lane).bind(now).fetch_one(&mut conn, OP).await?;
+    let next = maybe_number(&look, "next_at", OP)?;
+    let holds = flag(&look, "holds", OP)?;
+
+    let due =
+        store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lease.lanes).bind(lease.lane);
+    let due = due.bind(limit).bind(now).bind(lease.order.as_str());
+    let rows = due.fetch_all(&mut conn, OP).await?;
+    let mut names = Names::default();
+    let deliveries = rows.iter().map(|row| {
+        Ok(Due {
+            event: row::recorded(row, &mut names, OP)?,
+            state: text(row, "state", OP)?.parse::<DeliveryState>()?,
+            attempts: small(row, "attempts", OP)?,
+            first_failed_at: maybe_time(row, "first_failed_at", OP)?,
+            error_code: maybe_text(row, "error_code", OP)?,
+            now: time_of(now),
+        })
+    });
+    Ok(DueBatch {
+        deliveries: deliveries.collect::<Result<_>>()?,
+        next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
+        holds,
+    })
+}
+
+/// Requeues or discards dead deliveries.
+pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
+    const OP: &str = "amend";
+    let (subscription, events, statement) = match amend {
+        Amend::Requeue { subscription, events } => (subscription, events, statement!("amend_requeue.sql")),
+        Amend::Discard { subscription, events } => (subscription, events, statement!("amend_discard.sql")),
+    };
+    let wanted: Vec<Option<Uuid>> =
+        if events.is_empty() { vec![None] } else { events.iter().copied().map(Some).collect() };
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    let mut changed = 0;
+    for event_id in wanted {
+        let amended = store.sql.query(statement).bind(subscription).bind(event_id).bind(now);
+        changed += amended.execute(&mut tx, OP).await?;
+    }
+    tx.commit().await.map_err(failed(OP))?;
+    store.ring(OP).await?;
+    Ok(changed)
+}

@@ -1,0 +1,259 @@
+//! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
+    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
+    Subscription, SubscriptionInfo, Sweep, Sweepable,
+};
+use sqlx_core::row::Row;
+use sqlx_mysql::MySqlRow;
+
+use crate::clock::{micros, time_of};
+use crate::error::failed;
+use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, number, small, text};
+use crate::sql::statement;
+use crate::store::{MySqlStore, again};
+use crate::subscribe::{lock, patterns_from_json, unknown};
+use crate::{checks, duty, file, replay, sweep};
+
+#[async_trait]
+impl Desk for MySqlStore {
+    async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
+        const OP: &str = "subscriptions";
+        let mut conn = self.conn(OP).await?;
+        self.catch_up(&mut conn, OP).await?;
+        let now = self.now(&mut conn, OP).await?;
+        let rows = self.sql.query(statement!("subscriptions.sql")).bind(now).fetch_all(&mut conn, OP).await?;
+        let mut all: Vec<SubscriptionInfo> = Vec::new();
+        for row in &rows {
+            let name = text(row, "name", OP)?.into_owned();
+            if all.last().is_none_or(|last| last.subscription.name != name) {
+                all.push(info(row, name)?);
+            }
+            if let Some(last) = all.last_mut() {
+                last.lanes.push(lane(row)?);
+            }
+        }
+        Ok(all)
+    }
+
+    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+        const OP: &str = "pause";
+        let mut conn = self.conn(OP).await?;
+        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(paused);
+        if pause.execute(&mut conn, OP).await? == 0 {
+            return Err(unknown(subscription, OP));
+        }
+        drop(conn);
+        self.ring(OP).await
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        again!(remove(self, subscription, force))
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<Found> {
+        const OP: &str = "events";
+        let mut conn = self.conn(OP).await?;
+        self.catch_up(&mut conn, OP).await?;
+        let mut names = Names::default();
+        if let Some(event_id) = query.event_id {
+            let rows =
+                self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
+            let (events, looked, _) = wanted(query, &rows, &mut names)?;
+            return Ok(Found { events, looked, reached: None, complete: true });
+        }
+        let statement = if query.oldest_first {
+            statement!("events_oldest.sql")
+        } else {
+            statement!("events_newest.sql")
+        };
+        let mut search = Search::new(query);
+        while let Some((after, before, rows)) = search.page() {
+            let page = self.sql.query(statement).bind(after).bind(before).bind(i64::from(rows));
+            let page = page.fetch_all(&mut conn, OP).await?;
+            let (events, looked, last) = wanted(query, &page, &mut names)?;
+            search.take(events, looked, last, rows);
+        }
+        Ok(search.found())
+    }
+
+    async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
+        const OP: &str = "stuck";
+        let these = if query.retrying { "d.state in ('waiting', 'retrying')" } else { "d.state = 'dead'" };
+        let (id, behind) = query.after.clone().unwrap_or_default();
+        let stuck = self.sql.query(statement!("stuck.sql")).with("{where}", these);
+        let stuck = stuck.bind(query.subscription.as_deref());
+        let stuck = stuck.bind(query.event_type.as_ref().map(Pattern::to_like));
+        let stuck = stuck.bind(query.error_code.as_deref());
+        let stuck = stuck.bind(query.from.map(micros)).bind(query.until.map(micros));
+        let stuck = stuck.bind(id).bind(behind).bind(i64::from(query.most()));
+        let mut conn = self.conn(OP).await?;
+        let rows = stuck.fetch_all(&mut conn, OP).await?;
+        let mut names = Names::default();
+        rows.iter().map(|row| stuck_of(row, &mut names)).collect()
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        again!(replay::replay(self, replay))
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        sweep::sweepable(self, sweep).await
+    }
+
+    async fn check_filing(&self, filing: &Filing) -> Result<()> {
+        match &filing.target {
+            Some(target) => file::check(self, target).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        const OP: &str = "audit";
+        entry.check()?;
+        let mut conn = self.conn(OP).await?;
+        let now = self.now(&mut conn, OP).await?;
+        let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
+        let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
+        audit.execute(&mut conn, OP).await?;
+        Ok(())
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        const OP: &str = "audits";
+        let limit = if limit == 0 { 100 } else { limit };
+        let mut conn = self.conn(OP).await?;
+        let rows = self.sql.query(statement!("audits.sql")).bind(limit).fetch_all(&mut conn, OP).await?;
+        let audited = |row: &MySqlRow| {
+            let entry = AuditEntry {
+                who: text(row, 2, OP)?.into_owned(),
+                what: text(row, 3, OP)?.into_owned(),
+                why: maybe_text(row, 4, OP)?,
+                subscription: maybe_text(row, 5, OP)?,
+                event_id: row.try_get_unchecked(6).map_err(failed(OP))?,
+            };
+            Ok(Audit { id: number(row, 0, OP)?, at: time_of(number(row, 1, OP)?), entry })
+        };
+        rows.iter().map(audited).collect()
+    }
+
+    async fn take_duty(&self, duty: &str, owner: &str, lease: Duration) -> Result<Option<Duty>> {
+        again!(duty::take(self, duty, owner, lease))
+    }
+
+    async fn note_duty(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        duty::note(self, duty, owner, note).await
+    }
+
+    async fn leave_duty(&self, duty: &str, owner: &str) -> Result<()> {
+        duty::leave(self, duty, owner).await
+    }
+
+    async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>> {
+        checks::checks(self, now).await
+    }
+}
+
+type Page = (Vec<Logged>, u64, Option<(i64, OffsetDateTime)>);
+
+/// The events of a page that are wanted, how many rows there were, and the last of them.
+fn wanted(query: &EventQuery, rows: &[MySqlRow], names: &mut Names) -> Result<Page> {
+    const OP: &str = "events";
+    let (mut events, mut last) = (Vec::new(), None);
+    for row in rows {
+        let event = row::recorded(row, names, OP)?;
+        last = Some((event.id, event.recorded_at));
+        if query.wants(&event) {
+            events.push(Logged { event, archived: flag(row, "archived", OP)? });
+        }
+    }
+    Ok((events, rows.len() as u64, last))
+}
+
+async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<()> {
+    const OP: &str = "remove";
+    let mut tx = store.write(OP).await?;
+    lock(store.sql, &mut tx, subscription, OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let holder = store.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
+    let holder = holder.fetch_optional(&mut tx, OP).await?;
+    if let Some(holder) = holder.filter(|_| !force) {
+        let owner = text(&holder, 0, OP)?;
+        let message =
+            format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
+        return Err(Error::new(ErrorKind::Refused, OP, message));
+    }
+    for statement in [
+        statement!("relane_clear_doors.sql"),
+        statement!("relane_clear.sql"),
+        statement!("remove_deliveries.sql"),
+        statement!("remove_batches.sql"),
+    ] {
+        store.sql.query(statement).bind(subscription).execute(&mut tx, OP).await?;
+    }
+    if store.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut tx, OP).await? == 0 {
+        return Err(unknown(subscription, OP));
+    }
+    tx.commit().await.map_err(failed(OP))
+}
+
+fn info(row: &MySqlRow, name: String) -> Result<SubscriptionInfo> {
+    const OP: &str = "subscriptions";
+    let words = |column: &str| text(row, column, OP);
+    let lanes_next = maybe_number(row, "lanes_next", OP)?;
+    let start_frontier = number(row, "start_frontier", OP)?;
+    let start = match (maybe_time(row, "since", OP)?, start_frontier) {
+        (Some(since), _) => Start::At(since),
+        (None, 0) => Start::Beginning,
+        (None, _) => Start::Now,
+    };
+    Ok(SubscriptionInfo {
+        subscription: Subscription {
+            name,
+            filter: Filter {
+                streams: patterns_from_json(&words("streams")?)?,
+                types: patterns_from_json(&words("types")?)?,
+            },
+            lanes: small(row, "lanes", OP)?,
+            start,
+            order: words("order_policy")?.parse()?,
+            on_dead: words("on_dead")?.parse()?,
+            replay: flag(row, "replay", OP)?,
+        },
+        lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
+        paused: flag(row, "paused", OP)?,
+        created_at: time_of(number(row, "created_at", OP)?),
+        lanes: Vec::new(),
+    })
+}
+
+fn lane(row: &MySqlRow) -> Result<LaneInfo> {
+    const OP: &str = "subscriptions";
+    Ok(LaneInfo {
+        lane: small(row, "lane", OP)?,
+        reached: number(row, "position", OP)?,
+        behind: u64::try_from(number(row, "behind", OP)?).unwrap_or(0),
+        owner: maybe_text(row, "owner", OP)?,
+        lease_until: maybe_time(row, "lease_until", OP)?,
+        settled_at: maybe_time(row, "settled_at", OP)?,
+    })
+}
+
+fn stuck_of(row: &MySqlRow, names: &mut Names) -> Result<Stuck> {
+    const OP: &str = "stuck";
+    Ok(Stuck {
+        event: row::recorded(row, names, OP)?,
+        subscription: text(row, 15, OP)?.into_owned(),
+        state: text(row, 16, OP)?.parse()?,
+        attempts: small(row, "attempts", OP)?,
+        next_at: maybe_time(row, "next_at", OP)?,
+        first_failed_at: maybe_time(row, "first_failed_at", OP)?,
+        last_attempt_at: maybe_time(row, "last_attempt_at", OP)?,
+        error_code: maybe_text(row, 21, OP)?,
+        error_message: maybe_text(row, 22, OP)?,
+    })
+}

@@ -1,0 +1,172 @@
+//! What the server and sqlx say, as kinds and sentences that a program and a person can act on.
+
+use std::error::Error as _;
+
+use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::Error as SqlxError;
+use sqlx_core::connection::Connection;
+use sqlx_core::pool::PoolConnection;
+use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlPool};
+
+const DEADLOCK: u16 = 1213;
+
+/// What each constraint of the tables means, in the words of `record`.
+const CONSTRAINTS: [(&str, &str); 8] = [
+    ("event_stream_length", "the stream must have 1 to 200 bytes"),
+    ("event_type_length", "the event type must have 1 to 200 bytes"),
+    ("event_aggregate_type_length", "the aggregate type must have 1 to 200 bytes"),
+    ("event_aggregate_id_length", "the aggregate id must have 1 to 500 bytes"),
+    ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes"),
+    ("event_max_attempts_positive", "max_attempts must be at least 1: it counts the first try"),
+    ("event_headers_are_an_object", "the headers must be a JSON object"),
+    ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
+];
+
+/// Turns an error of sqlx during `op` into ours. What the server quotes of a row stays out.
+pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
+    move |error| {
+        let (kind, message, source) = match &error {
+            SqlxError::Database(database) => {
+                let number =
+                    database.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
+                let (kind, message) = explained(op, number, database.message());
+                (kind, message, Some(code(number)))
+            }
+            SqlxError::PoolTimedOut => (
+                ErrorKind::PoolExhausted,
+                "no connection became free in time; raise the pool's size or look for transactions left open"
+                    .to_owned(),
+                None,
+            ),
+            SqlxError::PoolClosed => {
+                (ErrorKind::Unreachable, "the pool of connections was closed".to_owned(), None)
+            }
+            SqlxError::Io(io) => {
+                (ErrorKind::Unreachable, format!("the database does not answer: {io}"), Some(io.to_string()))
+            }
+            SqlxError::Tls(tls) => {
+                (ErrorKind::Unreachable, format!("no secure connection to the database: {tls}"), None)
+            }
+            SqlxError::Protocol(_) | SqlxError::WorkerCrashed => {
+                (ErrorKind::Unreachable, "the connection to the database broke".to_owned(), None)
+            }
+            SqlxError::Configuration(reason) => {
+                (ErrorKind::Invalid, format!("the database's address is not right: {reason}"), None)
+            }
+            SqlxError::ColumnDecode { index, .. } => {
+                (ErrorKind::Corrupt, format!("the database holds something unexpected in {index}"), None)
+            }
+            _ => (ErrorKind::Database, "the database's answer was not understood".to_owned(), None),
+        };
+        let ours = Error::new(kind, op, message);
+        match source {
+            Some(source) => ours.caused_by(source),
+            None => ours,
+        }
+    }
+}
+
+fn code(number: u16) -> String {
+    format!("error {number}")
+}
+
+/// Whether the server chose this transaction to end a deadlock: all of it may be tried again at once.
+pub(crate) fn is_deadlock(error: &Error) -> bool {
+    error.source().is_some_and(|source| source.to_string() == code(DEADLOCK))
+}
+
+fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
+    let said = |what: &str| format!("{what} (the server says: {text})");
+    match number {
+        1062 if text.contains("event_id_is_unique") => (
+            ErrorKind::AlreadyRecorded,
+            "an event with this id is already in the log; nothing was written".to_owned(),
+        ),
+        1062 if op == "record" => (
+            ErrorKind::Corrupt,
+            "the counter of postrider_arrival is behind the log, as after a restore without it; set it: `alter table \
+             postrider_arrival auto_increment = …` to one more than the highest id in postrider_event"
+                .to_owned(),
+        ),
+        1062 => (ErrorKind::Conflict, "somebody else wrote the same row; try again".to_owned()),
+        3819 | 4025 => {
+            let meant = CONSTRAINTS.iter().find(|(name, _)| text.contains(name));
+            let meant = meant.map_or("a value breaks a rule of its table", |(_, sentence)| sentence);
+            (ErrorKind::Invalid, meant.to_owned())
+        }
+        1048 | 1364 => (
+            ErrorKind::Invalid,
+            "an event needs an event type, an aggregate type and an aggregate id".to_owned(),
+        ),
+        3140 | 3141 | 3143 | 3146 | 4036..=4038 => {
+            (ErrorKind::Invalid, "the payload or the headers are not JSON".to_owned())
+        }
+        1264 | 1265 | 1292 | 1366 | 1406 | 1411 => {
+            (ErrorKind::Invalid, "the database can't keep this value: it is too long or out of range".to_owned())
+        }
+        1153 => (
+            ErrorKind::Invalid,
+            "the statement is larger than the server takes: raise max_allowed_packet, or record less at once"
+                .to_owned(),
+        ),
+        1644 => match text.strip_prefix("postrider: ") {
+            Some(sentence) => (ErrorKind::Invalid, sentence.to_owned()),
+            None => (ErrorKind::Database, said("a trigger refused it")),
+        },
+        1054 | 1146 | 1305 | 1356 => (
+            ErrorKind::NotMigrated,
+            said("the tables are missing or too old; run `postrider migrate` or call Outbox::migrated"),
+        ),
+        1045 | 1698 => (ErrorKind::Denied, said("the database refused the login; check user and password")),
+        1044 | 1049 => (
+            ErrorKind::Denied,
+            said("there is no such database, or this user may not use it; check the address"),
+        ),
+        1419 => (
+            ErrorKind::Denied,
+            "the server writes a binary log and lets only administrators make triggers: migrate as one, or set \
+             log_bin_trust_function_creators = 1"
+                .to_owned(),
+        ),
+        1142 | 1143 | 1227 | 1370 | 1410 => (
+            ErrorKind::Denied,
+            said("a privilege is missing; grant select, insert, update, delete and execute on the database, and for the \
+                  migration create, alter, drop, index, trigger, create view and create routine"),
+        ),
+        1290 | 1792 | 1836 | 3100 => {
+            (ErrorKind::Denied, "the server is read-only, as replicas are; connect to the primary".to_owned())
+        }
+        1665 => (
+            ErrorKind::Denied,
+            "binlog_format is STATEMENT, which can't log a READ COMMITTED transaction; set it to ROW or MIXED"
+                .to_owned(),
+        ),
+        DEADLOCK | 1020 => (ErrorKind::Conflict, "another transaction is in the way; try again".to_owned()),
+        1205 | 3572 => {
+            (ErrorKind::Conflict, "another transaction kept a row locked for too long; try again".to_owned())
+        }
+        1317 | 1969 | 3024 => {
+            (ErrorKind::Conflict, "the statement was ended because it took too long".to_owned())
+        }
+        1040 | 1203 | 1226 => (ErrorKind::Unreachable, said("the server takes no more connections")),
+        1053 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => {
+            (ErrorKind::Unreachable, "the server ended the connection".to_owned())
+        }
+        _ => (ErrorKind::Database, format!("the database failed with error {number}")),
+    }
+}
+
+/// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
+/// when it has no connection at all, one more try tells why.
+pub(crate) async fn acquire(pool: &MySqlPool, op: &'static str) -> Result<PoolConnection<MySql>> {
+    match pool.acquire().await {
+        Ok(connection) => Ok(connection),
+        Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
+            match MySqlConnection::connect_with(&pool.connect_options()).await {
+                Ok(_) => Err(failed(op)(SqlxError::PoolTimedOut)),
+                Err(reason) => Err(failed(op)(reason)),
+            }
+        }
+        Err(error) => Err(failed(op)(error)),
+    }
+}

@@ -1,0 +1,161 @@
+//! Lanes and their leases: claim, extend, release.
+
+use std::time::Duration;
+
+use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
+use sqlx_mysql::{MySqlConnection, MySqlRow};
+
+use crate::clock::{given, micros_of, time_of};
+use crate::position::{id_of, position};
+use crate::relane;
+use crate::row::{flag, maybe_number, number, small, text};
+use crate::sql::{Sql, statement};
+use crate::store::MySqlStore;
+use crate::subscribe::{found, patterns_from_json, unknown};
+
+/// Claims one free lane, after taking the next step of a change of lanes that may be under way. Who finds none while another
+/// holds too many says so.
+pub(crate) async fn claim(
+    store: &MySqlStore,
+    subscription: &str,
+    owner: &str,
+    lease: Duration,
+) -> Result<Option<Lease>> {
+    const OP: &str = "claim";
+    let mut conn = store.conn(OP).await?;
+    let look = store.sql.query(statement!("claimable.sql")).bind(subscription).bind(given(&store.clock));
+    let look = look.bind(owner).fetch_optional(&mut conn, OP).await?;
+    let look = look.ok_or_else(|| unknown(subscription, OP))?;
+    let (relaning, free) = (flag(&look, "relaning", OP)?, flag(&look, "free", OP)?);
+    if flag(&look, "hungry", OP)? {
+        let now = store.now(&mut conn, OP).await?;
+        let want = store.sql.query(statement!("want.sql")).bind(subscription);
+        want.bind(number(&look, "own", OP)?).bind(now).execute(&mut conn, OP).await?;
+    }
+    drop(conn);
+    if relaning {
+        relane::take_steps(store, subscription, OP).await?;
+    } else if !free {
+        return Ok(None);
+    }
+    let Some((claimed, wanted)) = claim_free(store, subscription, owner, lease).await? else {
+        return Ok(None);
+    };
+    if wanted {
+        let mut conn = store.conn(OP).await?;
+        store.sql.query(statement!("heard.sql")).bind(subscription).execute(&mut conn, OP).await?;
+    }
+    Ok(Some(claimed))
+}
+
+/// Claims the lane that was free longest, and says whether somebody had wanted one. The subscription stays as it is meanwhile:
+/// a claim must not slip past the fence of a change of lanes.
+async fn claim_free(
+    store: &MySqlStore,
+    subscription: &str,
+    owner: &str,
+    lease: Duration,
+) -> Result<Option<(Lease, bool)>> {
+    const OP: &str = "claim";
+    let mut tx = store.write(OP).await?;
+    let held = store.sql.query(statement!("claim_subscription.sql")).bind(subscription);
+    held.fetch_optional(&mut tx, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    let now = store.now(&mut tx, OP).await?;
+    let lanes = store.sql.query(statement!("claim_free.sql")).bind(subscription).bind(owner).bind(now);
+    for lane in &lanes.fetch_all(&mut tx, OP).await? {
+        let lane = number(lane, "lane", OP)?;
+        let door = store.sql.query(statement!("claim_door.sql")).bind(subscription).bind(lane);
+        if door.fetch_optional(&mut tx, OP).await?.is_none() {
+            continue;
+        }
+        let locked = store.sql.query(statement!("claim_lane.sql")).bind(subscription).bind(lane);
+        locked.fetch_optional(&mut tx, OP).await?;
+        let now = store.now(&mut tx, OP).await?;
+        let claim = store.sql.query(statement!("claim.sql")).bind(subscription).bind(lane).bind(owner);
+        if claim.bind(micros_of(lease)).bind(now).execute(&mut tx, OP).await? == 0 {
+            continue;
+        }
+        let claimed = store.sql.query(statement!("claim_lane.sql")).bind(subscription).bind(lane);
+        let claimed = claimed.fetch_one(&mut tx, OP).await?;
+        let reader =
+            found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+        let lease = lease_of(subscription, owner, &claimed, &reader)?;
+        tx.commit().await.map_err(crate::error::failed(OP))?;
+        return Ok(Some((lease, maybe_number(&reader, "wanted_until", OP)?.is_some())));
+    }
+    Ok(None)
+}
+
+fn lease_of(subscription: &str, owner: &str, lane: &MySqlRow, reader: &MySqlRow) -> Result<Lease> {
+    const OP: &str = "claim";
+    let words = |column: &str| text(reader, column, OP);
+    Ok(Lease {
+        subscription: subscription.to_owned(),
+        lane: small(lane, "lane", OP)?,
+        lanes: small(reader, "lanes", OP)?,
+        owner: owner.to_owned(),
+        epoch: number(lane, "lease_epoch", OP)?,
+        until: time_of(number(lane, "lease_until", OP)?),
+        position: position(number(lane, "position", OP)?),
+        claims: small(lane, "claims_since_settle", OP)?,
+        open: flag(reader, "open", OP)?,
+        filter: Filter {
+            streams: patterns_from_json(&words("streams")?)?,
+            types: patterns_from_json(&words("types")?)?,
+        },
+        since: maybe_number(reader, "since", OP)?.map(time_of),
+        order: words("order_policy")?.parse::<Order>()?,
+        target: maybe_number(reader, "target", OP)?.map(position),
+        cookie: String::new(),
+    })
+}
+
+/// Prolongs a lease.
+pub(crate) async fn extend(
+    store: &MySqlStore,
+    lease: &mut Lease,
+    by: Duration,
+    reading: Option<&Position>,
+) -> Result<Standing> {
+    const OP: &str = "extend";
+    let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let position = id_of(&lease.position, OP)?;
+    let mut conn = store.conn(OP).await?;
+    let now = store.now(&mut conn, OP).await?;
+    let extend = store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(lease.lane);
+    let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(micros_of(by)).bind(now).bind(reading);
+    if extend.bind(position).execute(&mut conn, OP).await? == 0 {
+        return Ok(Standing::Lost);
+    }
+    let (standing, open) = standing(store.sql, &mut conn, lease, position, now, OP).await?;
+    lease.until = time_of(now.saturating_add(micros_of(by)));
+    lease.open = open;
+    Ok(standing)
+}
+
+/// How the holder of a lane stands that is at `position`, and whether the subscription has open deliveries.
+pub(crate) async fn standing(
+    sql: Sql,
+    conn: &mut MySqlConnection,
+    lease: &Lease,
+    position: i64,
+    now: i64,
+    op: &'static str,
+) -> Result<(Standing, bool)> {
+    let look = sql.query(statement!("standing.sql")).bind(&lease.subscription).bind(position);
+    let look = look.bind(&lease.owner).bind(lease.lane).bind(now);
+    let Some(row) = look.fetch_optional(conn, op).await? else {
+        return Ok((Standing::Recalled, false));
+    };
+    let standing = if flag(&row, "recalled", op)? { Standing::Recalled } else { Standing::Held };
+    Ok((standing, flag(&row, "open", op)?))
+}
+
+/// Gives a lane back.
+pub(crate) async fn release(store: &MySqlStore, lease: &Lease) -> Result<()> {
+    const OP: &str = "release";
+    let release = store.sql.query(statement!("release.sql")).bind(&lease.subscription).bind(lease.lane);
+    let mut conn = store.conn(OP).await?;
+    release.bind(lease.epoch).bind(&lease.owner).bind(given(&store.clock)).execute(&mut conn, OP).await?;
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The schema and its versions. Forward only.
+//!
+//! DDL commits by itself here, so a migration is not one transaction: every statement of it may run twice, and its version is
+//! written last.
+
+use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_mysql::{MySqlConnection, MySqlPool};
+
+use crate::error::{acquire, failed};
+use crate::row::number;
+use crate::server;
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    text: &'static str,
+}
+
+const MIGRATIONS: [Migration; 3] = [
+    Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
+    Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
+    Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
+];
+
+const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+const TABLE: &str = "create table if not exists postrider_migration (
+    version    int not null primary key,
+    name       varchar(200) not null,
+    applied_at datetime(6) not null
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin";
+
+const APPLIED: &str =
+    "insert ignore into postrider_migration (version, name, applied_at) values (?, ?, utc_timestamp(6))";
+
+/// One process migrates a database at a time; the name is of the database, and short enough for both servers.
+const LOCK: &str = "select get_lock(concat('postrider migrate ', md5(database())), 60) as locked";
+const UNLOCK: &str = "do release_lock(concat('postrider migrate ', md5(database())))";
+
+/// The version of the schema in a database; 0 where there is none.
+pub async fn schema_version(pool: &MySqlPool) -> Result<i64> {
+    let mut conn = acquire(pool, "migrate").await?;
+    version(&mut conn, "migrate").await
+}
+
+/// All migrations as SQL for the server's own client, for those whose DBA runs them.
+pub fn migration_sql() -> String {
+    let mut text = format!("delimiter //\n{TABLE}\n//\n");
+    for migration in &MIGRATIONS {
+        for statement in statements(migration.text) {
+            text.push_str(&format!("{statement}\n//\n"));
+        }
+        let Migration { version, name, .. } = migration;
+        text.push_str(&format!(
+            "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))\n//\n"
+        ));
+    }
+    text
+}
+
+/// The statements of a migration: each begins a line and ends before an empty one; what is within one is indented.
+fn statements(text: &str) -> Vec<String> {
+    let (mut statements, mut statement) = (Vec::new(), String::new());
+    let mut lines = text.lines().filter(|line| !line.starts_with("--")).peekable();
+    while let Some(line) = lines.next() {
+        statement.push_str(line);
+        statement.push('\n');
+        let is_last = line.ends_with(';') && lines.peek().is_none_or(|next| next.is_empty());
+        if is_last && (!line.starts_with(' ') || !statement.contains("\nbegin\n")) {
+            statements.push(statement.trim().trim_end_matches(';').to_owned());
+            statement.clear();
+        }
+    }
+    statements
+}
+
+async fn version(conn: &mut MySqlConnection, op: &'static str) -> Result<i64> {
+    let there = query(
+        "select 1 from information_schema.tables where table_schema = database() and table_name = 'postrider_migration'",
+    );
+    if there.fetch_optional(&mut *conn).await.map_err(failed(op))?.is_none() {
+        return Ok(0);
+    }
+    let row = query("select coalesce(max(version), 0) as version from postrider_migration");
+    number(&row.fetch_one(conn).await.map_err(failed(op))?, "version", op)
+}
+
+fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
+    if found > LATEST {
+        let message = format!(
+            "the database has schema version {found} and this program knows {LATEST}: a newer Postrider migrated it; upgrade \
+             this program"
+        );
+        return Err(Error::new(ErrorKind::SchemaTooNew, op, message));
+    }
+    Ok(())
+}
+
+/// Brings the schema up to date. Many may do it at once; one of them does.
+pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
+    const OP: &str = "migrate";
+    let mut conn = acquire(pool, OP).await?;
+    server::check(&mut conn, OP).await?;
+    let found = version(&mut conn, OP).await?;
+    refuse_newer(found, OP)?;
+    if found == LATEST {
+        return Ok(());
+    }
+    let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
+    if number(&locked, "locked", OP).unwrap_or(0) != 1 {
+        let message =
+            "another process has been migrating this database for a minute; try again when it is done";
+        return Err(Error::new(ErrorKind::Conflict, OP, message));
+    }
+    let done = apply(&mut conn, OP).await;
+    query(UNLOCK).execute(&mut *conn).await.map_err(failed(OP))?;
+    done
+}
+
+async fn apply(conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
+    let found = version(conn, op).await?;
+    refuse_newer(found, op)?;
+    run(conn, TABLE.to_owned(), op).await?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        for statement in statements(migration.text) {
+            run(conn, statement, op).await?;
+        }
+        let applied = query(APPLIED).bind(migration.version).bind(migration.name);
+        applied.execute(&mut *conn).await.map_err(failed(op))?;
+        tracing::info!(version = migration.version, name = migration.name, "migrated");
+    }
+    Ok(())
+}
+
+async fn run(conn: &mut MySqlConnection, statement: String, op: &'static str) -> Result<()> {
+    raw_sql(AssertSqlSafe(statement)).execute(conn).await.map_err(failed(op))?;
+    Ok(())
+}
+
+/// Refuses a schema that is not the one that this program knows.
+pub(crate) async fn check(pool: &MySqlPool) -> Result<()> {
+    const OP: &str = "connect";
+    let mut conn = acquire(pool, OP).await?;
+    server::check(&mut conn, OP).await?;
+    let found = version(&mut conn, OP).await?;
+    refuse_newer(found, OP)?;
+    if found < LATEST {
+        let there =
+            if found == 0 { "no Postrider tables".to_owned() } else { format!("schema version {found}") };
+        let message = format!(
+            "the database has {there} and this program needs version {LATEST}; run `postrider migrate` or call \
+             Outbox::migrated"
+        );
+        return Err(Error::new(ErrorKind::NotMigrated, OP, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_migration_is_taken_apart_where_its_statements_end() {
+        for migration in &MIGRATIONS {
+            for statement in statements(migration.text) {
+                let word = statement.split(' ').next().unwrap_or_default();
+                assert!(["create", "drop", "insert"].contains(&word), "{statement}");
+                assert_eq!(statement.matches("\ncreate ").count(), 0, "{statement}");
+            }
+        }
+        assert!(migration_sql().matches("\n//\n").count() > 30);
+    }
+}

@@ -1,0 +1,144 @@
+//! The handle that an application records with.
+
+use std::sync::Arc;
+
+use postrider_core::{Clock, Limits, Result, Trace};
+use sqlx_mysql::MySqlPool;
+use tokio::sync::Semaphore;
+
+use crate::bell::Watch;
+use crate::error::acquire;
+use crate::number::Rounds;
+use crate::pools::{Pools, StoreOptions};
+use crate::store::MySqlStore;
+use crate::{migrate, position};
+
+/// The outbox of a database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    pub(crate) pool: MySqlPool,
+    pub(crate) source: Option<Arc<str>>,
+    pub(crate) trace: Option<Trace>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) clock: Clock,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) rounds: Arc<Rounds>,
+    /// How many handlers may have a transaction at once.
+    pub(crate) handlers: Arc<Semaphore>,
+    pub(crate) pools: Pools,
+}
+
+impl Outbox {
+    /// The outbox of a database, whose tables are created or brought up to date first. Any number of processes may do so at
+    /// once.
+    pub async fn migrated(pool: &MySqlPool) -> Result<Self> {
+        Self::builder().migrated(pool).await
+    }
+
+    /// The outbox of a database that somebody else migrates. It is refused unless its schema is the one that
+    /// this program knows.
+    pub async fn connect(pool: &MySqlPool) -> Result<Self> {
+        Self::builder().connect(pool).await
+    }
+
+    /// An outbox with settings of its own.
+    pub fn builder() -> OutboxBuilder {
+        OutboxBuilder::default()
+    }
+
+    /// What relays read from, with connections of its own to the same database.
+    pub fn store(&self) -> MySqlStore {
+        MySqlStore::new(
+            self.pools.clone(),
+            self.clock.clone(),
+            Arc::clone(&self.rounds),
+            Arc::clone(&self.watch),
+        )
+    }
+
+    /// The pool that it was made with.
+    pub fn pool(&self) -> &MySqlPool {
+        &self.pool
+    }
+}
+
+/// The settings of an [`Outbox`].
+#[derive(Debug, Clone, Default)]
+pub struct OutboxBuilder {
+    source: Option<Arc<str>>,
+    trace: Option<Trace>,
+    limits: Limits,
+    clock: Clock,
+    store: StoreOptions,
+}
+
+impl OutboxBuilder {
+    /// The application that records: the `source` header of events that have none.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into().into());
+        self
+    }
+
+    /// How large the parts of an event may be.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+    #[must_use]
+    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.trace = Some(Trace::new(current));
+        self
+    }
+
+    /// The clock that leases, retries and retention go by.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How a relay's own sessions behave, for relays that are made on this outbox.
+    #[must_use]
+    pub fn store_options(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// The outbox of a database, whose tables are created or brought up to date first.
+    pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
+        migrate::migrate(pool).await?;
+        self.open(pool, "migrate").await
+    }
+
+    /// The outbox of a database that somebody else migrates.
+    pub async fn connect(self, pool: &MySqlPool) -> Result<Outbox> {
+        migrate::check(pool).await?;
+        self.open(pool, "connect").await
+    }
+
+    async fn open(self, pool: &MySqlPool, op: &'static str) -> Result<Outbox> {
+        let mut conn = acquire(pool, op).await?;
+        position::check_end(&mut conn, op).await?;
+        drop(conn);
+        let pools = Pools::beside(pool, &self.store);
+        let rounds = Arc::new(Rounds::default());
+        Ok(Outbox {
+            pool: pool.clone(),
+            source: self.source,
+            trace: self.trace,
+            limits: Arc::new(self.limits),
+            clock: self.clock,
+            // A quarter of the pool stays for the application, whatever handlers do.
+            handlers: Arc::new(Semaphore::new(
+                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
+            )),
+            watch: Arc::new(Watch::new(&pools, &rounds)),
+            rounds,
+            pools,
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! The connections of a store, beside the application's own.
+
+use std::time::Duration;
+
+use postrider_core::Result;
+use sqlx_core::pool::PoolConnection;
+use sqlx_core::query::query;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_core::transaction::Transaction;
+use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
+
+use crate::error::{acquire, failed};
+
+/// How a relay's own sessions behave.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// How many connections the store may open; 10 unless set.
+    pub connections: u32,
+    /// How long a session may wait for a lock, or sit in an open transaction, before the server ends it; below the lease, so
+    /// that a frozen holder can't block its heir. 10 s unless set.
+    pub patience: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { connections: 10, patience: Duration::from_secs(10) }
+    }
+}
+
+/// The connections of a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Pools {
+    pool: MySqlPool,
+}
+
+impl Pools {
+    /// A pool on the database that `pool` is on, of sessions that read what is committed, tell the time in UTC and are ended by
+    /// the server when their process stands still.
+    pub(crate) fn beside(pool: &MySqlPool, options: &StoreOptions) -> Self {
+        let patience = seconds(options.patience);
+        let settings = format!(
+            "set session time_zone = '+00:00', \
+             wait_timeout = {patience}, innodb_lock_wait_timeout = {patience}"
+        );
+        let pool = MySqlPoolOptions::new()
+            .max_connections(options.connections.max(2))
+            .acquire_timeout(Duration::from_secs(10))
+            // Before the server does so.
+            .idle_timeout(options.patience / 2)
+            .after_connect(move |connection, _| {
+                let settings = settings.clone();
+                Box::pin(async move {
+                    let committed = query("set session transaction isolation level read committed");
+                    committed.execute(&mut *connection).await?;
+                    query(AssertSqlSafe(settings)).execute(connection).await?;
+                    Ok(())
+                })
+            })
+            .connect_lazy_with((*pool.connect_options()).clone());
+        Self { pool }
+    }
+
+    pub(crate) async fn conn(&self, op: &'static str) -> Result<PoolConnection<MySql>> {
+        acquire(&self.pool, op).await
+    }
+
+    pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, MySql>> {
+        match self.pool.begin().await {
+            Ok(transaction) => Ok(transaction),
+            // Said by a connection that can't be had, with its reason.
+            Err(sqlx_core::Error::PoolTimedOut) => {
+                acquire(&self.pool, op).await?;
+                Err(failed(op)(sqlx_core::Error::PoolTimedOut))
+            }
+            Err(error) => Err(failed(op)(error)),
+        }
+    }
+}
+
+/// A time for the server, which counts in whole seconds and takes none for ever.
+pub(crate) fn seconds(time: Duration) -> u64 {
+    time.as_secs().max(1) + u64::from(time.as_secs() > 0 && time.subsec_nanos() > 0)
+}

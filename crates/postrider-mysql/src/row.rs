@@ -1,0 +1,170 @@
+//! Rows of the log as events, and the columns of other rows.
+//!
+//! Nothing that a table accepts may stop a reader, so text that is not UTF-8 is read with replacement
+//! characters and not refused.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use postrider_core::{Headers, OffsetDateTime, Payload, Recorded, Result};
+use sqlx_core::column::ColumnIndex;
+use sqlx_core::row::Row;
+use sqlx_mysql::MySqlRow;
+use time::PrimitiveDateTime;
+use uuid::Uuid;
+
+use crate::clock::time_of;
+use crate::error::failed;
+
+/// Text of a column.
+pub(crate) fn text<'r>(
+    row: &'r MySqlRow,
+    column: impl ColumnIndex<MySqlRow>,
+    op: &'static str,
+) -> Result<Cow<'r, str>> {
+    let bytes: &[u8] = row.try_get_unchecked(column).map_err(failed(op))?;
+    Ok(String::from_utf8_lossy(bytes))
+}
+
+/// Text of a column that may be null.
+pub(crate) fn maybe_text(
+    row: &MySqlRow,
+    column: impl ColumnIndex<MySqlRow>,
+    op: &'static str,
+) -> Result<Option<String>> {
+    let bytes: Option<&[u8]> = row.try_get_unchecked(column).map_err(failed(op))?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// A whole number of a column, of whatever size the server takes it for.
+pub(crate) fn number(row: &MySqlRow, column: impl ColumnIndex<MySqlRow>, op: &'static str) -> Result<i64> {
+    row.try_get_unchecked(column).map_err(failed(op))
+}
+
+/// A whole number of a column that may be null.
+pub(crate) fn maybe_number(
+    row: &MySqlRow,
+    column: impl ColumnIndex<MySqlRow>,
+    op: &'static str,
+) -> Result<Option<i64>> {
+    row.try_get_unchecked(column).map_err(failed(op))
+}
+
+/// A small number of a column.
+pub(crate) fn small(row: &MySqlRow, column: impl ColumnIndex<MySqlRow>, op: &'static str) -> Result<u32> {
+    Ok(u32::try_from(number(row, column, op)?).unwrap_or(u32::MAX))
+}
+
+/// Whether a column says so.
+pub(crate) fn flag(row: &MySqlRow, column: impl ColumnIndex<MySqlRow>, op: &'static str) -> Result<bool> {
+    Ok(maybe_number(row, column, op)?.is_some_and(|flag| flag != 0))
+}
+
+/// A time of a column, which may be null, in microseconds.
+pub(crate) fn maybe_time(
+    row: &MySqlRow,
+    column: impl ColumnIndex<MySqlRow>,
+    op: &'static str,
+) -> Result<Option<OffsetDateTime>> {
+    Ok(maybe_number(row, column, op)?.map(time_of))
+}
+
+/// A time of the log.
+pub(crate) fn date(
+    row: &MySqlRow,
+    column: impl ColumnIndex<MySqlRow>,
+    op: &'static str,
+) -> Result<OffsetDateTime> {
+    let date: PrimitiveDateTime = row.try_get_unchecked(column).map_err(failed(op))?;
+    Ok(date.assume_utc())
+}
+
+/// The id of an event.
+pub(crate) fn id(row: &MySqlRow, column: impl ColumnIndex<MySqlRow>, op: &'static str) -> Result<Uuid> {
+    row.try_get_unchecked(column).map_err(failed(op))
+}
+
+/// Names that many events of a batch share, kept once.
+#[derive(Default)]
+pub(crate) struct Names(Vec<Arc<str>>);
+
+impl Names {
+    fn shared(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.iter().find(|known| &***known == name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        // A batch with hundreds of names shares little: don't search for long.
+        if self.0.len() < 64 {
+            self.0.push(Arc::clone(&new));
+        }
+        new
+    }
+}
+
+/// The columns of read.sql and due.sql, in their order.
+mod column {
+    pub(super) const ID: usize = 0;
+    pub(super) const EVENT_ID: usize = 1;
+    pub(super) const STREAM: usize = 2;
+    pub(super) const EVENT_TYPE: usize = 3;
+    pub(super) const AGGREGATE_TYPE: usize = 4;
+    pub(super) const AGGREGATE_ID: usize = 5;
+    pub(super) const ORDERING_KEY: usize = 6;
+    pub(super) const SEQUENCE: usize = 7;
+    pub(super) const PAYLOAD: usize = 8;
+    pub(super) const CONTENT_TYPE: usize = 9;
+    pub(super) const CONTENT: usize = 10;
+    pub(super) const HEADERS: usize = 11;
+    pub(super) const OCCURRED_AT: usize = 12;
+    pub(super) const RECORDED_AT: usize = 13;
+    pub(super) const MAX_ATTEMPTS: usize = 14;
+    pub(super) const LATE: usize = 15;
+}
+
+/// What tells whether an event is wanted, before the rest of it is looked at.
+pub(crate) struct Address<'r> {
+    pub(crate) stream: Cow<'r, str>,
+    pub(crate) event_type: Cow<'r, str>,
+    pub(crate) recorded_at: OffsetDateTime,
+}
+
+/// Where an event belongs.
+pub(crate) fn address<'r>(row: &'r MySqlRow, op: &'static str) -> Result<Address<'r>> {
+    Ok(Address {
+        stream: text(row, column::STREAM, op)?,
+        event_type: text(row, column::EVENT_TYPE, op)?,
+        recorded_at: date(row, column::RECORDED_AT, op)?,
+    })
+}
+
+/// Whether an event of read.sql had its number after a higher id had one.
+pub(crate) fn is_late(row: &MySqlRow, op: &'static str) -> Result<bool> {
+    flag(row, column::LATE, op)
+}
+
+/// The event of a row.
+pub(crate) fn recorded(row: &MySqlRow, names: &mut Names, op: &'static str) -> Result<Recorded> {
+    let payload = match maybe_text(row, column::PAYLOAD, op)? {
+        Some(json) => Payload::Json(json),
+        None => Payload::Bytes {
+            content_type: text(row, column::CONTENT_TYPE, op)?.into_owned(),
+            bytes: row.try_get_unchecked(column::CONTENT).map_err(failed(op))?,
+        },
+    };
+    Ok(Recorded {
+        id: number(row, column::ID, op)?,
+        event_id: id(row, column::EVENT_ID, op)?,
+        stream: names.shared(&text(row, column::STREAM, op)?),
+        event_type: names.shared(&text(row, column::EVENT_TYPE, op)?),
+        aggregate_type: names.shared(&text(row, column::AGGREGATE_TYPE, op)?),
+        aggregate_id: text(row, column::AGGREGATE_ID, op)?.into_owned(),
+        ordering_key: maybe_text(row, column::ORDERING_KEY, op)?,
+        sequence: maybe_number(row, column::SEQUENCE, op)?,
+        payload,
+        headers: Headers::from_json(text(row, column::HEADERS, op)?.into_owned()),
+        occurred_at: date(row, column::OCCURRED_AT, op)?,
+        recorded_at: date(row, column::RECORDED_AT, op)?,
+        max_attempts: maybe_number(row, column::MAX_ATTEMPTS, op)?.and_then(|most| u32::try_from(most).ok()),
+    })
+}

@@ -1,0 +1,186 @@
+//! The outbox as what a relay is made on: the log, and the transactions that handlers are given.
+
+use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
+};
+use sqlx_core::query::query;
+use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_core::transaction::Transaction;
+use sqlx_mysql::{MySql, MySqlConnection, MySqlRow};
+use tokio::sync::OwnedSemaphorePermit;
+use uuid::Uuid;
+
+use crate::clock::given;
+use crate::error::{acquire, failed};
+use crate::inbox::check_consumer;
+use crate::outbox::Outbox;
+use crate::pools::seconds;
+use crate::row::{self, Names};
+use crate::sql::{Sql, statement};
+
+const BEGIN: &str = "begin";
+const INBOX: &str = "inbox";
+
+/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// What a session had before a handler, for after it.
+const RESTORE: &str =
+    "set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
+
+/// The transaction of a handler.
+#[derive(Debug)]
+pub struct HandlerTransaction {
+    transaction: Transaction<'static, MySql>,
+    /// Handlers leave some of the pool's connections to the application.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Deref for HandlerTransaction {
+    type Target = MySqlConnection;
+
+    fn deref(&self) -> &MySqlConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for HandlerTransaction {
+    fn deref_mut(&mut self) -> &mut MySqlConnection {
+        &mut self.transaction
+    }
+}
+
+/// While a handler's transaction is open it keeps the door of its lane, which a claim has to have alone.
+#[async_trait]
+impl Source for Outbox {
+    type Connection = MySqlConnection;
+    type Transaction = HandlerTransaction;
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.store()))
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
+        check_consumer(effect.consumer)?;
+        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
+            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
+        })?;
+        let mut tx = self.pool.begin().await.map_err(failed(BEGIN))?;
+        let limit = format!(
+            "set @postrider_wait = @@session.wait_timeout, @postrider_lock_wait = @@session.innodb_lock_wait_timeout, \
+             @@session.wait_timeout = {}, @@session.innodb_lock_wait_timeout = {}",
+            seconds(effect.timeout + MARGIN),
+            seconds(effect.timeout)
+        );
+        query(AssertSqlSafe(limit)).execute(&mut *tx).await.map_err(failed(BEGIN))?;
+        if let Some(lease) = effect.lease
+            && !is_held(&mut tx, lease).await?
+        {
+            end(&mut tx).await?;
+            tx.rollback().await.map_err(failed(BEGIN))?;
+            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
+            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+        }
+        let first = self.mark(&mut tx, &effect).await?;
+        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
+    }
+
+    async fn commit(mut transaction: Self::Transaction) -> Result<()> {
+        end(&mut transaction).await?;
+        transaction.transaction.commit().await.map_err(failed("commit"))
+    }
+
+    async fn rollback(mut transaction: Self::Transaction) -> Result<()> {
+        end(&mut transaction).await?;
+        transaction.transaction.rollback().await.map_err(failed("rollback"))
+    }
+
+    async fn record_in(&self, connection: &mut MySqlConnection, event: &NewEvent) -> Result<Uuid> {
+        self.record(connection, event).await
+    }
+
+    async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
+        self.record_outside_transaction(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        const OP: &str = "read";
+        let mut conn = self.pools.conn(OP).await?;
+        self.rounds.catch_up(Sql::default(), &mut conn, OP).await?;
+        let read = Sql::default().query(statement!("read.sql")).bind(after).bind(limit).bind(i64::MAX);
+        let rows = read.fetch_all(&mut conn, OP).await?;
+        let mut names = Names::default();
+        rows.iter().map(|row| row::recorded(row, &mut names, OP)).collect()
+    }
+
+    async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
+        let mut conn = acquire(&self.pool, INBOX).await?;
+        let known = handled(&mut conn, consumer, events).await?;
+        Ok(events.iter().map(|event| known.contains(event)).collect())
+    }
+}
+
+impl Outbox {
+    /// Marks the events of an effect, and says of each whether that is the first time. A statement says only how many were
+    /// new; where that is not all, they are marked one by one.
+    async fn mark(&self, conn: &mut MySqlConnection, effect: &Effect<'_>) -> Result<Vec<bool>> {
+        let mark = |events: &[Uuid]| {
+            let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
+            mark.bind(to_json(events)).bind(given(&self.clock))
+        };
+        if effect.events.len() > 1 {
+            query("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
+            if mark(effect.events).execute(&mut *conn, BEGIN).await? == effect.events.len() as u64 {
+                return Ok(vec![true; effect.events.len()]);
+            }
+            query("rollback to postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
+        }
+        let mut first = Vec::with_capacity(effect.events.len());
+        for event in effect.events {
+            first.push(mark(std::slice::from_ref(event)).execute(&mut *conn, BEGIN).await? > 0);
+        }
+        Ok(first)
+    }
+}
+
+#[async_trait]
+impl EventBus<MySqlConnection> for Outbox {
+    async fn publish(&self, within: &mut MySqlConnection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
+        self.record(within, event).await
+    }
+}
+
+async fn end(conn: &mut MySqlConnection) -> Result<()> {
+    query(RESTORE).execute(conn).await.map_err(failed("commit"))?;
+    Ok(())
+}
+
+async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
+    let door = Sql::default().query(statement!("effect_door.sql")).bind(&lease.subscription).bind(lease.lane);
+    if door.fetch_optional(&mut *conn, BEGIN).await?.is_none() {
+        return Ok(false);
+    }
+    let look =
+        Sql::default().query(statement!("effect_lease.sql")).bind(&lease.subscription).bind(lease.lane);
+    let look = look.bind(lease.epoch).bind(&lease.owner);
+    Ok(look.fetch_optional(conn, BEGIN).await?.is_some())
+}
+
+async fn handled(conn: &mut MySqlConnection, consumer: &str, events: &[Uuid]) -> Result<HashSet<Uuid>> {
+    let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(to_json(events));
+    look.fetch_all(conn, INBOX).await?.iter().map(|row: &MySqlRow| row::id(row, 0, INBOX)).collect()
+}
+
+fn to_json(events: &[Uuid]) -> String {
+    serde_json::Value::from_iter(events.iter().map(|event| event.simple().to_string())).to_string()
+}

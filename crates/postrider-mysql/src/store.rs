@@ -1,0 +1,154 @@
+//! The store: what the engine calls, each method in the module of its noun.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    Amend, Batch, Bell, Clock, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement,
+    Standing, StateQuery, Store, Subscription, Sweep, Swept,
+};
+use sqlx_core::pool::PoolConnection;
+use sqlx_core::transaction::Transaction;
+use sqlx_mysql::{MySql, MySqlConnection};
+
+use crate::bell::{MySqlBell, Watch};
+use crate::clock;
+use crate::number::Rounds;
+use crate::pools::Pools;
+use crate::sql::{Patch, Sql, statement};
+use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
+
+/// The log in a MariaDB or MySQL database, as relays use it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct MySqlStore {
+    pools: Pools,
+    pub(crate) clock: Clock,
+    pub(crate) sql: Sql,
+    pub(crate) rounds: Arc<Rounds>,
+    watch: Arc<Watch>,
+}
+
+/// Does a transaction of ours again that the server chose to end a deadlock.
+macro_rules! again {
+    ($call:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $call.await {
+                Err(error) if tries < crate::store::TRIES && crate::error::is_deadlock(&error) => tries += 1,
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use again;
+
+/// How often a transaction is tried that deadlocks keep ending.
+pub(crate) const TRIES: u32 = 10;
+
+impl MySqlStore {
+    pub(crate) fn new(pools: Pools, clock: Clock, rounds: Arc<Rounds>, watch: Arc<Watch>) -> Self {
+        Self { pools, clock, sql: Sql::default(), rounds, watch }
+    }
+
+    /// The same store with some of its statements changed, by the names of their files. For tests that prove
+    /// that a bug would be noticed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_sql(mut self, patch: fn(&'static str, &str) -> Option<String>) -> Self {
+        let patch: Patch = patch;
+        self.sql = Sql::patched(patch);
+        self
+    }
+
+    /// A connection for reading, and for what is one statement.
+    pub(crate) async fn conn(&self, op: &'static str) -> Result<PoolConnection<MySql>> {
+        self.pools.conn(op).await
+    }
+
+    /// A transaction, as READ COMMITTED.
+    pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, MySql>> {
+        self.pools.write(op).await
+    }
+
+    /// The time, as this store tells it.
+    pub(crate) async fn now(&self, conn: &mut MySqlConnection, op: &'static str) -> Result<i64> {
+        clock::now(&self.clock, self.sql, conn, op).await
+    }
+
+    /// Sees to it that everything that is committed by now has its number.
+    pub(crate) async fn catch_up(&self, conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
+        self.rounds.catch_up(self.sql, conn, op).await
+    }
+
+    /// Wakes sleeping relays, of this process and of others, once what was done is committed.
+    pub(crate) async fn ring(&self, op: &'static str) -> Result<()> {
+        let mut conn = self.conn(op).await?;
+        self.sql.query(statement!("ring.sql")).execute(&mut conn, op).await?;
+        self.watch.recorded();
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for MySqlStore {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+        again!(subscribe::subscribe(self, subscription))
+    }
+
+    async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
+        again!(lane::claim(self, subscription, owner, lease))
+    }
+
+    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+        again!(lane::extend(self, lease, by, reading))
+    }
+
+    async fn release(&self, lease: Lease) -> Result<()> {
+        again!(lane::release(self, &lease))
+    }
+
+    async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
+        read::read(self, lease, from, limit).await
+    }
+
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
+        delivery::due(self, lease, limit).await
+    }
+
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+        again!(settle::settle(self, lease, settlement))
+    }
+
+    fn bell(&self) -> Box<dyn Bell> {
+        Box::new(MySqlBell::new(Arc::clone(&self.watch)))
+    }
+
+    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
+        again!(relane::relane(self, subscription, lanes))
+    }
+
+    async fn amend(&self, amend: &Amend) -> Result<u64> {
+        again!(delivery::amend(self, amend))
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        again!(sweep::sweep(self, sweep))
+    }
+
+    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
+        state::states(self, query).await
+    }
+
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
+        figures::figures(self, subscription, figures::MOST).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        figures::figures(self, subscription, i64::from(most)).await
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        figures::undelivered_over(self, subscription, age).await
+    }
+}

@@ -1,0 +1,142 @@
+//! Retention: what leaves the log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postrider_core::{Filing, Result, Sweep, Sweepable, Swept, month_of};
+use sqlx_mysql::{MySqlConnection, MySqlRow};
+
+use crate::clock::{micros, micros_of, time_of};
+use crate::error::failed;
+use crate::file;
+use crate::row::{self, maybe_number, number, text};
+use crate::sql::{Statement, statement};
+use crate::store::MySqlStore;
+
+const OP: &str = "sweep";
+
+/// One round of retention.
+pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
+    match sweep {
+        Sweep::Archive { older_than, limit, filing } => {
+            events(store, *older_than, *limit, Some(filing)).await
+        }
+        Sweep::Prune { older_than, limit } => events(store, *older_than, *limit, None).await,
+        Sweep::Inbox { older_than, limit } => inbox(store, *older_than, *limit).await,
+        Sweep::Archived { older_than, limit } => archived(store, *older_than, *limit).await,
+    }
+}
+
+/// How much a sweep would take.
+pub(crate) async fn sweepable(store: &MySqlStore, sweep: &Sweep) -> Result<Sweepable> {
+    let mut conn = store.conn(OP).await?;
+    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(sweep.older_than()));
+    let (statement, upto) = match sweep {
+        Sweep::Archive { .. } | Sweep::Prune { .. } => {
+            let horizon =
+                store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut conn, OP).await?;
+            let Some(horizon) = maybe_number(&horizon, "horizon", OP)? else { return Ok(Sweepable::of(0)) };
+            let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
+            let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
+            return Ok(Sweepable::of(chosen.len() as u64));
+        }
+        Sweep::Inbox { .. } => (statement!("sweepable_inbox.sql"), cutoff),
+        Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
+    };
+    let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
+    Ok(Sweepable::of(number(&count, 0, OP)?.unsigned_abs()))
+}
+
+/// When the month of a time began.
+fn month(time: i64) -> i64 {
+    micros(month_of(time_of(time)))
+}
+
+async fn archived(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<Swept> {
+    let mut conn = store.conn(OP).await?;
+    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(older_than));
+    let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(limit);
+    Ok(swept(delete.execute(&mut conn, OP).await?, limit))
+}
+
+/// Deletes events, or files them first.
+async fn events(
+    store: &MySqlStore,
+    older_than: Duration,
+    limit: u32,
+    keep: Option<&Filing>,
+) -> Result<Swept> {
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let cutoff = now.saturating_sub(micros_of(older_than));
+    store.sql.query(statement!("sweep_lock.sql")).fetch_all(&mut tx, OP).await?;
+    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut tx, OP).await?;
+    let horizon = maybe_number(&horizon, "horizon", OP)?;
+    let Some(horizon) = horizon else { return Ok(Swept::default()) };
+
+    let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(limit);
+    let chosen = chosen.fetch_all(&mut tx, OP).await?;
+    if chosen.is_empty() {
+        return Ok(Swept::default());
+    }
+    let (numbers, ids) = (list(&chosen, "seq")?, list(&chosen, "id")?);
+    match keep {
+        Some(filing) if filing.is_plain() => {
+            let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&numbers).bind(now);
+            archive.execute(&mut tx, OP).await?;
+        }
+        Some(filing) => file::file(store, &mut tx, filing, &numbers, now).await?,
+        None => {}
+    }
+    run(store, &mut tx, statement!("sweep_mark.sql"), &numbers).await?;
+    store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
+    let deleted = run(store, &mut tx, statement!("sweep_events.sql"), &ids).await;
+    store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
+    deleted?;
+    run(store, &mut tx, statement!("sweep_deliveries.sql"), &numbers).await?;
+    run(store, &mut tx, statement!("sweep_numbers.sql"), &numbers).await?;
+    let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
+    let batches = batches.fetch_all(&mut tx, OP).await?;
+    run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(swept(chosen.len() as u64, limit))
+}
+
+async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
+    store.sql.query(statement).bind(ids).execute(conn, OP).await?;
+    Ok(())
+}
+
+/// The numbers of a column, as a JSON array.
+fn list(rows: &[MySqlRow], column: &str) -> Result<String> {
+    let numbers = rows.iter().map(|row| number(row, column, OP)).collect::<Result<Vec<_>>>()?;
+    Ok(serde_json::Value::from(numbers).to_string())
+}
+
+async fn inbox(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<Swept> {
+    let mut tx = store.write(OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let forget =
+        store.sql.query(statement!("sweep_inbox.sql")).bind(now.saturating_sub(micros_of(older_than)));
+    let rows = forget.bind(limit).fetch_all(&mut tx, OP).await?;
+    let mut forgotten: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
+    for row in &rows {
+        let at = number(row, "handled_at", OP)?;
+        let (last, events) = forgotten.entry(text(row, 0, OP)?.into_owned()).or_default();
+        *last = at.max(*last);
+        events.push(row::id(row, 1, OP)?.simple().to_string());
+    }
+    for (consumer, (at, events)) in forgotten {
+        let events = serde_json::Value::from(events).to_string();
+        let gone = store.sql.query(statement!("sweep_inbox_gone.sql")).bind(&consumer).bind(events);
+        gone.execute(&mut tx, OP).await?;
+        let note = store.sql.query(statement!("sweep_forgotten.sql")).bind(consumer).bind(at);
+        note.execute(&mut tx, OP).await?;
+    }
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(swept(rows.len() as u64, limit))
+}
+
+fn swept(taken: u64, limit: u32) -> Swept {
+    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+}

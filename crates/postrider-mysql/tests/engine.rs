@@ -1,0 +1,28 @@
+//! The engine keeps its promises on MariaDB or MySQL.
+
+mod support;
+
+use async_trait::async_trait;
+use postrider_conformance::engine::Ground;
+use postrider_core::Clock;
+use postrider_mysql::Outbox;
+use support::{My, MyLog};
+use tokio::sync::Mutex;
+
+/// Keeps the logs it made until the test is over.
+#[derive(Default)]
+struct Server(Mutex<Vec<MyLog>>);
+
+#[async_trait]
+impl Ground for Server {
+    type Outbox = Outbox;
+
+    async fn outbox(&self, clock: Clock) -> Outbox {
+        let log = My::default().my_log(clock).await;
+        let outbox = log.outbox.clone();
+        self.0.lock().await.push(log);
+        outbox
+    }
+}
+
+postrider_conformance::engine!(Server::default());

@@ -1,0 +1,300 @@
+//! The suite's harness on MariaDB or MySQL: each log is a database of its own.
+
+#![allow(dead_code, unreachable_pub)]
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_conformance::{Harness, Log, Writer};
+use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
+use postrider_mysql::{MySqlStore, Outbox};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
+
+pub type Patch = fn(&'static str, &str) -> Option<String>;
+
+/// The server that the tests use.
+pub fn server() -> MySqlConnectOptions {
+    let url = std::env::var("POSTRIDER_TEST_MYSQL").expect(
+        "POSTRIDER_TEST_MYSQL is not set: run the tests by `cargo xtask test`, or name a MariaDB or MySQL server there",
+    );
+    MySqlConnectOptions::from_str(&url).expect("POSTRIDER_TEST_MYSQL is not an address of a MySQL server")
+}
+
+/// Makes logs, each in a database of its own, maybe with a bug planted.
+#[derive(Clone, Copy)]
+pub struct My {
+    /// Changes the statements of the store.
+    pub patch: Option<Patch>,
+    /// Changes what the migration made, statement by statement.
+    pub after_migration: Option<fn() -> Vec<String>>,
+    /// The isolation level of the application.
+    pub isolation: &'static str,
+}
+
+impl Default for My {
+    fn default() -> Self {
+        Self { patch: None, after_migration: None, isolation: "repeatable read" }
+    }
+}
+
+#[async_trait]
+impl Harness for My {
+    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+        Arc::new(self.my_log(clock).await)
+    }
+}
+
+impl My {
+    pub async fn my_log(&self, clock: Clock) -> MyLog {
+        self.log_on(server(), clock).await
+    }
+
+    pub async fn log_on(&self, server: MySqlConnectOptions, clock: Clock) -> MyLog {
+        let database = format!("t{}", Uuid::new_v4().simple());
+        let mut connection = MySqlConnection::connect_with(&server).await.expect("the server answers");
+        run(
+            &mut connection,
+            &format!("create database {database} character set utf8mb4 collate utf8mb4_bin"),
+        )
+        .await;
+        let isolation = self.isolation;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(40)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    let level = format!("set session transaction isolation level {isolation}");
+                    connection.execute(AssertSqlSafe(level)).await?;
+                    Ok(())
+                })
+            })
+            .connect_lazy_with(server.database(&database));
+        let dropped = Dropped { server: pool.connect_options().as_ref().clone(), database };
+        let outbox = Outbox::builder().clock(clock.clone()).migrated(&pool).await.expect("migrate");
+        let mut connection = pool.acquire().await.expect("a connection");
+        run(&mut connection, "create table app (id varchar(100) primary key, version bigint not null)").await;
+        run(&mut connection, "create table touched (n bigint)").await;
+        for change in self.after_migration.map(|changes| changes()).unwrap_or_default() {
+            run(&mut connection, &change).await;
+        }
+        drop(connection);
+        MyLog { pool, outbox, clock, patch: self.patch, dropped }
+    }
+}
+
+pub async fn run(connection: &mut MySqlConnection, sql: &str) {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.expect(sql);
+}
+
+/// A database that goes with its log, also after a failure.
+struct Dropped {
+    server: MySqlConnectOptions,
+    database: String,
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        // A connection of its own: pools may be closed by now.
+        let (database, server) = (self.database.clone(), self.server.clone());
+        let drop = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                if let Ok(mut connection) = MySqlConnection::connect_with(&server).await {
+                    let sql = format!("set lock_wait_timeout = 2; drop database {database}");
+                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(drop).join();
+    }
+}
+
+pub struct MyLog {
+    pub pool: MySqlPool,
+    pub outbox: Outbox,
+    clock: Clock,
+    patch: Option<Patch>,
+    dropped: Dropped,
+}
+
+impl MyLog {
+    pub fn patched(&self) -> MySqlStore {
+        self.planted(self.outbox.store())
+    }
+
+    pub fn database(&self) -> &str {
+        &self.dropped.database
+    }
+
+    fn planted(&self, store: MySqlStore) -> MySqlStore {
+        match self.patch {
+            Some(patch) => store.with_sql(patch),
+            None => store,
+        }
+    }
+
+    pub async fn second(&self) -> MySqlStore {
+        let pool = MySqlPoolOptions::new().max_connections(10);
+        let pool = pool.connect_lazy_with(self.pool.connect_options().as_ref().clone());
+        let outbox = Outbox::builder().clock(self.clock.clone()).connect(&pool).await.expect("connect");
+        self.planted(outbox.store())
+    }
+
+    async fn ids(&self, sql: &'static str) -> Vec<Uuid> {
+        sqlx::query_scalar(sql).fetch_all(&self.pool).await.expect("ids")
+    }
+
+    pub async fn run(&self, sql: &str) {
+        run(&mut self.pool.acquire().await.expect("a connection"), sql).await;
+    }
+
+    pub async fn count(&self, table: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("select count(*) from {table}"));
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.expect("a count")
+    }
+}
+
+#[async_trait]
+impl Log for MyLog {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.patched())
+    }
+
+    async fn second_store(&self) -> Arc<dyn Store> {
+        Arc::new(self.second().await)
+    }
+
+    fn desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.patched())
+    }
+
+    async fn second_desk(&self) -> Arc<dyn Desk> {
+        Arc::new(self.second().await)
+    }
+
+    async fn begin(&self) -> Box<dyn Writer> {
+        Box::new(MyWriter { outbox: self.outbox.clone(), tx: self.pool.begin().await.expect("begin") })
+    }
+
+    async fn event_ids(&self) -> Vec<Uuid> {
+        self.ids("select event_id from postrider_event order by id").await
+    }
+
+    async fn archived_ids(&self) -> Vec<Uuid> {
+        self.ids("select event_id from postrider_archive order by id").await
+    }
+
+    async fn force_delivery(&self, event_id: Uuid, state: &str) -> Result<(), String> {
+        let query = sqlx::query("update postrider_delivery set state = ? where event_id = ?");
+        let changed =
+            query.bind(state).bind(event_id).execute(&self.pool).await.map_err(|error| error.to_string())?;
+        assert_eq!(changed.rows_affected(), 1);
+        Ok(())
+    }
+
+    async fn rings(&self) -> Option<u64> {
+        // Publishers ring nobody here: relays ask.
+        Some(0)
+    }
+}
+
+pub struct MyWriter {
+    outbox: Outbox,
+    tx: Transaction<'static, MySql>,
+}
+
+impl MyWriter {
+    async fn execute(&mut self, sql: String) -> Result<(), String> {
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql));
+        sql.execute(&mut *self.tx).await.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+#[async_trait]
+impl Writer for MyWriter {
+    async fn change(&mut self, aggregate: &str) -> Result<i64> {
+        // Made on its own: two inserts of the same new row, and a gap that both have locked, are a deadlock.
+        let there =
+            sqlx::query("select 1 from app where id = ?").bind(aggregate).fetch_optional(self.outbox.pool());
+        if there.await.expect("a look").is_none() {
+            let made = sqlx::query("insert ignore into app values (?, 0)").bind(aggregate);
+            made.execute(self.outbox.pool()).await.expect("a row");
+        }
+        let sql = "update app set version = version + 1 where id = ?";
+        sqlx::query(sql).bind(aggregate).execute(&mut *self.tx).await.expect("change");
+        let sql = "select version from app where id = ?";
+        Ok(sqlx::query(sql).bind(aggregate).fetch_one(&mut *self.tx).await.expect("change").get(0))
+    }
+
+    async fn touch(&mut self) -> Result<()> {
+        self.execute("insert into touched values (1)".into()).await.expect("touch");
+        Ok(())
+    }
+
+    async fn record(&mut self, event: &NewEvent) -> Result<Uuid> {
+        self.outbox.record(&mut self.tx, event).await
+    }
+
+    async fn record_once(&mut self, event: &NewEvent) -> Result<bool> {
+        self.outbox.record_once(&mut self.tx, event).await
+    }
+
+    async fn record_all(&mut self, events: &[NewEvent]) -> Result<Vec<Uuid>> {
+        self.outbox.record_all(&mut self.tx, events).await
+    }
+
+    async fn plain_insert(&mut self, aggregate: &str, id: Option<i64>) -> Result<(), String> {
+        let (columns, values) = match id {
+            // Whatever is written into what the trigger sets.
+            Some(id) => ("id, recorded_at, ", format!("{id}, '1970-01-01', ")),
+            None => ("", String::new()),
+        };
+        self.execute(format!(
+            "insert into postrider_event ({columns}event_type, aggregate_type, aggregate_id, payload)
+             values ({values}'Inserted', 'A', '{aggregate}', '1')"
+        ))
+        .await
+    }
+
+    async fn record_slowly(&mut self, aggregate: &str, pause: Duration) -> Result<(), String> {
+        self.execute(format!(
+            "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload)
+             select 'Slow', 'A', '{aggregate}', '1' from (select sleep({})) as slow",
+            pause.as_secs_f64()
+        ))
+        .await
+    }
+
+    async fn update_event(&mut self, event_id: Uuid) -> Result<(), String> {
+        let id = event_id.simple();
+        self.execute(format!("update postrider_event set payload = '2' where event_id = x'{id}'")).await
+    }
+
+    async fn delete_event(&mut self, event_id: Uuid) -> Result<(), String> {
+        self.execute(format!("delete from postrider_event where event_id = x'{}'", event_id.simple())).await
+    }
+
+    async fn first_time(&mut self, consumer: &str, event_id: Uuid) -> Result<bool> {
+        self.outbox.inbox(consumer).first_time(&mut self.tx, event_id).await
+    }
+
+    async fn savepoint(&mut self) {
+        self.execute("savepoint here".into()).await.expect("savepoint");
+    }
+
+    async fn rollback_to_savepoint(&mut self) {
+        self.execute("rollback to savepoint here".into()).await.expect("rollback to savepoint");
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        self.tx.commit().await.expect("commit");
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.tx.rollback().await.expect("rollback");
+    }
+}

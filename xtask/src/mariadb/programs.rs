@@ -1,0 +1,74 @@
+//! Finding the MariaDB programs of this machine.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::kind::Kind;
+
+/// The variable that names the folder of the installation to use: the one with `bin` in it.
+pub const VARIABLE: &str = "POSTRIDER_TEST_MYSQL_BASE";
+
+/// Where distributions keep an installation.
+const BASES: [&str; 3] = ["/usr", "/usr/local", "/opt/homebrew"];
+
+/// Where in an installation programs lie.
+const FOLDERS: [&str; 4] = ["bin", "sbin", "libexec", "scripts"];
+
+/// The programs of one installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Programs {
+    /// The folder of the installation, where it was named.
+    base: Option<PathBuf>,
+    /// The server.
+    pub server: PathBuf,
+    /// What makes a data folder.
+    pub install: PathBuf,
+}
+
+impl Programs {
+    /// The programs in the folder that [`VARIABLE`] names, else those of this machine; `None` if there are none.
+    pub fn find() -> Result<Option<Self>, Failure> {
+        if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+            let named = PathBuf::from(named);
+            let found = Self::below(&named);
+            let lacks = || {
+                Failure::new(format!(
+                    "{VARIABLE} names {}, which lacks mariadbd or mariadb-install-db",
+                    named.display()
+                ))
+            };
+            return found.map(Some).ok_or_else(lacks);
+        }
+        let found = BASES.iter().find_map(|base| Self::below(Path::new(base)));
+        Ok(found.map(|programs| Self { base: None, ..programs }))
+    }
+
+    /// The programs of the installation at `base`.
+    pub fn below(base: &Path) -> Option<Self> {
+        let program = |names: [&str; 2]| {
+            let paths = FOLDERS.iter().flat_map(|folder| names.map(|name| base.join(folder).join(name)));
+            paths.into_iter().find(|path| path.is_file())
+        };
+        Some(Self {
+            base: Some(base.to_owned()),
+            server: program(["mariadbd", "mysqld"])?,
+            install: program(["mariadb-install-db", "mysql_install_db"])?,
+        })
+    }
+
+    /// What both programs have to be told.
+    pub(super) fn options(&self) -> Option<String> {
+        self.base.as_ref().map(|base| format!("--basedir={}", base.display()))
+    }
+}
+
+/// The failure to find any, saying what to install.
+pub fn missing() -> Failure {
+    Failure::new(format!(
+        "MariaDB is missing: install it (Debian and Ubuntu: `apt-get install mariadb-server`; Fedora: `dnf install \
+         mariadb-server`; Homebrew: `brew install mariadb`), name the folder of an installation in {VARIABLE}, or a \
+         server in {}",
+        Kind::Mysql.variable()
+    ))
+}
