@@ -180,7 +180,10 @@ impl Log for MyLog {
     }
 
     async fn event_ids(&self) -> Vec<Uuid> {
-        self.ids("select event_id from postrider_event order by id").await
+        // In the order of the log: what committed late is behind what was numbered before it.
+        let sql = "select e.event_id from postrider_event e left join postrider_numbered n on n.id = e.id \
+                   order by n.seq is null, n.seq, e.id";
+        self.ids(sql).await
     }
 
     async fn archived_ids(&self) -> Vec<Uuid> {
