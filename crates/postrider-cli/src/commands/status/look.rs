@@ -8,7 +8,7 @@ use crate::database::Controls;
 use crate::output::Time;
 
 /// Of a longer backlog only so many rows are counted; from what they are, the rest is estimated.
-const SAMPLE: u32 = 50_000;
+const SAMPLE: u32 = 20_000;
 
 /// How the subscriptions are doing.
 #[derive(Serialize)]
