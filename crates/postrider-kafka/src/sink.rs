@@ -379,6 +379,11 @@ impl Sink for Kafka {
         let mut since = Instant::now();
         let producer = self.producer(lane)?;
         let plan = self.plan(&producer, &delivery).await?;
+        if since.elapsed() >= self.settings.timeout {
+            // Brokers that are slow to say which topics there are, or a process that stood still: its heir may be at work.
+            return Err(Unavailable::new("it took too long to find out which topics there are"));
+        }
+        since = Instant::now();
         let all: Vec<usize> = (0..delivery.events.len()).collect();
         if delivery.order != Order::Strict {
             let produced = self.produce(&producer, &delivery, &plan, &all, &mut since).await?;

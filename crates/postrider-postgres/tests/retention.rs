@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
 use postrider_core::{
-    Clock, Desk, ErrorKind, EventQuery, Field, Filing, ManualClock, Mask, NewEvent, OffsetDateTime, Payload,
-    Store, Sweep, Target, Uuid,
+    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, EventQuery, Field, Filing, ManualClock,
+    Mask, NewEvent, OffsetDateTime, Payload, Settlement, Store, Sweep, Target, Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
@@ -411,6 +411,30 @@ async fn a_sweep_does_not_look_again_at_what_it_has_taken() {
     snapshot.rollback().await.expect("rollback");
     while log.store.sweep(&prune).await.expect("prune").more {}
     assert_eq!(count(&log, "select count(*) from {schema}.event").await, 0);
+}
+
+/// The store itself goes on behind its last round: what becomes free before that point is left to the next sweep.
+#[tokio::test]
+async fn the_next_round_begins_behind_the_last_one() {
+    let (log, clock) = settled(0).await;
+    for _ in 0..6 {
+        commit_one(&log, "a").await;
+    }
+    let mut lease = log.store.claim("s", "relay", DAY * 9).await.expect("claim").expect("a free lane");
+    let batch = log.store.read(&lease, &lease.position.clone(), 10).await.expect("read");
+    let first = &batch.events[0].event;
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.push(DeliveryChange::dead(first.id, 1, DeliveryFailure::new("x", "y")));
+    log.store.settle(&mut lease, &settlement).await.expect("settle");
+    clock.advance(DAY);
+    let prune = Sweep::Prune { older_than: DAY, limit: 2 };
+    assert!(log.store.sweep(&prune).await.expect("prune").more);
+    let discard = Amend::Discard { subscription: "s".into(), events: vec![first.event_id] };
+    assert_eq!(log.store.amend(&discard).await.expect("discard"), 1);
+    while log.store.sweep(&prune).await.expect("prune").more {}
+    assert_eq!(count(&log, "select count(*) from {schema}.event").await, 1, "it lies behind this sweep");
+    while log.store.sweep(&prune).await.expect("prune").more {}
+    assert_eq!(count(&log, "select count(*) from {schema}.event").await, 0, "and before the next one");
 }
 
 /// The history of what is gone goes, too, in as many rounds as it takes; but not the last batch, which the next sweep goes by.

@@ -94,8 +94,9 @@ async fn a_topic_on_three_brokers_is_well_until_one_of_them_is_gone() {
     loop {
         let found = ground.doctor(&settings);
         let (verdict, text) = found.about("topic orders");
-        if verdict == "warn" {
-            assert!(text.contains("2 in sync") && text.contains("a replica is missing"), "{text}");
+        // Until the others have noticed, the one that is gone may be asked in vain.
+        if text.contains("a replica is missing") {
+            assert!(verdict == "warn" && text.contains("2 in sync"), "{text}");
             assert_eq!(found.verdict(), "warn", "all goes on");
             break;
         }

@@ -109,7 +109,8 @@ fn judged(topic: &str, health: &TopicHealth) -> Finding {
         Ok(least) => *least,
         Err(why) => {
             let what = format!("{kept}; its min.insync.replicas can't be seen: {why}");
-            return Finding::warn(about, what, "let this user describe the settings of topics");
+            let remedy = "look again; if that stays, let this user describe the settings of topics";
+            return Finding::warn(about, what, remedy);
         }
     };
     let kept = format!("{kept}, min.insync.replicas = {least}");
