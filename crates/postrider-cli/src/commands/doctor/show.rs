@@ -90,8 +90,8 @@ mod tests {
         ];
         let text = text(&findings, 60);
         assert!(text.lines().all(|line| line.width() <= 60), "{text}");
-        assert!(text.contains("ok    schema              it is at version 3\n"), "{text}");
-        assert!(text.contains("                          -> end it\n"), "{text}");
+        assert!(text.contains("ok    schema                it is at version 3\n"), "{text}");
+        assert!(text.contains("                            -> end it\n"), "{text}");
         assert!(text.contains("bad   topic a-very-long-name-of-a-topic-that-needs-a-line\n"), "{text}");
         assert!(text.ends_with("\n3 findings: 1 bad, 1 to look at\n"), "{text}");
         assert!(text.replace('\n', " ").contains("dead rows"), "nothing is cropped");
