@@ -6,7 +6,10 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::Log;
-use postrider_core::{Clock, Desk, ErrorKind, NewEvent, OffsetDateTime, Store, Verdict};
+use postrider_core::{
+    Clock, Desk, ErrorKind, Field, Filing, NewEvent, OffsetDateTime, Settlement, Store, Subscription, Sweep,
+    Target, Uuid, Verdict,
+};
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{Connection, MySqlConnection, MySqlPool, Row};
@@ -133,7 +136,7 @@ async fn any_language_records_by_a_procedure_whatever_its_time_zone() {
     drop(conn);
 
     let store = log.patched();
-    store.subscribe(&postrider_core::Subscription::new("s")).await.expect("subscribe");
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
     let lease = store.claim("s", "relay", Duration::from_secs(60)).await.expect("claim").expect("a lane");
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
     let [plain, rich] = batch.events.as_slice() else { panic!("{batch:?}") };
@@ -150,10 +153,7 @@ async fn any_language_records_by_a_procedure_whatever_its_time_zone() {
 async fn the_view_shows_what_has_no_number_yet_as_pending() {
     let log = My::default().my_log(Clock::Database).await;
     let store = log.patched();
-    store
-        .subscribe(&postrider_core::Subscription::new("s").streams(["ord*"]).lanes(3))
-        .await
-        .expect("subscribe");
+    store.subscribe(&Subscription::new("s").streams(["ord*"]).lanes(3)).await.expect("subscribe");
     for stream in ["orders", "others", "ORDERS"] {
         let mut writer = log.begin().await;
         writer.record(&NewEvent::of(stream, "T", "A", "1", &1).expect("JSON")).await.expect("record");
@@ -236,4 +236,51 @@ async fn the_checks_know_the_pitfalls_of_this_server() {
     assert_eq!(verdict("binary log"), Verdict::Good);
     assert_eq!(verdict("locking"), Verdict::Good);
     assert!(checks.iter().all(|check| (check.verdict == Verdict::Good) == check.remedy.is_none()));
+}
+
+#[tokio::test]
+async fn events_are_archived_into_a_table_of_the_application_as_its_columns_take_them() {
+    let log = My::default().my_log(Clock::Database).await;
+    log.run(
+        "create table `audit log` (n bigint auto_increment primary key, event char(36) not null, raw binary(16) not null, \
+         happened datetime(6) not null, filed bigint not null, said varchar(40) not null, body longtext)",
+    )
+    .await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let event = NewEvent::of("s", "T", "A", "1", &1).expect("JSON");
+    let mut writer = log.begin().await;
+    writer.record(&event).await.expect("record");
+    writer.commit().await.expect("commit");
+    let mut lease = store.claim("s", "relay", Duration::from_secs(60)).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+
+    let filing = |columns: &[(&str, Field)]| {
+        let columns = columns.iter().map(|(column, field)| ((*column).to_owned(), *field));
+        Filing { target: Some(Target::new("audit log", columns).expect("a target")), ..Filing::default() }
+    };
+    let some = [("event", Field::EventId), ("raw", Field::EventId), ("happened", Field::OccurredAt)];
+    let refused = store.check_filing(&filing(&some)).await.expect_err("more is needed");
+    assert!(
+        refused.message().contains("\"filed\"") && refused.message().contains("needs a value"),
+        "{refused}"
+    );
+    let rest = [("filed", Field::ArchivedAt), ("said", Field::RecordedAt), ("body", Field::Payload)];
+    let filing = filing(&[some, rest].concat());
+    store.check_filing(&filing).await.expect("it will do");
+    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10, filing };
+    assert_eq!(store.sweep(&sweep).await.expect("archive").taken, 1);
+    let row = sqlx::query(
+        "select event = lower(concat(substr(hex(raw), 1, 8), '-', substr(hex(raw), 9, 4), '-', substr(hex(raw), 13, 4), '-', \
+                            substr(hex(raw), 17, 4), '-', substr(hex(raw), 21))), raw, body, said, \
+                timestampdiff(second, happened, utc_timestamp(6)) < 120 and filed > 1700000000000000 \
+         from `audit log`",
+    );
+    let row = row.fetch_one(&log.pool).await.expect("one row");
+    assert!(row.get::<bool, _>(0) && row.get::<bool, _>(4));
+    assert_eq!((row.get::<Uuid, _>(1), row.get::<String, _>(2).as_str()), (event.event_id, "1"));
+    assert!(row.get::<String, _>(3).ends_with('Z'));
+    assert_eq!(log.count("postrider_event").await + log.count("postrider_numbered").await, 0);
+    assert_eq!(log.count("postrider_archive").await, 0);
 }

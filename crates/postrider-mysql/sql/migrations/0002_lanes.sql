@@ -97,7 +97,7 @@ create table if not exists postrider_delivery (
 drop trigger if exists postrider_delivery_step;
 
 -- waiting -> retrying -> delivered | dead; dead -> retrying | discarded. No other step, whoever takes it.
-create trigger postrider_delivery_step before update on postrider_delivery for each row
+create trigger postrider_delivery_step after update on postrider_delivery for each row
 begin
     if not ((old.state = 'waiting' and new.state in ('waiting', 'retrying', 'delivered', 'dead'))
             or (old.state = 'retrying' and new.state in ('retrying', 'delivered', 'dead'))

@@ -27,7 +27,7 @@ create table if not exists postrider_audit (
 
 drop trigger if exists postrider_audit_refuse_update;
 
-create trigger postrider_audit_refuse_update before update on postrider_audit for each row
+create trigger postrider_audit_refuse_update after update on postrider_audit for each row
     signal sqlstate '45000' set message_text = 'postrider: what operators did stays written: it can''t be changed';
 
 drop trigger if exists postrider_audit_refuse_delete;

@@ -31,7 +31,7 @@ pub(crate) const TABLES: &[Described] = &[
             other(
                 "url",
                 TEXT,
-                "Its address: `postgres://user@host/database` or `sqlite:shop.db`. Also `--store`.",
+                "Its address: `postgres://user@host/database`, `mysql://user@host/database` or `sqlite:shop.db`. Also `--store`.",
             ),
             usual("schema", TEXT, "\"postrider\"", "The schema, on PostgreSQL. Also `--schema`."),
             usual("connections", COUNT, "10", "How many connections the relay may open; 2 or more."),
