@@ -136,7 +136,7 @@ end;
 
 drop trigger if exists postrider_event_refuse_update;
 
--- After, not before: some servers (MariaDB 10.11.11, 11.4.5) refuse an insert of several selected rows into a table that has a
+-- After, not before: some servers (MariaDB 11.4.5) refuse an insert of several selected rows into a table that has a
 -- trigger before updates.
 create trigger postrider_event_refuse_update after update on postrider_event for each row
     signal sqlstate '45000' set message_text = 'postrider: events can''t be changed: record another event that corrects it';
