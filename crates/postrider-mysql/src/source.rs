@@ -10,6 +10,7 @@ use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::Transaction;
 use sqlx_mysql::{MySql, MySqlConnection, MySqlRow};
@@ -30,9 +31,12 @@ const INBOX: &str = "inbox";
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What a session had before a handler, for after it.
-const RESTORE: &str =
-    "set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
+/// Ends a handler's transaction and gives its session back what it had before. The server is asked for both at once: a process
+/// that stands still in between would keep the door of its lane for as long as the application lets sessions sleep.
+const COMMIT: &str =
+    "commit; set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
+const ROLLBACK: &str =
+    "rollback; set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
 
 /// The transaction of a handler.
 #[derive(Debug)]
@@ -86,7 +90,7 @@ impl Source for Outbox {
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
-            end(&mut tx).await?;
+            raw_sql(ROLLBACK).execute(&mut *tx).await.map_err(failed(BEGIN))?;
             tx.rollback().await.map_err(failed(BEGIN))?;
             let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
@@ -96,12 +100,14 @@ impl Source for Outbox {
     }
 
     async fn commit(mut transaction: Self::Transaction) -> Result<()> {
-        end(&mut transaction).await?;
-        transaction.transaction.commit().await.map_err(failed("commit"))
+        raw_sql(COMMIT).execute(&mut *transaction).await.map_err(failed("commit"))?;
+        // It is committed: this only tells the driver, whatever comes of it.
+        let _ = transaction.transaction.commit().await;
+        Ok(())
     }
 
     async fn rollback(mut transaction: Self::Transaction) -> Result<()> {
-        end(&mut transaction).await?;
+        raw_sql(ROLLBACK).execute(&mut *transaction).await.map_err(failed("rollback"))?;
         transaction.transaction.rollback().await.map_err(failed("rollback"))
     }
 
@@ -158,11 +164,6 @@ impl EventBus<MySqlConnection> for Outbox {
     async fn publish(&self, within: &mut MySqlConnection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
         self.record(within, event).await
     }
-}
-
-async fn end(conn: &mut MySqlConnection) -> Result<()> {
-    query(RESTORE).execute(conn).await.map_err(failed("commit"))?;
-    Ok(())
 }
 
 async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
