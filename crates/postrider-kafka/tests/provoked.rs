@@ -92,8 +92,9 @@ async fn a_topic_that_vanishes_under_a_batch_holds_its_events_at_once_and_no_oth
     };
     deliver_all(&sink, vec![of("orders", 1), of("payments", 1)], Order::Key).await;
     mock.topic_error("payments", UNKNOWN).expect("it vanishes");
-    // Each topic's records are a request of their own, in either order: one of the two is told that its topic is unknown.
-    mock.request_errors(RDKafkaApiKey::Produce, &[UNKNOWN, UNKNOWN]);
+    // Each topic's records are a request of their own, in either order, and each is tried again until the client has asked
+    // which topics there are: enough answers for both until then, and the last ones for the topic that is still there.
+    mock.request_errors(RDKafkaApiKey::Produce, &[UNKNOWN; 6]);
     let begun = Instant::now();
     let (result, outcomes) = deliver(&sink, &[of("payments", 2), of("orders", 2)]).await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

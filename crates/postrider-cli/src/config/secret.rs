@@ -40,18 +40,43 @@ pub(crate) fn plain(error: &std::io::Error) -> String {
 /// An address as it may be shown.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
-    let shown = match rest.rsplit_once('@') {
-        Some((login, host)) => match login.split_once(':') {
-            Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
-            None => format!("{scheme}://{rest}"),
-        },
-        None => format!("{scheme}://{rest}"),
+    // The last one ends the login, whatever stands before it: a password that was not encoded may have a `?` in it.
+    let (login, rest) = rest.rsplit_once('@').map_or((None, rest), |(login, rest)| (Some(login), rest));
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let login = match login.map(|login| login.split_once(':').ok_or(login)) {
+        // No user: an `@` in a setting behind the address, perhaps in a password.
+        Some(Ok((user, _)) | Err(user)) if user.contains('?') => return format!("{scheme}://***"),
+        Some(Ok((user, _))) => format!("{user}:***@"),
+        Some(Err(user)) => format!("{user}@"),
+        None => String::new(),
     };
     // A password may be there, too.
     match query {
-        Some(query) if query.to_lowercase().contains("password") => format!("{shown}?***"),
-        Some(query) => format!("{shown}?{query}"),
-        None => shown,
+        Some(query) if query.to_lowercase().contains("password") => format!("{scheme}://{login}{place}?***"),
+        Some(query) => format!("{scheme}://{login}{place}?{query}"),
+        None => format!("{scheme}://{login}{place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_password_is_shown_however_the_address_is_written() {
+        for (url, shown) in [
+            ("postgres://ada:geheim@db/shop", "postgres://ada:***@db/shop"),
+            ("postgres://ada@db/shop?sslmode=require", "postgres://ada@db/shop?sslmode=require"),
+            ("postgres://db/shop", "postgres://db/shop"),
+            ("postgres://ada:ge?heim@db/shop", "postgres://ada:***@db/shop"),
+            ("postgres://ada:ge@heim@db/shop", "postgres://ada:***@db/shop"),
+            ("postgres://ada:geheim@db/shop?x=1", "postgres://ada:***@db/shop?x=1"),
+            ("postgres://db/shop?user=ada&password=geheim", "postgres://db/shop?***"),
+            ("postgres://db/shop?password=ge@heim", "postgres://***"),
+            ("postgres://db/shop?password=ge:he@im", "postgres://***"),
+            ("sqlite:shop.db", "sqlite:shop.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 }
