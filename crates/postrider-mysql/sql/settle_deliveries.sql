@@ -3,7 +3,7 @@
 -- Parameters: ?1 subscription, ?2 the time, ?3 owner, ?4 a JSON array of changes.
 insert into postrider_delivery (subscription, id, event_id, ordering_key, lane_hash, state, holds, attempts, next_at,
                                 first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by)
-select ?1, n.seq, e.event_id, coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id)),
+select ?1, c.id, e.event_id, coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id)),
        crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))), c.state,
        s.order_policy <> 'none' and (c.state in ('waiting', 'retrying') or (c.state = 'dead' and s.on_dead = 'hold')),
        c.attempts,
@@ -16,8 +16,8 @@ select ?1, n.seq, e.event_id, coalesce(e.ordering_key, concat(e.aggregate_type, 
 from json_table(?4, '$[*]' columns (
          id bigint path '$.id', state varchar(10) path '$.state', attempts bigint path '$.attempts',
          retry_in bigint path '$.retry_in', code text path '$.code', message mediumtext path '$.message')) c
-straight_join postrider_numbered n on n.seq = c.id
-straight_join postrider_event e on e.id = n.id
+straight_join postrider_run r on r.seq = postrider_run_at(c.id)
+straight_join postrider_event e on e.id = r.id - (r.seq - c.id)
 straight_join postrider_subscription s on s.name = ?1
 on duplicate key update
     state = values(state), holds = values(holds), attempts = values(attempts), next_at = values(next_at),

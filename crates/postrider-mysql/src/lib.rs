@@ -49,6 +49,7 @@ mod record;
 mod relane;
 mod replay;
 mod row;
+mod run;
 mod server;
 mod settle;
 mod source;
@@ -57,6 +58,7 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod walk;
 
 #[doc(hidden)]
 pub use hash::hash_of;

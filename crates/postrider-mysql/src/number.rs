@@ -1,8 +1,10 @@
 //! Numbering: giving committed events their place in the log.
 //!
 //! The work itself is the procedure `postrider_number` (`0001_log.sql`), which says why it is right. Here is when it runs: where
-//! somebody reads and finds too little, sleeps, or has to know all that is committed.
+//! somebody reads and finds too little, sleeps, or has to know all that is committed. What has its number is cleared out of the
+//! arrivals by and by, thousands at a time.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::failed;
-use crate::row::number;
+use crate::row::{maybe_number, number};
 use crate::sql::{Sql, statement};
 
 /// How many events get their numbers in one call.
@@ -20,7 +22,9 @@ const MOST: i64 = 10_000;
 const ROUNDS: u32 = 1_000;
 /// How often one looks everywhere, and not only where something is to be expected.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
-/// How often one looks for holes that will not be filled.
+/// How many events get their numbers before their arrivals are cleared away.
+const CLEAR_EVERY: i64 = 10_000;
+/// How often one looks for holes that will not be filled, and clears away what few arrivals there are.
 const HOLES_EVERY: Duration = Duration::from_secs(5);
 /// How old such a hole has to be. A row is written microseconds after its id was taken; that no row came in so long means that
 /// none will. If one does, it is found when one looks everywhere.
@@ -31,6 +35,8 @@ const HOLE_AGE: Duration = Duration::from_secs(10);
 pub(crate) struct Rounds {
     whole: Mutex<Option<Instant>>,
     holes: Mutex<Option<Instant>>,
+    /// Up to which number arrivals were cleared away, as far as this process knows.
+    cleared: AtomicI64,
 }
 
 /// What is known after a step.
@@ -52,10 +58,12 @@ impl Rounds {
         conn: &mut MySqlConnection,
         op: &'static str,
     ) -> Result<Option<Step>> {
-        if is_time(&self.holes, HOLES_EVERY) {
+        let (tidy, whole) = (is_time(&self.holes, HOLES_EVERY), is_time(&self.whole, WHOLE_EVERY));
+        if tidy {
             forget_holes(sql, conn, op).await?;
         }
-        let whole = is_time(&self.whole, WHOLE_EVERY);
+        // All that is left there is what has no number then.
+        while whole && self.clear(sql, conn, op).await? {}
         let call = sql.query(statement!("number.sql")).bind(MOST).bind(whole);
         let row = match call.fetch_one(conn, op).await {
             Ok(row) => row,
@@ -64,7 +72,24 @@ impl Rounds {
             Err(error) => return Err(error),
         };
         let column = |column: &str| number(&row, column, op);
-        Ok(Some(Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? }))
+        let step = Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? };
+        let kept = step.seq - self.cleared.load(Ordering::Relaxed);
+        if kept >= CLEAR_EVERY || (tidy && kept > 0) {
+            self.clear(sql, conn, op).await?;
+        }
+        Ok(Some(step))
+    }
+
+    /// Clears some arrivals away; says whether there may be more.
+    async fn clear(&self, sql: Sql, conn: &mut MySqlConnection, op: &'static str) -> Result<bool> {
+        let cleared = match sql.query(statement!("clear.sql")).fetch_one(conn, op).await {
+            Ok(row) => maybe_number(&row, "cleared", op)?,
+            Err(error) if error.kind() == ErrorKind::Conflict => None,
+            Err(error) => return Err(error),
+        };
+        // Nothing if somebody else is at it.
+        let Some(cleared) = cleared else { return Ok(false) };
+        Ok(self.cleared.swap(cleared, Ordering::Relaxed) != cleared)
     }
 
     /// Numbers everything that is committed by now.

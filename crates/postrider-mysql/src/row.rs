@@ -102,7 +102,7 @@ impl Names {
     }
 }
 
-/// The columns of read.sql and due.sql, in their order.
+/// The columns of an event, in the order of every statement that reads them.
 mod column {
     pub(super) const ID: usize = 0;
     pub(super) const EVENT_ID: usize = 1;
@@ -119,7 +119,6 @@ mod column {
     pub(super) const OCCURRED_AT: usize = 12;
     pub(super) const RECORDED_AT: usize = 13;
     pub(super) const MAX_ATTEMPTS: usize = 14;
-    pub(super) const LATE: usize = 15;
 }
 
 /// What tells whether an event is wanted, before the rest of it is looked at.
@@ -136,11 +135,6 @@ pub(crate) fn address<'r>(row: &'r MySqlRow, op: &'static str) -> Result<Address
         event_type: text(row, column::EVENT_TYPE, op)?,
         recorded_at: date(row, column::RECORDED_AT, op)?,
     })
-}
-
-/// Whether an event of read.sql had its number after a higher id had one.
-pub(crate) fn is_late(row: &MySqlRow, op: &'static str) -> Result<bool> {
-    flag(row, column::LATE, op)
 }
 
 /// The event of a row.

@@ -1,5 +1,5 @@
 -- Subscriptions, their lanes, what was settled, what did not simply succeed, and what consumers handled.
--- Times are microseconds since 1970; the position of a lane and the id of a delivery are numbers of postrider_numbered.
+-- Times are microseconds since 1970; the position of a lane and the id of a delivery are numbers of the log: see postrider_run.
 
 -- streams and types are JSON arrays of patterns as they were written, and regular expressions of the same for the
 -- views (null: everything); target is the common position of a change of lanes, once it is known. Somebody who holds
