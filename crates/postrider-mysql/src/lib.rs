@@ -58,6 +58,7 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod tend;
 mod walk;
 
 #[doc(hidden)]

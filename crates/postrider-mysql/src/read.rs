@@ -43,6 +43,8 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
         next = next.max(target);
     }
 
+    store.rounds.look_ahead(store.sql, next);
+
     let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
     let read = run::read(store.sql, &mut conn, &runs, EVENT, lane, OP).await?;
     let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
