@@ -8,7 +8,7 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::hash::hash_of;
 use crate::position::{id_of, position};
 use crate::row::{self, Names, flag, maybe_number, number, text};
-use crate::run::{self, EVENT};
+use crate::run::{self, EVENT, Gathered};
 use crate::sql::{Sql, statement};
 use crate::store::MySqlStore;
 
@@ -20,22 +20,17 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
     let (start, limit) = (id_of(from, OP)?, i64::from(limit));
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
     let mut conn = store.conn(OP).await?;
-    let look = store.sql.query(statement!("read_recalled.sql")).bind(&lease.subscription);
-    let look = look.bind(lease.lane).bind(id_of(&lease.position, OP)?);
-    let look = look.fetch_optional(&mut conn, OP).await?;
-    let recalled = look.map_or(Ok(true), |look| flag(&look, "recalled", OP))?;
-
-    let upto = target.unwrap_or(i64::MAX);
-    let mut runs = run::after(store.sql, &mut conn, start, upto, limit, OP).await?;
-    let mut scanned: i64 = runs.iter().map(|run| run.length).sum();
+    let mut gathered = Gathered::new(start, target.unwrap_or(i64::MAX), limit);
+    let recalled = look(store, &mut conn, lease, &mut gathered).await?;
+    let (mut scanned, mut next) = gathered.reach();
     if scanned < limit && target.is_none() {
         let step = store.rounds.step(store.sql, &mut conn, OP).await?;
-        if step.is_some_and(|step| step.seq > runs.last().map_or(start, |run| run.last)) {
-            runs = run::after(store.sql, &mut conn, start, upto, limit, OP).await?;
-            scanned = runs.iter().map(|run| run.length).sum();
+        if step.is_some_and(|step| step.seq > next) {
+            gathered = Gathered::new(start, i64::MAX, limit);
+            gathered.finish(store.sql, &mut conn, OP).await?;
+            (scanned, next) = gathered.reach();
         }
     }
-    let mut next = runs.last().map_or(start, |run| run.last);
     if let Some(target) = target
         && scanned < limit
     {
@@ -46,7 +41,7 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
     store.rounds.look_ahead(store.sql, next);
 
     let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
-    let read = run::read(store.sql, &mut conn, &runs, EVENT, lane, OP).await?;
+    let read = run::read(store.sql, &mut conn, &gathered.runs, EVENT, lane, OP).await?;
     let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
     for run::Numbered { number, late, row } in &read {
         if wanted(lease, row)? {
@@ -61,6 +56,26 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
     let next = if next == start { from.clone() } else { position(next) };
     let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
     Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
+}
+
+/// Looks whether the lane is wanted back, and which runs come next.
+async fn look(
+    store: &MySqlStore,
+    conn: &mut MySqlConnection,
+    lease: &Lease,
+    gathered: &mut Gathered,
+) -> Result<bool> {
+    let (after, upto) = gathered.range();
+    let look = store.sql.query(statement!("read_look.sql")).bind(&lease.subscription).bind(lease.lane);
+    let look = look.bind(id_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
+    let rows = look.fetch_all(&mut *conn, OP).await?;
+    // A subscription that is gone wants its lanes back, too.
+    let recalled = rows.first().map_or(Ok(true), |row| flag(row, "recalled", OP))?;
+    let there = rows.first().map_or(Ok(None), |row| maybe_number(row, "seq", OP))?;
+    if there.is_some() && gathered.take(&rows, OP)? {
+        gathered.finish(store.sql, conn, OP).await?;
+    }
+    Ok(recalled)
 }
 
 fn wanted(lease: &Lease, row: &MySqlRow) -> Result<bool> {

@@ -77,6 +77,66 @@ impl Run {
     }
 }
 
+/// The runs of the first so many numbers after one and up to another, as they are found.
+pub(crate) struct Gathered {
+    pub(crate) runs: Vec<Run>,
+    after: i64,
+    upto: i64,
+    at: i64,
+    left: i64,
+}
+
+impl Gathered {
+    pub(crate) fn new(after: i64, upto: i64, limit: i64) -> Self {
+        Self { runs: Vec::new(), after, upto, at: after, left: limit }
+    }
+
+    /// After which number they begin, and up to which they go.
+    pub(crate) fn range(&self) -> (i64, i64) {
+        (self.after, self.upto)
+    }
+
+    /// How many runs are asked for next.
+    pub(crate) fn page(&self) -> i64 {
+        self.left.min(PAGE)
+    }
+
+    /// Takes the next page, and says whether there may be another.
+    pub(crate) fn take(&mut self, rows: &[MySqlRow], op: &'static str) -> Result<bool> {
+        let whole = rows.len() as i64 >= PAGE;
+        for row in rows {
+            let run = Run::of(row, op)?;
+            self.at = run.last;
+            let start = self.after.max(run.before());
+            if let Some(run) = run.within(start, self.upto.min(start.saturating_add(self.left))) {
+                self.left -= run.length;
+                self.runs.push(run);
+            }
+        }
+        Ok(whole && self.left > 0)
+    }
+
+    /// The rest of them.
+    pub(crate) async fn finish(
+        &mut self,
+        sql: Sql,
+        conn: &mut MySqlConnection,
+        op: &'static str,
+    ) -> Result<()> {
+        loop {
+            let look = sql.query(statement!("read_runs.sql")).bind(self.at).bind(self.upto).bind(self.page());
+            if !self.take(&look.fetch_all(&mut *conn, op).await?, op)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How many numbers there are, and the last of them.
+    pub(crate) fn reach(&self) -> (i64, i64) {
+        (self.runs.iter().map(|run| run.length).sum(), self.runs.last().map_or(self.after, |run| run.last))
+    }
+}
+
 /// The runs of the first `limit` numbers after one and up to another.
 pub(crate) async fn after(
     sql: Sql,
@@ -86,24 +146,9 @@ pub(crate) async fn after(
     limit: i64,
     op: &'static str,
 ) -> Result<Vec<Run>> {
-    let (mut runs, mut at, mut left) = (Vec::new(), after, limit);
-    while left > 0 {
-        let look = sql.query(statement!("read_runs.sql")).bind(at).bind(upto).bind(left.min(PAGE));
-        let rows = look.fetch_all(&mut *conn, op).await?;
-        for row in &rows {
-            let run = Run::of(row, op)?;
-            at = run.last;
-            let start = after.max(run.before());
-            if let Some(run) = run.within(start, upto.min(start.saturating_add(left))) {
-                left -= run.length;
-                runs.push(run);
-            }
-        }
-        if (rows.len() as i64) < PAGE {
-            break;
-        }
-    }
-    Ok(runs)
+    let mut gathered = Gathered::new(after, upto, limit);
+    gathered.finish(sql, conn, op).await?;
+    Ok(gathered.runs)
 }
 
 /// The runs of the last `limit` numbers before one and after another, the last one first.
