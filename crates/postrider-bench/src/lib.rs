@@ -14,6 +14,7 @@ pub mod publish;
 pub mod reading;
 pub mod report;
 pub mod retention;
+mod statements;
 
 /// What can go wrong in a benchmark.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
