@@ -11,6 +11,7 @@ pub mod kafka;
 pub mod mysql;
 pub mod program;
 pub mod publish;
+mod publishers;
 pub mod reading;
 pub mod report;
 pub mod retention;
