@@ -11,7 +11,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, checks, compat, docs, node, openssl, python, say, workspace};
+use xtask::{Failure, checks, compat, docs, jdbc, node, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -238,6 +238,7 @@ fn run_tests(
     if !kinds.is_empty() {
         python::prepare()?;
         node::prepare()?;
+        jdbc::prepare()?;
     }
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
