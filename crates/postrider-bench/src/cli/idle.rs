@@ -1,5 +1,5 @@
 //! What `postrider relay` costs that has nothing to do: memory, and statements, counted as
-//! [`statements`](crate::statements) says. Somebody collects its metrics meanwhile.
+//! `statements.rs` says. Somebody collects its metrics meanwhile.
 
 use std::time::Duration;
 

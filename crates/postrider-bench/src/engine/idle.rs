@@ -1,4 +1,4 @@
-//! What a relay costs that has nothing to do, counted as [`statements`](crate::statements) says.
+//! What a relay costs that has nothing to do, counted as `statements.rs` says.
 
 use crate::Failure;
 use crate::engine::{Tally, counting_relay, new_name};
