@@ -9,6 +9,9 @@ use sqlx_core::pool::PoolConnection;
 use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlPool};
 
 const DEADLOCK: u16 = 1213;
+/// A lock was waited for too long, or not at all.
+const LOCKED: u16 = 1205;
+const BUSY: u16 = 3572;
 
 /// What each constraint of the tables means, in the words of `record`.
 const CONSTRAINTS: [(&str, &str); 8] = [
@@ -68,6 +71,12 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
 
 fn code(number: u16) -> String {
     format!("error {number}")
+}
+
+/// Whether somebody else was in the way, and nothing is wrong beside that: a deadlock, or a lock that was waited for too long.
+pub(crate) fn is_in_the_way(error: &Error) -> bool {
+    let number = error.source().map(ToString::to_string);
+    number.is_some_and(|number| [DEADLOCK, LOCKED, BUSY].iter().any(|known| number == code(*known)))
 }
 
 /// Whether the server chose this transaction to end a deadlock: all of it may be tried again at once.
@@ -142,7 +151,7 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
                 .to_owned(),
         ),
         DEADLOCK | 1020 => (ErrorKind::Conflict, "another transaction is in the way; try again".to_owned()),
-        1205 | 3572 => {
+        LOCKED | BUSY => {
             (ErrorKind::Conflict, "another transaction kept a row locked for too long; try again".to_owned())
         }
         1317 | 1969 | 3024 => {

@@ -123,7 +123,7 @@ pub(crate) async fn extend(
     let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(id_of(&lease.position, OP)?).bind(reading);
     let extend = extend.bind(micros_of(by)).bind(given(&store.clock));
     let mut conn = store.conn(OP).await?;
-    let extended = extend.fetch_one(&mut conn, OP).await?;
+    let extended = extend.call(&mut conn, OP).await?;
     let standing = standing(&extended, OP)?;
     if standing != Standing::Lost {
         lease.until = time_of(number(&extended, "until", OP)?);

@@ -6,18 +6,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use postrider_core::{ErrorKind, Result};
+use postrider_core::{Error, ErrorKind, Result};
 use sqlx_mysql::MySqlConnection;
 
+use crate::error::is_in_the_way;
 use crate::pools::Pools;
 use crate::row::number;
 use crate::sql::{Sql, statement};
 use crate::tend::Chores;
 
-/// How many events get their numbers in one call.
+/// How many events get their numbers in one call; no run is longer, as the procedure sees to.
 pub(crate) const MOST: i64 = 10_000;
 /// How many calls are made to catch up; more than anybody has committed since the last.
 const ROUNDS: u32 = 1_000;
+/// How often in a row somebody else may have held the numbers for too long.
+const PATIENCE: u32 = 2;
 
 /// What a process knows of the numbers that were given.
 #[derive(Debug)]
@@ -43,6 +46,15 @@ pub(crate) struct Step {
     pub(crate) rings: i64,
 }
 
+/// Says that something is no longer under way, however that came.
+pub(crate) struct Done(pub(crate) Arc<Rounds>, pub(crate) fn(&Rounds) -> &AtomicBool);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        (self.1)(&self.0).store(false, Ordering::Release);
+    }
+}
+
 impl Rounds {
     pub(crate) fn new(pools: Pools) -> Self {
         Self {
@@ -62,10 +74,10 @@ impl Rounds {
         op: &'static str,
     ) -> Result<Option<Step>> {
         let call = sql.query(statement!("number.sql")).bind(MOST).bind(false);
-        let row = match call.fetch_one(conn, op).await {
+        let row = match call.call(conn, op).await {
             Ok(row) => row,
             // It was rolled back, and what it left is found by the next one.
-            Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
+            Err(error) if is_in_the_way(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let column = |column: &str| number(&row, column, op);
@@ -84,14 +96,13 @@ impl Rounds {
         if !near || !self.behind.load(Ordering::Relaxed) || self.ahead.swap(true, Ordering::AcqRel) {
             return;
         }
-        let rounds = Arc::clone(self);
+        let done = Done(Arc::clone(self), |rounds| &rounds.ahead);
         tokio::spawn(async move {
             const OP: &str = "number";
             // Whoever has to have the numbers finds out what is wrong, and says it.
-            if let Ok(mut conn) = rounds.pools.conn(OP).await {
-                let _ = rounds.step(sql, &mut conn, OP).await;
+            if let Ok(mut conn) = done.0.pools.conn(OP).await {
+                let _ = done.0.step(sql, &mut conn, OP).await;
             }
-            rounds.ahead.store(false, Ordering::Release);
         });
     }
 
@@ -102,10 +113,17 @@ impl Rounds {
         conn: &mut MySqlConnection,
         op: &'static str,
     ) -> Result<()> {
+        let mut in_vain = 0;
         for _ in 0..ROUNDS {
             match self.step(sql, conn, op).await? {
                 Some(step) if step.taken < MOST => break,
-                _ => {}
+                Some(_) => in_vain = 0,
+                None if in_vain < PATIENCE => in_vain += 1,
+                None => {
+                    let message =
+                        "somebody holds the row of postrider_numbering: end that session, and try again";
+                    return Err(Error::new(ErrorKind::Conflict, op, message));
+                }
             }
         }
         Ok(())

@@ -5,11 +5,10 @@
 use postrider_core::Result;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
+use crate::number::MOST;
 use crate::row::{flag, number};
 use crate::sql::{Call, Sql, statement};
 
-/// No run is longer: the procedure that makes them says so.
-const LONGEST: i64 = 10_000;
 /// How many runs are asked for at once.
 const PAGE: i64 = 64;
 /// Runs are read one after the other if they are few, or at least so long; others are read event by event.
@@ -163,7 +162,7 @@ pub(crate) async fn back(
     let (mut runs, mut at, mut left) = (Vec::new(), before, limit);
     while left > 0 {
         let look = sql.query(statement!("read_runs_back.sql")).bind(at).bind(behind);
-        let look = look.bind(at.saturating_add(LONGEST)).bind(PAGE);
+        let look = look.bind(at.saturating_add(MOST)).bind(PAGE);
         let rows = look.fetch_all(&mut *conn, op).await?;
         for row in &rows {
             let run = Run::of(row, op)?;

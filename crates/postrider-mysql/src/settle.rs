@@ -25,7 +25,7 @@ pub(crate) async fn settle(
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
     let settle = settle.bind(changes(&settlement.deliveries));
     let mut conn = store.conn(OP).await?;
-    let settled = settle.fetch_one(&mut conn, OP).await?;
+    let settled = settle.call(&mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
     if standing != Standing::Lost {
         lease.position = settlement.to.clone();

@@ -126,6 +126,17 @@ impl Call {
         bound(&text, &order, self.values).fetch_one(conn).await.map_err(failed(op))
     }
 
+    /// Calls a procedure that has a transaction of its own, and gives its answer.
+    pub(crate) async fn call(self, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {
+        let answer = self.fetch_one(&mut *conn, op).await;
+        if answer.is_err() {
+            // A procedure that was ended from outside (`kill query`) has no time to roll back, and whoever gets the connection next
+            // would commit one half of it by beginning another transaction.
+            let _ = query("rollback").execute(conn).await;
+        }
+        answer
+    }
+
     pub(crate) async fn fetch_optional(
         self,
         conn: &mut MySqlConnection,

@@ -94,7 +94,8 @@ async fn events(
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
     deleted?;
     run(store, &mut tx, statement!("sweep_deliveries.sql"), &places).await?;
-    store.sql.query(statement!("sweep_runs.sql")).bind(last).execute(&mut tx, OP).await?;
+    let runs = store.sql.query(statement!("sweep_runs.sql")).bind(last).fetch_all(&mut tx, OP).await?;
+    run(store, &mut tx, statement!("sweep_runs_gone.sql"), &list(&runs, "seq")?).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     let batches = batches.fetch_all(&mut tx, OP).await?;
     run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postrider_core::{ErrorKind, Result};
+use postrider_core::Result;
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
-use crate::error::failed;
-use crate::number::{MOST, Rounds};
+use crate::error::{failed, is_in_the_way};
+use crate::number::{Done, MOST, Rounds};
 use crate::row::{maybe_number, number};
 use crate::sql::{Sql, statement};
 
@@ -36,15 +36,6 @@ pub(crate) struct Chores {
     cleared: AtomicI64,
 }
 
-/// Says that a process is no longer at it, however that came.
-struct Done(Arc<Rounds>);
-
-impl Drop for Done {
-    fn drop(&mut self) {
-        self.0.chores.at_it.store(false, Ordering::Release);
-    }
-}
-
 impl Rounds {
     /// Does what is due, while others go on. `behind` is a time when there is better to do.
     pub(crate) fn tend(self: &Arc<Self>, sql: Sql, seq: i64, behind: bool) {
@@ -53,39 +44,47 @@ impl Rounds {
         if !due || self.chores.at_it.swap(true, Ordering::AcqRel) {
             return;
         }
-        let done = Done(Arc::clone(self));
+        let done = Done(Arc::clone(self), |rounds| &rounds.chores.at_it);
         tokio::spawn(async move {
-            if let Err(error) = done.0.do_chores(sql).await {
+            if let Err(error) = done.0.do_chores(sql, seq).await {
                 // The next one tries again; a database that is away is said by those who need it.
                 tracing::debug!(error = %error, "arrivals were not tidied");
             }
         });
     }
 
-    async fn do_chores(&self, sql: Sql) -> Result<()> {
+    /// Up to a number, so that it ends: others go on giving them.
+    async fn do_chores(&self, sql: Sql, seq: i64) -> Result<()> {
         let mut conn = self.pools.conn(OP).await?;
         forget_holes(sql, &mut conn).await?;
-        while self.clear(sql, &mut conn).await? {}
+        loop {
+            match self.clear(sql, &mut conn).await? {
+                None => return Ok(()),
+                Some(cleared) if cleared < seq => {}
+                Some(_) => break,
+            }
+        }
         if is_time(&self.chores.whole, WHOLE_EVERY) {
             let whole = sql.query(statement!("number.sql")).bind(MOST).bind(true);
-            match whole.fetch_one(&mut conn, OP).await {
-                Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),
+            match whole.call(&mut conn, OP).await {
+                Err(error) if !is_in_the_way(&error) => return Err(error),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Clears some arrivals away; says whether there may be more.
-    async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<bool> {
-        let cleared = match sql.query(statement!("clear.sql")).fetch_one(conn, OP).await {
+    /// Clears some arrivals away; says up to which number that is done, or nothing if somebody else is at it.
+    async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<Option<i64>> {
+        let cleared = match sql.query(statement!("clear.sql")).call(conn, OP).await {
             Ok(row) => maybe_number(&row, "cleared", OP)?,
-            Err(error) if error.kind() == ErrorKind::Conflict => None,
+            Err(error) if is_in_the_way(&error) => None,
             Err(error) => return Err(error),
         };
-        // Nothing if somebody else is at it.
-        let Some(cleared) = cleared else { return Ok(false) };
-        Ok(self.chores.cleared.swap(cleared, Ordering::Relaxed) != cleared)
+        if let Some(cleared) = cleared {
+            self.chores.cleared.store(cleared, Ordering::Relaxed);
+        }
+        Ok(cleared)
     }
 }
 

@@ -65,7 +65,7 @@ create table if not exists postrider_numbering (
 
 insert ignore into postrider_numbering (one, seq, reached) values (1, 0, 0);
 
--- One row, locked by whoever clears arrivals away, before that of postrider_numbering: up to which number that is done.
+-- One row, locked by whoever clears arrivals away: up to which number that is done.
 create table if not exists postrider_clearing (
     one tinyint not null primary key,
     seq bigint not null
@@ -203,13 +203,13 @@ drop procedure if exists postrider_number;
 --
 -- It does not look through all arrivals, because they are cleared away later, and rows that were deleted stay in the way for as
 -- long as somebody holds an old transaction open: it looks above the highest id so far, and into the holes below it. `whole`
--- clears the rest away, and looks everywhere.
+-- looks everywhere, for what came into a hole that was forgotten.
 create procedure postrider_number(in most int, in whole boolean)
     modifies sql data
 begin
-    declare before_seq, before_reached, cleared, taken, top, fresh, low, high bigint default 0;
+    declare before_seq, before_reached, taken, top, fresh, low, high bigint default 0;
     declare hole_first, hole_last, hole_since bigint;
-    declare done, needed, holed boolean default false;
+    declare done, needed, holed, astray boolean default false;
     declare late_runs cursor for
         select r.id - r.length + 1, r.id from postrider_run r where r.seq > before_seq and r.late order by r.seq;
     declare continue handler for not found set done = true;
@@ -219,57 +219,57 @@ begin
         resignal;
     end;
 
-    -- A statement of its own: what is selected within an `if` is read with locks, and would wait for publishers.
-    select whole
+    -- Statements of their own: what is selected within an `if` is read with locks, and would wait for publishers.
+    if whole then
+        select exists (select 1 from postrider_arrival a force index (primary)
+                       where a.id <= (select r.reached from postrider_numbering r where r.one = 1)
+                         and postrider_run_of(a.id) is null)
+        into astray;
+    end if;
+    select astray
            or exists (select 1 from postrider_arrival a
                       where a.id > (select r.reached from postrider_numbering r where r.one = 1))
-           or exists (select 1 from postrider_hole h straight_join postrider_arrival a on a.id between h.first_id and h.last_id)
+           or exists (select 1 from postrider_hole h
+                      straight_join postrider_arrival a force index (primary) on a.id between h.first_id and h.last_id)
     into needed;
     if needed then
         set most = least(most, 10000);
         set transaction isolation level read committed;
         start transaction;
-        if whole then
-            select seq into cleared from postrider_clearing where one = 1 for update;
-        end if;
         select seq, reached into before_seq, before_reached from postrider_numbering where one = 1 for update;
-        if whole then
-            delete a from postrider_run r straight_join postrider_arrival a on a.id between r.id - r.length + 1 and r.id
-            where r.seq > cleared;
-            update postrider_clearing set seq = before_seq where one = 1;
+        -- What came is nearly always a single run. That nothing is late is looked at after it: a first event that was seen
+        -- missing could have been there when its second was seen.
+        select count(*), max(next.id) into fresh, top
+        from (select a.id from postrider_arrival a where a.id > before_reached order by a.id limit most) next;
+        select astray
+               or exists (select 1 from postrider_hole h
+                          straight_join postrider_arrival a force index (primary) on a.id between h.first_id and h.last_id)
+        into holed;
+        if fresh > 0 and fresh = top - before_reached and not holed then
+            insert into postrider_run (seq, id, length, late) values (before_seq + fresh, top, fresh, false);
+        else
             insert into postrider_run (seq, id, length, late)
-            select before_seq + sum(island.length) over (order by island.id), island.id, island.length, island.id <= before_reached
+            select before_seq + sum(island.length) over (order by island.id), island.id, island.length,
+                   island.id <= before_reached
             from (select max(placed.id) as id, count(*) as length
                   from (select arrived.id, arrived.id - row_number() over (order by arrived.id) as place
-                        from (select a.id from postrider_arrival a order by a.id limit most) arrived) placed
+                        from (select found.id
+                              from (select late.id
+                                    from (select a.id from postrider_hole h
+                                          straight_join postrider_arrival a force index (primary)
+                                              on a.id between h.first_id and h.last_id
+                                          order by a.id limit most) late
+                                    union
+                                    select stray.id
+                                    from (select a.id from postrider_arrival a force index (primary)
+                                          where astray and a.id <= before_reached and postrider_run_of(a.id) is null
+                                          order by a.id limit most) stray
+                                    union
+                                    select next.id
+                                    from (select a.id from postrider_arrival a
+                                          where a.id > before_reached order by a.id limit most) next) found
+                              order by found.id limit most) arrived) placed
                   group by placed.place) island;
-        else
-            -- What came is nearly always a single run. That nothing is late is looked at after it: a first event that was seen
-            -- missing could have been there when its second was seen.
-            select count(*), max(next.id) into fresh, top
-            from (select a.id from postrider_arrival a where a.id > before_reached order by a.id limit most) next;
-            select exists (select 1 from postrider_hole h straight_join postrider_arrival a on a.id between h.first_id and h.last_id)
-            into holed;
-            if fresh > 0 and fresh = top - before_reached and not holed then
-                insert into postrider_run (seq, id, length, late) values (before_seq + fresh, top, fresh, false);
-            else
-                insert into postrider_run (seq, id, length, late)
-                select before_seq + sum(island.length) over (order by island.id), island.id, island.length,
-                       island.id <= before_reached
-                from (select max(placed.id) as id, count(*) as length
-                      from (select arrived.id, arrived.id - row_number() over (order by arrived.id) as place
-                            from (select found.id
-                                  from (select late.id
-                                        from (select a.id from postrider_hole h
-                                              straight_join postrider_arrival a on a.id between h.first_id and h.last_id
-                                              order by a.id limit most) late
-                                        union all
-                                        select next.id
-                                        from (select a.id from postrider_arrival a
-                                              where a.id > before_reached order by a.id limit most) next) found
-                                  order by found.id limit most) arrived) placed
-                      group by placed.place) island;
-            end if;
         end if;
         select coalesce(sum(r.length), 0), coalesce(max(r.id), 0), coalesce(sum(if(r.late, 0, r.length)), 0) into taken, top, fresh
         from postrider_run r where r.seq > before_seq;
@@ -317,11 +317,16 @@ end;
 drop procedure if exists postrider_clear;
 
 -- Clears arrivals away that have their numbers, some 10,000 of them, unless somebody else does; says up to which number that is
--- done. Nobody waits for it, because nobody looks at those rows any more.
+-- done. A delete that looks for the end of its range would lock the row behind it, and wait for the publisher who has just
+-- written that: each knows how many rows it has to find, and stops at the last.
 create procedure postrider_clear()
     modifies sql data
 begin
-    declare before_seq, upto bigint;
+    declare before_seq, upto, last_id, many bigint;
+    declare done boolean default false;
+    declare cleared_runs cursor for
+        select r.id, r.length from postrider_run r where r.seq > before_seq and r.seq <= upto order by r.seq;
+    declare continue handler for not found set done = true;
     declare exit handler for sqlexception
     begin
         rollback;
@@ -335,8 +340,15 @@ begin
                         (select min(r.seq) from postrider_run r where r.seq > before_seq))
         into upto;
         if upto is not null then
-            delete a from postrider_run r straight_join postrider_arrival a on a.id between r.id - r.length + 1 and r.id
-            where r.seq > before_seq and r.seq <= upto;
+            open cleared_runs;
+            set done = false;
+            fetch cleared_runs into last_id, many;
+            while not done do
+                delete from postrider_arrival where id between last_id - many + 1 and last_id order by id limit many;
+                set done = false;
+                fetch cleared_runs into last_id, many;
+            end while;
+            close cleared_runs;
             update postrider_clearing set seq = upto where one = 1;
         end if;
     end if;

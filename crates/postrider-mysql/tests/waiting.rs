@@ -1,0 +1,149 @@
+//! Who works on the log waits for no publisher, and leaves nothing half done when the server ends it.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use postrider_conformance::Log;
+use postrider_core::{
+    Clock, DeliveryChange, DeliveryState, NewEvent, Settlement, Store, Subscription, Sweep,
+};
+use postrider_mysql::{Outbox, StoreOptions};
+use support::{My, MyLog, run};
+
+const LEASE: Duration = Duration::from_secs(600);
+/// Sessions have patience for ten seconds: who waits takes longer than this.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+async fn recorded(log: &MyLog, events: usize) {
+    let events: Vec<NewEvent> =
+        (0..events).map(|n| NewEvent::of("s", "Tested", "A", format!("k{n}"), &1).expect("JSON")).collect();
+    let mut writer = log.begin().await;
+    writer.record_all(&events).await.expect("record");
+    writer.commit().await.expect("commit");
+}
+
+/// Reads and settles all there is.
+async fn settled(store: &impl Store, name: &str) {
+    store.subscribe(&Subscription::new(name)).await.expect("subscribe");
+    let mut lease = store.claim(name, "relay", LEASE).await.expect("claim").expect("a lane");
+    loop {
+        let batch = store.read(&lease, &lease.position.clone(), 500).await.expect("read");
+        if batch.is_idle() {
+            break;
+        }
+        store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    }
+    store.release(lease).await.expect("release");
+}
+
+async fn until(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + within;
+    while !holds().await {
+        assert!(Instant::now() < end, "{what}: not within {within:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_clearing_nor_looking_everywhere_waits_for_the_publisher_behind_the_last_number() {
+    let log = My::default().my_log(Clock::Database).await;
+    recorded(&log, 20).await;
+    settled(&log.patched(), "first").await;
+    until("what is numbered is cleared away", LEASE, async || log.count("postrider_arrival").await == 0)
+        .await;
+    recorded(&log, 20).await;
+    let mut open = log.begin().await;
+    open.record(&NewEvent::of("s", "Tested", "A", "open", &1).expect("JSON")).await.expect("record");
+    settled(&log.patched(), "second").await;
+    assert_eq!(log.count("postrider_arrival").await, 20, "numbered, and not cleared away");
+
+    let mut conn = log.pool.acquire().await.expect("a connection");
+    let begun = Instant::now();
+    run(&mut conn, "call postrider_number(10000, true)").await;
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    let begun = Instant::now();
+    run(&mut conn, "call postrider_clear()").await;
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    assert_eq!(log.count("postrider_arrival").await, 0);
+    open.commit().await.expect("commit");
+    settled(&log.patched(), "third").await;
+    assert_eq!(log.count("postrider_arrival").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn retention_does_not_wait_for_the_publisher_behind_what_it_takes() {
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    recorded(&log, 20).await;
+    settled(&store, "s").await;
+    let mut open = log.begin().await;
+    open.record(&NewEvent::of("s", "Tested", "A", "open", &1).expect("JSON")).await.expect("record");
+    let begun = Instant::now();
+    let swept = store.sweep(&Sweep::Prune { older_than: Duration::ZERO, limit: 1_000 }).await.expect("sweep");
+    assert_eq!(swept.taken, 20);
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    assert_eq!(log.count("postrider_run").await, 0);
+    open.commit().await.expect("commit");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
+    let log = My::default().my_log(Clock::Database).await;
+    let options = StoreOptions { connections: 2, patience: Duration::from_secs(60) };
+    let outbox = Outbox::builder().store_options(options).connect(&log.pool).await.expect("connect");
+    let store = outbox.store();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    let retrying = |id| DeliveryChange {
+        id,
+        state: DeliveryState::Retrying,
+        attempts: 1,
+        retry_in: Duration::ZERO,
+        failure: None,
+    };
+    recorded(&log, 1).await;
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let first = retrying(batch.events[0].event.id);
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.push(first.clone());
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    let stood = lease.position.clone();
+
+    recorded(&log, 1).await;
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.extend([first, retrying(batch.events[0].event.id)]);
+    let mut holder = log.pool.begin().await.expect("begin");
+    run(&mut holder, "select id from postrider_delivery for update").await;
+    let (killed, outcome) = tokio::join!(
+        async {
+            let waiting = "select id from information_schema.processlist \
+                           where db = database() and info like '%insert into postrider_delivery%' and info not like '%processlist%'";
+            let mut session = None;
+            until("the settle waits", LEASE, async || {
+                session =
+                    sqlx::query_scalar::<_, i64>(waiting).fetch_optional(&log.pool).await.expect("sessions");
+                session.is_some()
+            })
+            .await;
+            log.run(&format!("kill query {}", session.expect("a session"))).await;
+        },
+        store.settle(&mut lease, &settlement)
+    );
+    let () = killed;
+    outcome.expect_err("it was ended");
+    holder.rollback().await.expect("rollback");
+    // Whoever gets that connection begins a transaction.
+    for _ in 0..4 {
+        let nothing = Sweep::Prune { older_than: LEASE, limit: 10 };
+        store.sweep(&nothing).await.expect("sweep");
+    }
+    let position: i64 = sqlx::query_scalar("select position from postrider_lane")
+        .fetch_one(&log.pool)
+        .await
+        .expect("a position");
+    assert_eq!(position.to_string(), stood.as_str(), "the lane stands where it stood");
+    store.settle(&mut lease, &settlement).await.expect("it is tried again");
+    assert_eq!(log.count("postrider_delivery").await, 2);
+}
