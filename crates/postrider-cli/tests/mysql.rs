@@ -131,6 +131,44 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     ground.end().await;
 }
 
+/// L13: an archive that has events is partitioned when somebody says so, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn months_of_the_archive_are_asked_for_by_a_setting() {
+    let ground = Ground::new().await;
+    ground.run(&ground.url, &["migrate"]);
+    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    sqlx::raw_sql(
+        "insert into postrider_archive (id, event_id, stream, event_type, aggregate_type, aggregate_id, occurred_at, recorded_at,
+                                        headers, payload, archived_at)
+         values (1, unhex(md5(1)), 's', 'T', 'A', '1', '2020-01-12', '2020-01-12', '{}', '1', utc_timestamp())",
+    )
+    .execute(&pool)
+    .await
+    .expect("an old event");
+    let config = ground.folder.join("months.toml").display().to_string();
+    let settings = "[retention]\ndelivered = \"0s\"\narchive = true\narchived = \"5y\"\nby_month = true\n\
+         [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    std::fs::write(&config, settings).expect("the settings");
+    for command in [&["relay", "--config", &config][..], &["archive", "--yes", "--config", &config]] {
+        let (code, said) = ground.run(&ground.url, command);
+        let remedy = "call postrider_archive_months(null)";
+        assert!(code == Some(2) && said.contains("retention.by_month") && said.contains(remedy), "{said}");
+    }
+    sqlx::raw_sql("call postrider_archive_months(null)").execute(&pool).await.expect("partitioned");
+    let (code, said) = ground.run(&ground.url, &["doctor"]);
+    assert!(code.is_some() && said.contains("it has months up to"), "{said}");
+    let (code, said) = ground.run(&ground.url, &["config", "check", "--config", &config]);
+    assert!(code == Some(0) && said.contains("partitioned by month"), "{said}");
+    let (code, said) = ground.run(&ground.url, &["prune", "--yes", "--config", &config]);
+    assert!(code == Some(0) && said.contains("deleted 1 archived event"), "{said}");
+    let left = "select count(*) from information_schema.partitions where table_schema = database()
+                and table_name = 'postrider_archive' and partition_name = 'm2020_01'";
+    let left: i64 = sqlx::query_scalar(left).fetch_one(&pool).await.expect("a count");
+    assert_eq!(left, 0, "its month is gone");
+    pool.close().await;
+    ground.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
     let ground = Ground::new().await;
