@@ -26,7 +26,7 @@ fn applying(database: &Database, brokers: &str, topic: &str, doomed: bool) -> Co
         "Counted",
         move |event: Received<i64>, mut tx: Tx| async move {
             if doomed && *event == STUCK {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             apply(&event, &mut tx).await
         },
