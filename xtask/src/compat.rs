@@ -16,7 +16,7 @@ use crate::kind::Kind;
 use crate::mariadb::Mariadb;
 use crate::mariadb::programs::Programs as MariadbPrograms;
 use crate::postgres::{Cluster, binaries};
-use crate::{folder, package, process, say, workspace};
+use crate::{folder, maven, package, process, say, workspace};
 
 /// The versions of PostgreSQL, each with its latest release.
 pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
@@ -52,7 +52,7 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
             mariadb.join(", ")
         )));
     }
-    if !java::has_maven() && package::can_install()? {
+    if !maven::is_there() && package::can_install()? {
         package::install("Maven", java::PACKAGES)?;
     }
     let mut rows = Vec::new();

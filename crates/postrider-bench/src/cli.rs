@@ -1,23 +1,26 @@
-//! The binary `postrider`, as people wait for it: a process of its own, from its start to its end.
+//! The binary `postrider`, as people have it: a process of its own.
 
 use std::path::PathBuf;
 
+use sqlx::ConnectOptions;
 use tokio::process::Command;
 
 use crate::Failure;
+use crate::data::Bench;
 
+pub mod idle;
+mod rider;
 pub mod status;
 
-/// The binary, which `cargo xtask bench cli` has built beside this one.
-pub(crate) fn postrider(schema: &str) -> Result<Command, Failure> {
+/// The binary, which `cargo xtask bench cli` has built beside this one, on that log.
+pub(crate) fn postrider(bench: &Bench) -> Result<Command, Failure> {
     let folder = std::env::current_exe()?.parent().map(PathBuf::from).unwrap_or_default();
     let program = folder.join(format!("postrider{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         return Err(format!("there is no {}: run `cargo xtask bench cli`", program.display()).into());
     }
-    let url = std::env::var("POSTRIDER_TEST_POSTGRES")
-        .map_err(|_| "POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask bench`")?;
     let mut command = Command::new(program);
-    command.args(["--store", &url, "--schema", schema]);
+    let url = bench.pool.connect_options().to_url_lossy();
+    command.args(["--store", url.as_str(), "--schema", &bench.schema]);
     Ok(command)
 }

@@ -11,9 +11,11 @@ pub mod kafka;
 pub mod mysql;
 pub mod program;
 pub mod publish;
+mod publishers;
 pub mod reading;
 pub mod report;
 pub mod retention;
+mod statements;
 
 /// What can go wrong in a benchmark.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -4,104 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Recordable, Settlement, Store, Subscription};
+use postrider_core::{Settlement, Store, Subscription};
 use postrider_relay::Pace;
-use sqlx::AssertSqlSafe;
-use tokio::task::JoinSet;
 
 use crate::data::{Bench, OrderPaid};
+use crate::publishers::{Kind, rate, tables};
 use crate::report::Report;
 use crate::{Failure, median, ratios};
 
 /// How many events the follower reads at once.
 const BATCH: u32 = 1000;
-
-/// What a publisher writes.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
-    /// An event, by the outbox.
-    Record,
-    /// A row of a hand-written table.
-    HandWritten,
-}
-
-/// The tables of an application.
-pub(crate) async fn tables(bench: &Bench) -> Result<(), Failure> {
-    bench
-        .run(
-            "create table {schema}.account (id bigint primary key, balance bigint not null) with (fillfactor = 50);
-             insert into {schema}.account select n, 0 from generate_series(0, 9999) as n;
-             create table {schema}.outbox (
-                 id bigserial primary key, event_id uuid not null unique, stream text not null, event_type text not null,
-                 aggregate_type text not null, aggregate_id text not null, headers json not null, payload json not null,
-                 status text not null default 'pending', created_at timestamptz not null default now());
-             create index outbox_pending on {schema}.outbox (id) where status = 'pending';
-             alter table {schema}.outbox set (autovacuum_enabled = false)",
-        )
-        .await
-}
-
-/// Transactions per second: each updates a row and writes an event.
-pub(crate) async fn rate(
-    bench: &Arc<Bench>,
-    clients: u64,
-    kind: Kind,
-    time: Duration,
-) -> Result<f64, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let done = Arc::new(AtomicU64::new(0));
-    let mut tasks = JoinSet::new();
-    for client in 0..clients {
-        let (bench, stop, done) = (Arc::clone(bench), Arc::clone(&stop), Arc::clone(&done));
-        tasks.spawn(async move {
-            let update = format!("update {}.account set balance = balance + 1 where id = $1", bench.schema);
-            let insert = format!(
-                "insert into {}.outbox (event_id, stream, event_type, aggregate_type, aggregate_id, headers, payload) \
-                 values ($1, $2, $3, $4, $5, $6::text::json, $7::text::json)",
-                bench.schema
-            );
-            let mut connection = bench.pool.acquire().await?;
-            let mut n = client;
-            while !stop.load(Ordering::Relaxed) {
-                n = (n + clients * 7) % 10_000;
-                let event = OrderPaid::of(n);
-                let mut tx = sqlx::Connection::begin(&mut *connection).await?;
-                let query = sqlx::query(AssertSqlSafe(update.as_str())).bind(n.cast_signed());
-                query.execute(&mut *tx).await?;
-                match kind {
-                    Kind::Record => {
-                        bench.outbox.record(&mut tx, &event).await?;
-                    }
-                    Kind::HandWritten => {
-                        let event = event.to_new_event()?;
-                        let query = sqlx::query(AssertSqlSafe(insert.as_str()))
-                            .bind(event.event_id)
-                            .bind(&event.stream)
-                            .bind(&event.event_type)
-                            .bind(&event.aggregate_type)
-                            .bind(&event.aggregate_id)
-                            .bind(event.headers.to_json())
-                            .bind(event.payload.as_json());
-                        query.execute(&mut *tx).await?;
-                    }
-                }
-                tx.commit().await?;
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok::<(), Failure>(())
-        });
-    }
-    // Warm first: connections, statements, caches.
-    tokio::time::sleep(time / 4).await;
-    let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
-    tokio::time::sleep(time).await;
-    let figure = (done.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
-    stop.store(true, Ordering::Relaxed);
-    for outcome in tasks.join_all().await {
-        outcome?;
-    }
-    Ok(figure)
-}
 
 /// A relay that follows the log: asleep when it starts, busy once events come.
 async fn follow(

@@ -17,6 +17,7 @@ mod death;
 mod message;
 mod note;
 mod notify;
+mod open;
 mod reading;
 mod watch;
 

@@ -65,6 +65,18 @@ impl Consent {
         })
     }
 
+    /// Writes down what is about to be done to a subscription; where that fails it must be left undone.
+    pub(crate) async fn announce(
+        &self,
+        desk: &dyn Desk,
+        what: &str,
+        subscription: &str,
+    ) -> Result<(), Failure> {
+        desk.audit(&self.entry(what, Some(subscription), None)).await.map_err(|error| {
+            format!("nothing was changed: the audit could not be written: {}", error.message()).into()
+        })
+    }
+
     fn entry(&self, what: &str, subscription: Option<&str>, event_id: Option<Uuid>) -> AuditEntry {
         AuditEntry {
             who: self.who.clone().unwrap_or_else(who),

@@ -81,20 +81,23 @@ impl Headers {
         if name.is_empty() || inner.bytes().any(|byte| matches!(byte, b'\\' | b'{' | b'[')) {
             return None;
         }
-        let mut from = 0;
-        while let Some(at) = inner[from..].find(name) {
-            let (start, end) = (from + at, from + at + name.len());
-            let quoted = inner[..start].ends_with('"') && inner[end..].starts_with('"');
-            if quoted {
-                // A name, or a value that looks like one.
-                let rest = inner[end + 1..].strip_prefix(':')?.strip_prefix('"')?;
-                let (value, others) = rest.split_once('"')?;
-                // Of two with one name the last counts.
-                return if others.contains(name) { None } else { Some(Some(value)) };
+        // What is between quotes is a name or the value behind one; what is not, everything else.
+        let (mut pieces, mut found) = (inner.split('"').skip(1), None);
+        while let Some(each) = pieces.next() {
+            let is_text = pieces.next()?.trim() == ":";
+            let value = if is_text { Some(pieces.next()?) } else { None };
+            if each == name {
+                // Of two with one name the last counts, and what is not text is shown as its JSON.
+                if found.is_some() || value.is_none() {
+                    return None;
+                }
+                found = value;
             }
-            from = end;
+            if is_text {
+                pieces.next();
+            }
         }
-        Some(None)
+        Some(found)
     }
 
     /// Gives each header, by name, to who asks: parsed once and not kept where the text is plain enough.

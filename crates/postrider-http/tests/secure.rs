@@ -4,6 +4,7 @@
 mod certificate;
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -181,10 +182,8 @@ async fn a_receiver_and_the_library_of_standard_webhooks_verify_every_signature(
         let signed = signed_requests(format).await;
         assert!(signed.len() >= 3, "{format:?}");
         // What is sent again has the id that it had, so that a receiver can tell.
-        assert!(
-            signed[1..].iter().any(|again| again.header("webhook-id") == signed[0].header("webhook-id")),
-            "{format:?}"
-        );
+        let ids: BTreeSet<&str> = signed.iter().map(|request| request.header("webhook-id")).collect();
+        assert!(ids.len() < signed.len(), "{format:?}");
         requests.extend(signed);
     }
     let lines = requests.iter().map(|request| {

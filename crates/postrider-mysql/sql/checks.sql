@@ -4,14 +4,15 @@ select (select group_concat(u.name order by u.name separator ', ')
               from postrider_subscription s join postrider_lane l on l.subscription = s.name
               where not s.paused
                 and (select timestampdiff(microsecond, '1970-01-01 00:00:00', e.recorded_at)
-                     from postrider_numbered n join postrider_event e on e.id = n.id
-                     where n.seq > l.position order by n.seq limit 1) < ?1 - 60000000
+                     from postrider_run r straight_join postrider_event e on e.id between r.id - r.length + 1 and r.id
+                     where r.seq = postrider_run_at(l.position + 1) and r.seq - (r.id - e.id) > l.position
+                     order by e.id limit 1) < ?1 - 60000000
                 and not (l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000)) u) as unheld,
        (select group_concat(s.name order by s.name separator ', ')
         from postrider_subscription s join postrider_forgotten f on f.consumer = s.name
         where s.replay and f.handled_at >= (
             select timestampdiff(microsecond, '1970-01-01 00:00:00', e.recorded_at)
-            from postrider_numbered n join postrider_event e on e.id = n.id order by n.seq limit 1)) as forgetful,
+            from postrider_event e order by e.id limit 1)) as forgetful,
        (select count(*) from postrider_hole) as holes,
        (select count(*) from information_schema.tables t
         where t.table_schema = database() and t.table_name like 'postrider\_%' and t.table_type = 'BASE TABLE'

@@ -1,14 +1,13 @@
 -- The deliveries of a lane that are to be tried now, by id.
--- Lock: none. Index: delivery_open in the order of ids, delivery_key once a row. Under key
+-- Lock: none. Index: delivery_open in the order of ids, delivery_key and event_id_is_unique once a row. Under key
 -- order a row is due unless it, or one of its key before it, is dead or retrying later; what waits behind comes
 -- along. Under strict order the first such row of the lane stops all after it. Without order each stands for itself.
 -- Parameters: ?1 subscription, ?2 lanes, ?3 lane, ?4 limit, ?5 the time, ?6 order policy.
-select n.seq, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+select d.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
        d.state, d.attempts, d.first_failed_at, d.error_code
 from postrider_delivery d force index (delivery_open)
-straight_join postrider_numbered n on n.seq = d.id
-straight_join postrider_event e on e.id = n.id
+straight_join postrider_event e on e.event_id = d.event_id
 where d.subscription = ?1 and d.open = true and d.lane_hash % ?2 = ?3
   and (d.state = 'waiting' or d.next_at <= ?5)
   and case ?6

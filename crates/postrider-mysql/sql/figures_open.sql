@@ -1,5 +1,5 @@
--- What is open of a subscription, by stream. Lock: none. Index: delivery_open and delivery_next, the primary keys of the log
--- once a row. Parameters: ?1 subscription, ?2 a time: those
+-- What is open of a subscription, by stream. Lock: none. Index: delivery_open and delivery_next, event_id_is_unique once a
+-- row. Parameters: ?1 subscription, ?2 a time: those
 -- recorded before it are counted, too.
 select stream, cast(sum(retrying) as signed) as retrying, cast(sum(dead) as signed) as dead, min(recorded_at) as oldest,
        cast(sum(attempts) as signed) as attempts,
@@ -7,11 +7,11 @@ select stream, cast(sum(retrying) as signed) as retrying, cast(sum(dead) as sign
 from (
     select e.stream, 1 as retrying, 0 as dead, e.recorded_at, d.attempts
     from postrider_delivery d force index (delivery_open)
-    straight_join postrider_numbered n on n.seq = d.id straight_join postrider_event e on e.id = n.id
+    straight_join postrider_event e on e.event_id = d.event_id
     where d.subscription = ?1 and d.open = true
     union all
     select e.stream, 0, 1, null, 0
     from postrider_delivery d force index (delivery_next)
-    straight_join postrider_numbered n on n.seq = d.id straight_join postrider_event e on e.id = n.id
+    straight_join postrider_event e on e.event_id = d.event_id
     where d.subscription = ?1 and d.state = 'dead') as open_ones
 group by stream

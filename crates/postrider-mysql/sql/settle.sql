@@ -1,6 +1,4 @@
--- Moves a lane, under its lease and from where it must stand; otherwise no row. The first statement of a settle.
--- Lock: the lane's row. Index: the primary key. Changed in place, so it stays flat while somebody holds a transaction open.
--- Parameters: ?1 subscription, ?2 lane, ?3 epoch, ?4 owner, ?5 from, ?6 to, ?7 how far is being read, ?8 the time.
-update postrider_lane
-set position = ?6, reading = greatest(?6, ?7), claims_since_settle = 1, settled_at = ?8
-where subscription = ?1 and lane = ?2 and lease_epoch = ?3 and lease_owner = ?4 and position = ?5
+-- Settles a batch: see the procedure. Lock: the lane's row and those of the deliveries, for as long as the call takes.
+-- Parameters: ?1 subscription, ?2 lane, ?3 epoch, ?4 owner, ?5 from, ?6 to, ?7 how far is being read, ?8 count, ?9 the time, or null
+--   for the database's, ?10 a JSON array of changes, or null.
+call postrider_settle(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)

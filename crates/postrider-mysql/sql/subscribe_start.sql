@@ -4,7 +4,8 @@ select case ?1
     when 'beginning' then 0
     else coalesce(
         case ?1 when 'at' then (
-            select min(n.seq) - 1 from postrider_numbered n straight_join postrider_event e on e.id = n.id
+            select min(r.seq - (r.id - e.id)) - 1
+            from postrider_run r straight_join postrider_event e on e.id between r.id - r.length + 1 and r.id
             where e.recorded_at >= '1970-01-01 00:00:00' + interval ?2 microsecond) end,
         (select seq from postrider_numbering where one = 1))
     end as start_frontier

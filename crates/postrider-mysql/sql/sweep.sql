@@ -1,9 +1,11 @@
--- The events that retention may take: settled by every subscription, read by every lane, nothing open. A number without an event
--- is of an insert that was ignored. Lock: none of its own. Index: the primary keys of the log, delivery_event.
+-- The events that retention may take: settled by every subscription, read by every lane, nothing open. They come in the order of the
+-- runs. Lock: none of its own. Index: the primary keys, delivery_event; runs are no longer than 10,000.
 -- Parameters: ?1 horizon, ?2 cutoff, ?3 limit.
-select n.seq, n.id from postrider_numbered n
-where n.seq <= ?1 and n.seq <= (select min(l.position) from postrider_lane l)
+select r.seq - (r.id - e.id) as seq, e.id
+from postrider_run r force index (primary) straight_join postrider_event e on e.id between r.id - r.length + 1 and r.id
+where r.seq < ?1 + 10000 and r.seq - (r.id - e.id) <= ?1
+  and r.seq - (r.id - e.id) <= (select min(l.position) from postrider_lane l)
   and not exists (
       select 1 from postrider_delivery d
-      where d.id = n.seq and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > ?2))
-order by n.seq limit ?3
+      where d.id = r.seq - (r.id - e.id) and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > ?2))
+limit ?3

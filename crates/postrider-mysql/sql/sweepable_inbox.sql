@@ -4,9 +4,9 @@ select count(*) from (
     select 1 from postrider_inbox i
     where i.handled_at <= ?1
       and not exists (
-          select 1 from postrider_event e left join postrider_numbered n on n.id = e.id
+          select 1 from postrider_event e left join postrider_run r on r.id = postrider_run_of(e.id)
           where e.event_id = i.event_id
-            and (exists (select 1 from postrider_lane l where n.seq is null or l.position < n.seq)
+            and (exists (select 1 from postrider_lane l where r.seq is null or l.position < r.seq - (r.id - e.id))
                  or exists (select 1 from postrider_delivery d
-                            where d.id = n.seq and d.state in ('waiting', 'retrying', 'dead'))))
+                            where d.id = r.seq - (r.id - e.id) and d.state in ('waiting', 'retrying', 'dead'))))
     limit ?2) as old

@@ -17,7 +17,7 @@ use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, number
 use crate::sql::statement;
 use crate::store::{MySqlStore, again};
 use crate::subscribe::{lock, patterns_from_json, unknown};
-use crate::{checks, duty, file, months, replay, sweep};
+use crate::{checks, duty, file, months, replay, sweep, walk};
 
 #[async_trait]
 impl Desk for MySqlStore {
@@ -63,19 +63,23 @@ impl Desk for MySqlStore {
         if let Some(event_id) = query.event_id {
             let rows =
                 self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
-            let (events, looked, _) = wanted(query, &rows, &mut names)?;
+            let mut events = Vec::new();
+            for row in &rows {
+                let event = row::recorded(row, &mut names, OP)?;
+                if query.wants(&event) {
+                    events.push(Logged { event, archived: flag(row, "archived", OP)? });
+                }
+            }
+            let looked = rows.len() as u64;
             return Ok(Found { events, looked, reached: None, complete: true });
         }
-        let statement = if query.oldest_first {
-            statement!("events_oldest.sql")
-        } else {
-            statement!("events_newest.sql")
-        };
         let mut search = Search::new(query);
         while let Some((after, before, rows)) = search.page() {
-            let page = self.sql.query(statement).bind(after).bind(before).bind(i64::from(rows));
-            let page = page.fetch_all(&mut conn, OP).await?;
-            let (events, looked, last) = wanted(query, &page, &mut names)?;
+            let page = walk::page(self.sql, &mut conn, query.oldest_first, (after, before), rows, &mut names)
+                .await?;
+            let (looked, last) =
+                (page.len() as u64, page.last().map(|logged| (logged.event.id, logged.event.recorded_at)));
+            let events = page.into_iter().filter(|logged| query.wants(&logged.event)).collect();
             search.take(events, looked, last, rows);
         }
         Ok(search.found())
@@ -157,22 +161,6 @@ impl Desk for MySqlStore {
     async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>> {
         checks::checks(self, now).await
     }
-}
-
-type Page = (Vec<Logged>, u64, Option<(i64, OffsetDateTime)>);
-
-/// The events of a page that are wanted, how many rows there were, and the last of them.
-fn wanted(query: &EventQuery, rows: &[MySqlRow], names: &mut Names) -> Result<Page> {
-    const OP: &str = "events";
-    let (mut events, mut last) = (Vec::new(), None);
-    for row in rows {
-        let event = row::recorded(row, names, OP)?;
-        last = Some((event.id, event.recorded_at));
-        if query.wants(&event) {
-            events.push(Logged { event, archived: flag(row, "archived", OP)? });
-        }
-    }
-    Ok((events, rows.len() as u64, last))
 }
 
 async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::clock::{micros_of, time_of};
 use crate::error::failed;
 use crate::hash::lane_of;
 use crate::row::{self, maybe_time, number, small, text};
+use crate::run::{self, ADDRESS};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
@@ -135,12 +136,13 @@ async fn count_unread(
     while left > 0 {
         let rows = left.min(PAGE);
         left -= rows;
-        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(rows);
-        let rows = page.fetch_all(&mut *conn, OP).await?;
-        let Some(last) = rows.last() else { break };
-        after = number(last, 0, OP)?;
-        for row in &rows {
-            let id = number(row, 0, OP)?;
+        let runs = run::after(store.sql, conn, after, i64::MAX, rows, OP).await?;
+        let Some(last) = runs.last() else { break };
+        after = last.last;
+        for run::Numbered { number: id, row, .. } in
+            &run::read(store.sql, conn, &runs, ADDRESS, None, OP).await?
+        {
+            let id = *id;
             let (stream, event_type) = (text(row, 1, OP)?, text(row, 2, OP)?);
             let recorded_at = row::date(row, 3, OP)?;
             let lane = lane_of(&text(row, 4, OP)?, lanes);

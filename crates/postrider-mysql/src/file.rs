@@ -17,15 +17,15 @@ use crate::store::MySqlStore;
 
 const OP: &str = "archive";
 
-/// Files the events of these numbers, a JSON array.
+/// Files the events of these places, a JSON array of numbers and ids.
 pub(crate) async fn file(
     store: &MySqlStore,
     conn: &mut MySqlConnection,
     filing: &Filing,
-    numbers: &str,
+    places: &str,
     now: i64,
 ) -> Result<()> {
-    let rows = store.sql.query(statement!("sweep_take.sql")).bind(numbers).fetch_all(&mut *conn, OP).await?;
+    let rows = store.sql.query(statement!("sweep_take.sql")).bind(places).fetch_all(&mut *conn, OP).await?;
     let mut names = Names::default();
     let kinds: HashMap<String, Kind> = match &filing.target {
         Some(target) => {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
-use sqlx_mysql::{MySqlConnection, MySqlRow};
+use sqlx_mysql::MySqlRow;
 
 use crate::clock::{given, micros_of, time_of};
 use crate::position::{id_of, position};
 use crate::relane;
 use crate::row::{flag, maybe_number, number, small, text};
-use crate::sql::{Sql, statement};
+use crate::sql::statement;
 use crate::store::MySqlStore;
 use crate::subscribe::{found, patterns_from_json, unknown};
 
@@ -119,36 +119,25 @@ pub(crate) async fn extend(
 ) -> Result<Standing> {
     const OP: &str = "extend";
     let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
-    let position = id_of(&lease.position, OP)?;
-    let mut conn = store.conn(OP).await?;
-    let now = store.now(&mut conn, OP).await?;
     let extend = store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(lease.lane);
-    let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(micros_of(by)).bind(now).bind(reading);
-    if extend.bind(position).execute(&mut conn, OP).await? == 0 {
-        return Ok(Standing::Lost);
+    let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(id_of(&lease.position, OP)?).bind(reading);
+    let extend = extend.bind(micros_of(by)).bind(given(&store.clock));
+    let mut conn = store.conn(OP).await?;
+    let extended = extend.fetch_one(&mut conn, OP).await?;
+    let standing = standing(&extended, OP)?;
+    if standing != Standing::Lost {
+        lease.until = time_of(number(&extended, "until", OP)?);
+        lease.open = flag(&extended, "open", OP)?;
     }
-    let (standing, open) = standing(store.sql, &mut conn, lease, position, now, OP).await?;
-    lease.until = time_of(now.saturating_add(micros_of(by)));
-    lease.open = open;
     Ok(standing)
 }
 
-/// How the holder of a lane stands that is at `position`, and whether the subscription has open deliveries.
-pub(crate) async fn standing(
-    sql: Sql,
-    conn: &mut MySqlConnection,
-    lease: &Lease,
-    position: i64,
-    now: i64,
-    op: &'static str,
-) -> Result<(Standing, bool)> {
-    let look = sql.query(statement!("standing.sql")).bind(&lease.subscription).bind(position);
-    let look = look.bind(&lease.owner).bind(lease.lane).bind(now);
-    let Some(row) = look.fetch_optional(conn, op).await? else {
-        return Ok((Standing::Recalled, false));
-    };
-    let standing = if flag(&row, "recalled", op)? { Standing::Recalled } else { Standing::Held };
-    Ok((standing, flag(&row, "open", op)?))
+/// How a holder stands with its lane, as a settle or an extension says it.
+pub(crate) fn standing(row: &MySqlRow, op: &'static str) -> Result<Standing> {
+    if !flag(row, "held", op)? {
+        return Ok(Standing::Lost);
+    }
+    Ok(if flag(row, "recalled", op)? { Standing::Recalled } else { Standing::Held })
 }
 
 /// Gives a lane back.

@@ -50,6 +50,7 @@ mod record;
 mod relane;
 mod replay;
 mod row;
+mod run;
 mod server;
 mod settle;
 mod source;
@@ -58,6 +59,8 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod tend;
+mod walk;
 
 #[doc(hidden)]
 pub use hash::hash_of;

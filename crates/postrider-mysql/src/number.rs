@@ -1,36 +1,35 @@
 //! Numbering: giving committed events their place in the log.
 //!
 //! The work itself is the procedure `postrider_number` (`0001_log.sql`), which says why it is right. Here is when it runs: where
-//! somebody reads and finds too little, sleeps, or has to know all that is committed.
+//! somebody reads and finds too little, or soon will, sleeps, or has to know all that is committed.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use postrider_core::{ErrorKind, Result};
-use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
-use crate::error::failed;
+use crate::pools::Pools;
 use crate::row::number;
 use crate::sql::{Sql, statement};
+use crate::tend::Chores;
 
 /// How many events get their numbers in one call.
-const MOST: i64 = 10_000;
+pub(crate) const MOST: i64 = 10_000;
 /// How many calls are made to catch up; more than anybody has committed since the last.
 const ROUNDS: u32 = 1_000;
-/// How often one looks everywhere, and not only where something is to be expected.
-const WHOLE_EVERY: Duration = Duration::from_secs(60);
-/// How often one looks for holes that will not be filled.
-const HOLES_EVERY: Duration = Duration::from_secs(5);
-/// How old such a hole has to be. A row is written microseconds after its id was taken; that no row came in so long means that
-/// none will. If one does, it is found when one looks everywhere.
-const HOLE_AGE: Duration = Duration::from_secs(10);
 
-/// When a process looked for what is rarely there.
-#[derive(Debug, Default)]
+/// What a process knows of the numbers that were given.
+#[derive(Debug)]
 pub(crate) struct Rounds {
-    whole: Mutex<Option<Instant>>,
-    holes: Mutex<Option<Instant>>,
+    pub(crate) pools: Pools,
+    pub(crate) chores: Chores,
+    /// The last number, as of the last step.
+    seq: AtomicI64,
+    /// Whether the last step took as much as one may: there is probably more.
+    behind: AtomicBool,
+    /// Whether a step is under way that nobody waits for.
+    ahead: AtomicBool,
 }
 
 /// What is known after a step.
@@ -45,18 +44,24 @@ pub(crate) struct Step {
 }
 
 impl Rounds {
+    pub(crate) fn new(pools: Pools) -> Self {
+        Self {
+            pools,
+            chores: Chores::default(),
+            seq: AtomicI64::new(0),
+            behind: AtomicBool::new(false),
+            ahead: AtomicBool::new(false),
+        }
+    }
+
     /// One step; nothing if somebody else held the numbers for too long.
     pub(crate) async fn step(
-        &self,
+        self: &Arc<Self>,
         sql: Sql,
         conn: &mut MySqlConnection,
         op: &'static str,
     ) -> Result<Option<Step>> {
-        if is_time(&self.holes, HOLES_EVERY) {
-            forget_holes(sql, conn, op).await?;
-        }
-        let whole = is_time(&self.whole, WHOLE_EVERY);
-        let call = sql.query(statement!("number.sql")).bind(MOST).bind(whole);
+        let call = sql.query(statement!("number.sql")).bind(MOST).bind(false);
         let row = match call.fetch_one(conn, op).await {
             Ok(row) => row,
             // It was rolled back, and what it left is found by the next one.
@@ -64,12 +69,35 @@ impl Rounds {
             Err(error) => return Err(error),
         };
         let column = |column: &str| number(&row, column, op);
-        Ok(Some(Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? }))
+        let step = Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? };
+        self.seq.fetch_max(step.seq, Ordering::Relaxed);
+        let behind = step.taken >= MOST;
+        self.behind.store(behind, Ordering::Relaxed);
+        self.tend(sql, step.seq, behind);
+        Ok(Some(step))
+    }
+
+    /// Takes the next step before somebody waits for it, where a reader has got near the last number and more has to be
+    /// numbered.
+    pub(crate) fn look_ahead(self: &Arc<Self>, sql: Sql, reader: i64) {
+        let near = self.seq.load(Ordering::Relaxed) - reader < MOST / 2;
+        if !near || !self.behind.load(Ordering::Relaxed) || self.ahead.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let rounds = Arc::clone(self);
+        tokio::spawn(async move {
+            const OP: &str = "number";
+            // Whoever has to have the numbers finds out what is wrong, and says it.
+            if let Ok(mut conn) = rounds.pools.conn(OP).await {
+                let _ = rounds.step(sql, &mut conn, OP).await;
+            }
+            rounds.ahead.store(false, Ordering::Release);
+        });
     }
 
     /// Numbers everything that is committed by now.
     pub(crate) async fn catch_up(
-        &self,
+        self: &Arc<Self>,
         sql: Sql,
         conn: &mut MySqlConnection,
         op: &'static str,
@@ -82,30 +110,4 @@ impl Rounds {
         }
         Ok(())
     }
-}
-
-fn is_time(last: &Mutex<Option<Instant>>, every: Duration) -> bool {
-    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    if last.is_some_and(|last| last.elapsed() < every) {
-        return false;
-    }
-    *last = Some(Instant::now());
-    true
-}
-
-async fn forget_holes(sql: Sql, conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
-    // For the next statement only.
-    let dirty = query("set transaction isolation level read uncommitted");
-    dirty.execute(&mut *conn).await.map_err(failed(op))?;
-    let age = i64::try_from(HOLE_AGE.as_micros()).unwrap_or(i64::MAX);
-    let rows = sql.query(statement!("holes_old.sql")).bind(age).fetch_all(conn, op).await?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let holes = rows
-        .iter()
-        .map(|row| Ok(serde_json::json!([number(row, "first_id", op)?, number(row, "last_id", op)?])));
-    let holes = serde_json::Value::Array(holes.collect::<Result<_>>()?).to_string();
-    sql.query(statement!("holes_forget.sql")).bind(holes).execute(conn, op).await?;
-    Ok(())
 }

@@ -125,7 +125,7 @@ impl OutboxBuilder {
         position::check_end(&mut conn, op).await?;
         drop(conn);
         let pools = Pools::beside(pool, &self.store);
-        let rounds = Arc::new(Rounds::default());
+        let rounds = Arc::new(Rounds::new(pools.clone()));
         Ok(Outbox {
             pool: pool.clone(),
             source: self.source,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::Result;
+use sqlx_core::connection::Connection;
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -27,6 +28,9 @@ impl Default for StoreOptions {
     }
 }
 
+/// A connection that was used so shortly ago is taken to be there still.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// The connections of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Pools {
@@ -47,6 +51,11 @@ impl Pools {
             .acquire_timeout(Duration::from_secs(10))
             // Before the server does so.
             .idle_timeout(options.patience / 2)
+            // One that was used just now is there, and asking costs as much as a small read.
+            .test_before_acquire(false)
+            .before_acquire(|connection, standing| {
+                Box::pin(async move { Ok(standing.idle_for < FRESH || connection.ping().await.is_ok()) })
+            })
             .after_connect(move |connection, _| {
                 let settings = settings.clone();
                 Box::pin(async move {

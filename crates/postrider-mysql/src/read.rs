@@ -8,89 +8,80 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::hash::hash_of;
 use crate::position::{id_of, position};
 use crate::row::{self, Names, flag, maybe_number, number, text};
+use crate::run::{self, EVENT, Gathered};
 use crate::sql::{Sql, statement};
 use crate::store::MySqlStore;
 
 const OP: &str = "read";
 
-/// What was read, how far that is, and over how many rows.
-struct Read {
-    rows: Vec<MySqlRow>,
-    last: Option<i64>,
-    scanned: u32,
-}
-
-/// Reads at most `limit` rows after `from`, and keeps those of the lane that the subscription wants. Where there are fewer,
-/// what has been committed gets its numbers first.
+/// Reads at most `limit` numbers after `from`, and keeps the events of the lane that the subscription wants. Where there are
+/// fewer, what has been committed gets its numbers first.
 pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-    let start = id_of(from, OP)?;
+    let (start, limit) = (id_of(from, OP)?, i64::from(limit));
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
     let mut conn = store.conn(OP).await?;
-    let look = store.sql.query(statement!("read_recalled.sql")).bind(&lease.subscription);
-    let look = look.bind(lease.lane).bind(id_of(&lease.position, OP)?);
-    let look = look.fetch_optional(&mut conn, OP).await?;
-    let recalled = look.map_or(Ok(true), |look| flag(&look, "recalled", OP))?;
-
-    let mut read = after(store.sql, &mut conn, lease, start, limit, target).await?;
-    if read.scanned < limit && target.is_none() {
+    let mut gathered = Gathered::new(start, target.unwrap_or(i64::MAX), limit);
+    let recalled = look(store, &mut conn, lease, &mut gathered).await?;
+    let (mut scanned, mut next) = gathered.reach();
+    if scanned < limit && target.is_none() {
         let step = store.rounds.step(store.sql, &mut conn, OP).await?;
-        if step.is_some_and(|step| step.seq > read.last.unwrap_or(start)) {
-            read = after(store.sql, &mut conn, lease, start, limit, target).await?;
+        if step.is_some_and(|step| step.seq > next) {
+            gathered = Gathered::new(start, i64::MAX, limit);
+            gathered.finish(store.sql, &mut conn, OP).await?;
+            (scanned, next) = gathered.reach();
         }
     }
-    let mut next = read.last.unwrap_or(start);
     if let Some(target) = target
-        && read.scanned < limit
+        && scanned < limit
     {
-        // Nothing is left before it, so this is where the lane has to arrive, whatever the last row was.
+        // Nothing is left before it, so this is where the lane has to arrive, whatever the last number was.
         next = next.max(target);
     }
 
-    let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.rows.len()));
-    for row in &read.rows {
+    store.rounds.look_ahead(store.sql, next);
+
+    let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
+    let read = run::read(store.sql, &mut conn, &gathered.runs, EVENT, lane, OP).await?;
+    let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
+    for run::Numbered { number, late, row } in &read {
         if wanted(lease, row)? {
-            let event = row::recorded(row, &mut names, OP)?;
-            events.push(ReadEvent { event, late: row::is_late(row, OP)?, held: false });
+            let mut event = row::recorded(row, &mut names, OP)?;
+            event.id = *number;
+            events.push(ReadEvent { event, late: *late, held: false });
         }
     }
     if lease.open {
         hold(store.sql, &mut conn, lease, &mut events).await?;
     }
     let next = if next == start { from.clone() } else { position(next) };
-    Ok(Batch { from: from.clone(), next, events, scanned: read.scanned, recalled, mark: String::new() })
+    let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
+    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
 }
 
-async fn after(
-    sql: Sql,
+/// Looks whether the lane is wanted back, and which runs come next.
+async fn look(
+    store: &MySqlStore,
     conn: &mut MySqlConnection,
     lease: &Lease,
-    start: i64,
-    limit: u32,
-    target: Option<i64>,
-) -> Result<Read> {
-    let most = target.unwrap_or(i64::MAX);
-    if lease.lanes <= 1 {
-        let read = sql.query(statement!("read.sql")).bind(start).bind(limit).bind(most);
-        let rows = read.fetch_all(&mut *conn, OP).await?;
-        // A number without an event, of an insert that was ignored, is passed with the next one that has one.
-        let last = rows.last().map(|row| number(row, 0, OP)).transpose()?;
-        let scanned = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        if scanned > 0 {
-            return Ok(Read { rows, last, scanned });
-        }
+    gathered: &mut Gathered,
+) -> Result<bool> {
+    let (after, upto) = gathered.range();
+    let look = store.sql.query(statement!("read_look.sql")).bind(&lease.subscription).bind(lease.lane);
+    let look = look.bind(id_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
+    let rows = look.fetch_all(&mut *conn, OP).await?;
+    // A subscription that is gone wants its lanes back, too.
+    let recalled = rows.first().map_or(Ok(true), |row| flag(row, "recalled", OP))?;
+    let there = rows.first().map_or(Ok(None), |row| maybe_number(row, "seq", OP))?;
+    if there.is_some() && gathered.take(&rows, OP)? {
+        gathered.finish(store.sql, conn, OP).await?;
     }
-    let end = sql.query(statement!("read_end.sql")).bind(start).bind(limit).bind(most);
-    let end = end.fetch_one(&mut *conn, OP).await?;
-    let scanned = row::small(&end, "scanned", OP)?;
-    let Some(last) = maybe_number(&end, "last_seq", OP)? else {
-        return Ok(Read { rows: Vec::new(), last: None, scanned });
-    };
-    let read =
-        sql.query(statement!("read_lane.sql")).bind(start).bind(last).bind(lease.lanes).bind(lease.lane);
-    Ok(Read { rows: read.fetch_all(conn, OP).await?, last: Some(last), scanned })
+    Ok(recalled)
 }
 
 fn wanted(lease: &Lease, row: &MySqlRow) -> Result<bool> {
+    if lease.since.is_none() && lease.filter.streams.is_empty() && lease.filter.types.is_empty() {
+        return Ok(true);
+    }
     let address = row::address(row, OP)?;
     Ok(lease.since.is_none_or(|since| address.recorded_at >= since)
         && lease.filter.wants(&address.stream, &address.event_type))

@@ -11,6 +11,7 @@ use crate::clock::micros;
 use crate::error::failed;
 use crate::hash::lane_of;
 use crate::row::{self, flag, maybe_number, maybe_time, number, small, text};
+use crate::run::{self, ADDRESS};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 use crate::subscribe::{lock, patterns_from_json, unknown};
@@ -113,14 +114,14 @@ async fn count(
     let furthest = positions.values().copied().max().unwrap_or(0);
     let (mut replayed, mut first, mut after) = (Replayed::default(), None, frontier);
     for _ in 0..i64::from(Replayed::MOST) / PAGE {
-        let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(PAGE);
-        let rows = page.fetch_all(&mut *conn, OP).await?;
-        for row in &rows {
-            let id = number(row, 0, OP)?;
+        let runs = run::after(store.sql, conn, after, i64::MAX, PAGE, OP).await?;
+        after = runs.last().map_or(after, |run| run.last);
+        for run::Numbered { number: id, row, .. } in
+            &run::read(store.sql, conn, &runs, ADDRESS, None, OP).await?
+        {
             let recorded_at = row::date(row, 3, OP)?;
-            after = id;
             let lane = lane_of(&text(row, 4, OP)?, lanes);
-            let was_read = positions.get(&lane).is_some_and(|position| id <= *position);
+            let was_read = positions.get(&lane).is_some_and(|position| id <= position);
             if was_read
                 && since.is_none_or(|since| recorded_at >= since)
                 && filter.wants(&text(row, 1, OP)?, &text(row, 2, OP)?)
@@ -129,7 +130,7 @@ async fn count(
                 first = Some(first.map_or(recorded_at, |first: OffsetDateTime| first.min(recorded_at)));
             }
         }
-        if (rows.len() as i64) < PAGE || after >= furthest {
+        if runs.iter().map(|run| run.length).sum::<i64>() < PAGE || after >= furthest {
             replayed.counted = true;
             break;
         }

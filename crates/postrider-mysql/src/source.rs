@@ -24,6 +24,7 @@ use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::pools::seconds;
 use crate::row::{self, Names};
+use crate::run::{self, EVENT};
 use crate::sql::{Sql, statement};
 
 const BEGIN: &str = "begin";
@@ -160,10 +161,19 @@ impl Source for Outbox {
         const OP: &str = "read";
         let mut conn = self.pools.conn(OP).await?;
         self.rounds.catch_up(Sql::default(), &mut conn, OP).await?;
-        let read = Sql::default().query(statement!("read.sql")).bind(after).bind(limit).bind(i64::MAX);
-        let rows = read.fetch_all(&mut conn, OP).await?;
         let mut names = Names::default();
-        rows.iter().map(|row| row::recorded(row, &mut names, OP)).collect()
+        let mut events = Vec::new();
+        let mut after = after;
+        while events.len() < limit as usize {
+            let left = i64::from(limit) - events.len() as i64;
+            let runs = run::after(Sql::default(), &mut conn, after, i64::MAX, left, OP).await?;
+            let Some(last) = runs.last() else { break };
+            after = last.last;
+            for read in run::read(Sql::default(), &mut conn, &runs, EVENT, None, OP).await? {
+                events.push(Recorded { id: read.number, ..row::recorded(&read.row, &mut names, OP)? });
+            }
+        }
+        Ok(events)
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

@@ -3,7 +3,7 @@
 use postrider_core::{EventState, Result, State, StateQuery};
 use sqlx_mysql::MySqlRow;
 
-use crate::row::{self, maybe_text, maybe_time, number, small, text};
+use crate::row::{self, maybe_number, maybe_text, maybe_time, number, small, text};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 
@@ -27,20 +27,28 @@ pub(crate) async fn states(store: &MySqlStore, query: &StateQuery) -> Result<Vec
     let mut conn = store.conn(OP).await?;
     store.catch_up(&mut conn, OP).await?;
     let now = store.now(&mut conn, OP).await?;
+    let lowest = store.sql.query(statement!("states_lowest.sql")).bind(query.after);
+    let lowest = lowest.bind(matches!(query.state, Some(State::Pending | State::Processing)));
+    let lowest = maybe_number(&lowest.fetch_one(&mut conn, OP).await?, 0, OP)?;
     let states =
         store.sql.query(statement!("states.sql")).with("{narrowed}", narrow).with("{where}", &where_);
     let states = states.bind(now).bind(query.after).bind(limit).bind(query.subscription.as_deref());
     let states = states.bind(query.event_id).bind(query.state.map(State::as_str));
+    let states = states.bind(lowest.unwrap_or(0));
     states.fetch_all(&mut conn, OP).await?.iter().map(state_of).collect()
 }
 
 /// A condition that follows from the state and keeps the whole log from being looked at.
 fn narrowed(state: State) -> &'static str {
     match state {
-        State::Retrying => " and e.id in (select d.id from postrider_delivery d where d.open = true)",
-        State::Dead => " and e.id in (select d.id from postrider_delivery d where d.state = 'dead')",
+        State::Retrying => {
+            " and e.event_id in (select d.event_id from postrider_delivery d where d.open = true)"
+        }
+        State::Dead => {
+            " and e.event_id in (select d.event_id from postrider_delivery d where d.state = 'dead')"
+        }
         State::Discarded => {
-            " and e.id in (select d.id from postrider_delivery d where d.state = 'discarded')"
+            " and e.event_id in (select d.event_id from postrider_delivery d where d.state = 'discarded')"
         }
         State::Pending | State::Processing => " and e.id > (select min(l.position) from postrider_lane l)",
         State::Done => "",

@@ -87,22 +87,22 @@ async fn events(
     if chosen.is_empty() {
         return Ok(Swept::default());
     }
-    let (numbers, ids) = (list(&chosen, "seq")?, list(&chosen, "id")?);
+    let (places, last) = places(&chosen)?;
     match keep {
         Some(filing) if filing.is_plain() => {
-            let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&numbers).bind(now);
+            let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&places).bind(now);
             archive.execute(&mut tx, OP).await?;
         }
-        Some(filing) => file::file(store, &mut tx, filing, &numbers, now).await?,
+        Some(filing) => file::file(store, &mut tx, filing, &places, now).await?,
         None => {}
     }
-    run(store, &mut tx, statement!("sweep_mark.sql"), &numbers).await?;
+    run(store, &mut tx, statement!("sweep_mark.sql"), &places).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
-    let deleted = run(store, &mut tx, statement!("sweep_events.sql"), &ids).await;
+    let deleted = run(store, &mut tx, statement!("sweep_events.sql"), &places).await;
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
     deleted?;
-    run(store, &mut tx, statement!("sweep_deliveries.sql"), &numbers).await?;
-    run(store, &mut tx, statement!("sweep_numbers.sql"), &numbers).await?;
+    run(store, &mut tx, statement!("sweep_deliveries.sql"), &places).await?;
+    store.sql.query(statement!("sweep_runs.sql")).bind(last).execute(&mut tx, OP).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     let batches = batches.fetch_all(&mut tx, OP).await?;
     run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;
@@ -113,6 +113,14 @@ async fn events(
 async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
     store.sql.query(statement).bind(ids).execute(conn, OP).await?;
     Ok(())
+}
+
+/// The numbers and ids of the events that were chosen, as a JSON array of pairs, and the last number.
+fn places(rows: &[MySqlRow]) -> Result<(String, i64)> {
+    let place = |row| Ok([number(row, "seq", OP)?, number(row, "id", OP)?]);
+    let places = rows.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let last = places.iter().map(|[number, _]| *number).max().unwrap_or(0);
+    Ok((serde_json::json!(places).to_string(), last))
 }
 
 /// The numbers of a column, as a JSON array.

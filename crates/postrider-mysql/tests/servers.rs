@@ -281,6 +281,6 @@ async fn events_are_archived_into_a_table_of_the_application_as_its_columns_take
     assert!(row.get::<bool, _>(0) && row.get::<bool, _>(4));
     assert_eq!((row.get::<Uuid, _>(1), row.get::<String, _>(2).as_str()), (event.event_id, "1"));
     assert!(row.get::<String, _>(3).ends_with('Z'));
-    assert_eq!(log.count("postrider_event").await + log.count("postrider_numbered").await, 0);
+    assert_eq!(log.count("postrider_event").await + log.count("postrider_run").await, 0);
     assert_eq!(log.count("postrider_archive").await, 0);
 }

@@ -29,11 +29,6 @@ pub fn find() -> Option<PathBuf> {
     })
 }
 
-/// Whether Maven is there.
-pub fn has_maven() -> bool {
-    process::output(Command::new("mvn").arg("--version"), "ask Maven for its version").is_ok()
-}
-
 /// A Java program (`java` itself, or its neighbour `keytool`) that hears nothing of the developer's environment.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new(program);

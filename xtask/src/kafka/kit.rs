@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::{Broker, Options, java};
 use crate::failure::Failure;
-use crate::process;
+use crate::maven::{self, Artifact};
 use crate::say;
 use crate::workspace;
 
@@ -18,7 +18,7 @@ use crate::workspace;
 pub const VERSION: &str = "4.1.1";
 
 /// What is fetched: the broker, and the simplest of the loggers that it can do with.
-const ARTIFACTS: [(&str, &str, &str); 2] =
+const ARTIFACTS: [Artifact; 2] =
     [("org.apache.kafka", "kafka_2.13", VERSION), ("org.slf4j", "slf4j-simple", "1.7.36")];
 
 /// For a small server that lives briefly. A Java that lacks one of these does without.
@@ -59,7 +59,7 @@ impl Kit {
 
     /// Whether [`ready`](Self::ready) would find the programs it needs.
     pub fn has_programs() -> bool {
-        java::find().is_some() && (folder().join("lib").exists() || java::has_maven())
+        java::find().is_some() && (folder().join("lib").exists() || maven::is_there())
     }
 
     /// Kafka's class `class`, to be run to its end.
@@ -116,24 +116,11 @@ impl Kit {
     }
 
     fn fetch(&self) -> Result<(), Failure> {
-        if !java::has_maven() {
+        if !maven::is_there() {
             return Err(java::missing());
         }
         say(&format!("Kafka {VERSION} is missing: fetching it with Maven into {}", self.folder.display()));
-        let pom = self.folder.join("pom.xml");
-        let partial = self.folder.join("lib.partial");
-        let _ = fs::remove_dir_all(&partial);
-        fs::write(&pom, project()).map_err(|error| unwritable(&pom, &error))?;
-        let mut maven = Command::new("mvn");
-        maven
-            .args(["-q", "-B", "-Dstyle.color=never", "-f"])
-            .arg(&pom)
-            .args(["dependency:copy-dependencies", "-DincludeScope=runtime"])
-            .arg(format!("-DoutputDirectory={}", partial.display()))
-            .current_dir(&self.folder);
-        process::output(&mut maven, "fetch Kafka with Maven")?;
-        // All or nothing: a fetch that was interrupted starts again.
-        fs::rename(&partial, self.lib()).map_err(|error| unwritable(&self.lib(), &error))
+        maven::fetch(&ARTIFACTS, &self.lib())
     }
 
     /// Runs a broker once, for the classes it takes and for what its data folder begins with.
@@ -163,23 +150,6 @@ pub fn folder() -> PathBuf {
 
 fn flag(name: &str, path: &Path) -> String {
     format!("-XX:{name}={}", path.display())
-}
-
-/// A project of Maven with nothing but the artifacts.
-fn project() -> String {
-    let dependencies: String = ARTIFACTS
-        .iter()
-        .map(|(group, artifact, version)| {
-            format!(
-                "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-                 <version>{version}</version></dependency>"
-            )
-        })
-        .collect();
-    format!(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>postrider</groupId><artifactId>kafka-jars</artifactId>\
-         <version>1</version><packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>\n"
-    )
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

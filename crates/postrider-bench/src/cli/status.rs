@@ -29,7 +29,7 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     let mut slowest: f64 = 0.0;
     for _ in 0..TURNS {
         let began = Instant::now();
-        let output = postrider(&bench.schema)?.args(["status", "--json"]).output().await?;
+        let output = postrider(&bench)?.args(["status", "--json"]).output().await?;
         slowest = slowest.max(began.elapsed().as_secs_f64());
         check(&output.stdout, events)?;
     }

@@ -39,12 +39,13 @@ pub(crate) fn drained() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The most memory that a process ever had resident, in megabytes.
-fn most_resident(process: u32) -> Result<f64, Failure> {
+/// The memory that a process has resident, in megabytes: now (`VmRSS`), or the most it ever had (`VmHWM`).
+pub(crate) fn resident(process: u32, figure: &str) -> Result<f64, Failure> {
     let path = format!("/proc/{process}/status");
     let status = std::fs::read_to_string(&path)
         .map_err(|error| format!("memory is measured on Linux only: {path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("there is no VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    let line = line.ok_or_else(|| format!("there is no {figure} in {path}"))?;
     let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024.0 / 1e6)
 }
@@ -64,7 +65,7 @@ pub(crate) async fn most_of(arguments: &[&str]) -> Result<(f64, f64), Failure> {
         return Err(format!("the process that drains ended early: {}", process.wait().await?).into());
     }
     let seconds = began.elapsed().as_secs_f64();
-    let most = most_resident(process.id().ok_or("the process that drains has ended")?)?;
+    let most = resident(process.id().ok_or("the process that drains has ended")?, "VmHWM")?;
     drop(process.stdin.take());
     let status = process.wait().await?;
     if !status.success() {

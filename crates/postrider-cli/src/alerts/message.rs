@@ -182,6 +182,30 @@ impl Message {
         }
     }
 
+    /// An event that died is dead no longer; or nobody of a flood is.
+    pub(crate) fn buried(
+        alert: &str,
+        incident: &str,
+        subscription: &Option<String>,
+        event: Option<&str>,
+    ) -> Self {
+        let of = subscription.as_ref().map(|name| format!(", for {name}")).unwrap_or_default();
+        let (kind, text) = match event {
+            Some(event) => ("event", format!("an event is dead no longer: {event}{of}")),
+            None => ("events", format!("the events of a flood are dead no longer{of}")),
+        };
+        let mut facts = facts(json!({ "kind": kind }));
+        facts.extend(event.map(|event| ("event_id".to_owned(), Value::from(event))));
+        Self {
+            state: State::Resolved,
+            alert: alert.to_owned(),
+            subscription: subscription.clone(),
+            incident: incident.to_owned(),
+            text,
+            facts,
+        }
+    }
+
     /// It is tried whether messages arrive.
     pub(crate) fn test(source: &str) -> Self {
         Self {

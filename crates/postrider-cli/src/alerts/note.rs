@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::death::{Death, Told};
 use super::message::Message;
+use super::open::{self, Open};
 use super::reading::Reading;
 use crate::config::Alert;
 use crate::config::alert::When;
@@ -26,6 +27,8 @@ pub(crate) struct Note {
     firing: Vec<Firing>,
     #[serde(default)]
     deaths: Vec<Told>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<Open>,
 }
 
 /// An alert that fires, or of which somebody has not heard yet that it is over.
@@ -57,6 +60,7 @@ enum About {
     Fires { alert: String, subject: Option<String> },
     Over { alert: String, subject: Option<String> },
     Deaths { alert: String, deaths: Vec<Death> },
+    Buried,
 }
 
 impl Note {
@@ -133,6 +137,33 @@ impl Note {
         due
     }
 
+    /// The incidents of events that died.
+    pub(crate) fn open(&self) -> &[Open] {
+        &self.open
+    }
+
+    /// What is to be said of these incidents, whose events are dead no longer. One that has died anew goes on.
+    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<OffsetDateTime, Vec<Death>>) -> Vec<Saying> {
+        let goes_on = |open: &&Open| deaths.values().flatten().any(|death| open.is_of(death));
+        let over = self.open.iter().filter(|open| over.contains(open)).filter(|open| !goes_on(open));
+        over.map(|open| Saying {
+            target: open.target().to_owned(),
+            message: open.over(),
+            about: About::Buried,
+        })
+        .collect()
+    }
+
+    /// This was said to somebody who keeps incidents.
+    pub(crate) fn opened(&mut self, saying: &Saying) {
+        let About::Deaths { deaths, .. } = &saying.about else { return };
+        let Some(open) = Open::of(&saying.target, &saying.message, deaths) else { return };
+        self.open.retain(|open| !open.is(&saying.target, &saying.message.incident));
+        self.open.push(open);
+        let many = self.open.len().saturating_sub(open::MOST);
+        self.open.drain(..many);
+    }
+
     /// This was said.
     pub(crate) fn said(&mut self, saying: &Saying, now: OffsetDateTime) {
         let target = &saying.target;
@@ -152,6 +183,7 @@ impl Note {
                     told.hears(deaths);
                 }
             }
+            About::Buried => self.open.retain(|open| !open.is(target, &saying.message.incident)),
         }
         self.forget();
     }
@@ -169,6 +201,7 @@ impl Note {
         for firing in &mut self.firing {
             firing.told.retain(|target, _| exists(target));
         }
+        self.open.retain(|open| exists(open.target()));
         self.forget();
     }
 

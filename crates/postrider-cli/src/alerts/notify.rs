@@ -53,6 +53,11 @@ impl Voices {
         target == "log" || self.targets.contains_key(target)
     }
 
+    /// Whether somebody keeps an incident open until it is resolved.
+    pub(crate) fn keeps_incidents(&self, target: &str) -> bool {
+        self.targets.get(target).is_some_and(|target| matches!(target.notify, Notify::PagerDuty(..)))
+    }
+
     /// Their names, but for the log.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.targets.keys().map(String::as_str)

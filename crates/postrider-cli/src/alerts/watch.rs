@@ -154,7 +154,14 @@ impl Watch {
         for from in note.deaths_from(&self.deaths, duty.at) {
             died.insert(from, deaths(&*controls.desk, from).await?);
         }
-        let due = note.due(&readings, &self.deaths, &died, self.voices.source(), duty.at);
+        let mut over = Vec::new();
+        for open in note.open() {
+            if !open.is_dead(&*controls.desk).await? {
+                over.push(open.clone());
+            }
+        }
+        let mut due = note.buried(&over, &died);
+        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), duty.at));
         let mut deaf = BTreeSet::new();
         if !due.is_empty() {
             // Looking may have taken a while: who has lost the duty meanwhile says nothing.
@@ -223,6 +230,9 @@ impl Watch {
         for (target, (said, failure)) in targets.into_iter().zip(told) {
             for saying in said {
                 note.said(saying, now);
+                if self.voices.keeps_incidents(&saying.target) {
+                    note.opened(saying);
+                }
             }
             match failure {
                 None => {

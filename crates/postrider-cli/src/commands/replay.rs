@@ -1,6 +1,7 @@
 //! `postrider replay`: letting a subscription read again, or a new one like it.
 
 mod catch_up;
+pub(crate) mod unfinished;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use postrider::{
 use serde::Serialize;
 use tokio::time::Instant;
 
+use self::unfinished::Unfinished;
 use super::progress::Progress;
 use super::{times, unknown};
 use crate::Failure;
@@ -113,6 +115,14 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         }
         return Ok(true);
     }
+    if new.is_none() {
+        let infos = std::slice::from_ref(&info);
+        let audits = unfinished::audits(&*controls.desk, infos).await?;
+        if let Some(unfinished) = Unfinished::of(&info, &audits) {
+            let name = &arguments.name;
+            return Err(format!("{}: {}", unfinished.what(name), Unfinished::remedy(name)).into());
+        }
+    }
     if counted.events == 0 && new.is_none() {
         arguments.answer(&counted)?;
         if !arguments.json {
@@ -175,7 +185,8 @@ impl Arguments {
         })
     }
 
-    /// Pauses the subscription until nobody holds a lane of it, sets it back, and lets it go on.
+    /// Pauses the subscription until nobody holds a lane of it, sets it back, and lets it go on. What a holder has in flight
+    /// would otherwise arrive among what comes again.
     async fn again(
         &self,
         controls: &Controls,
@@ -194,9 +205,13 @@ impl Arguments {
         if self.now || info.paused {
             return set_back.await;
         }
+        self.consent.announce(desk, unfinished::PAUSES, &self.name).await?;
         desk.pause(&self.name, true).await?;
         let done = set_back.await;
         let resumed = desk.pause(&self.name, false).await;
+        if done.is_err() && resumed.is_ok() {
+            self.consent.audit(desk, unfinished::GIVEN_UP, Some(&self.name), None).await?;
+        }
         let done = done?;
         resumed.map_err(|error| {
             format!(

@@ -140,6 +140,81 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
     ground.end().await;
 }
 
+/// L9, T4: who keeps incidents is told when an event is dead no longer, however that came to be, and by any relay.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longer() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay"]);
+    let ids = ground.record(3).await;
+    until("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
+    let told = actions(&ear.heard("/pager"));
+    let incident = |id: &str| {
+        let (_, incident) = told.iter().find(|(_, incident)| incident.contains(id)).expect("its incident");
+        incident.clone()
+    };
+    let resolved = || {
+        let all = actions(&ear.heard("/pager"));
+        all.into_iter().filter(|(action, _)| action == "resolve").map(|(_, of)| of).collect::<Vec<_>>()
+    };
+    // One dies anew: its incident goes on, and is told again.
+    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    until("it is told anew", || ear.heard("/pager").len() >= 4).await;
+    ground.rounds(2).await;
+    let again = actions(&ear.heard("/pager"));
+    let of_it: Vec<_> = again.iter().filter(|(_, each)| *each == incident(&ids[0])).collect();
+    assert_eq!(of_it.last().map(|(action, _)| action.as_str()), Some("trigger"), "it is dead: {again:?}");
+    assert!(again.iter().all(|(action, of)| action == "trigger" || *of == incident(&ids[0])), "{again:?}");
+
+    // One is delivered after all, one is discarded while nobody speaks, and one stays.
+    relay.end();
+    let before = ear.heard("/pager").len();
+    let (code, said) = ground.run(&["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    ear.always("/mail", None);
+    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let mut relay = ground.start("heir", &["relay"]);
+    until("both are resolved", || {
+        let told = actions(&ear.heard("/pager")[before..]);
+        [0, 1].iter().all(|each| told.contains(&("resolve".to_owned(), incident(&ids[*each]))))
+    })
+    .await;
+    ground.rounds(3).await;
+    let heard = ear.heard("/pager");
+    let last = actions(&heard[before..]);
+    assert_eq!(last.len(), 2, "each once, and not the one that is dead: {last:?}");
+    let summary = heard[heard.len() - 1].body["payload"]["summary"].as_str().expect("a sentence");
+    assert!(
+        summary.starts_with("an event is dead no longer: ") && summary.ends_with(", for mail"),
+        "{summary}"
+    );
+    assert!(
+        ear.heard("/own").iter().all(|each| each.body["state"] == "firing"),
+        "others hear of deaths only"
+    );
+
+    // A flood is one incident, until the last of it is dealt with.
+    ear.always("/mail", Some(422));
+    ground.record(40).await;
+    until("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
+    ground.rounds(2).await;
+    let flood = ear.heard("/pager").len();
+    assert!(actions(&ear.heard("/pager")[heard.len()..]).iter().all(|(action, _)| action == "trigger"));
+    ear.always("/mail", None);
+    let (code, said) = ground.run(&["dead", "requeue", "--all", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let of_flood: Vec<String> =
+        actions(&ear.heard("/pager")[heard.len()..flood]).into_iter().map(|(_, of)| of).collect();
+    until("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
+    until("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
+    relay.end();
+    ground.end().await;
+}
+
 /// One of two relays speaks. Killed, it has an heir that neither repeats nor forgets.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {

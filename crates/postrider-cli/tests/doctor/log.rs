@@ -124,6 +124,26 @@ async fn dead_rows_that_stay_are_noticed() {
     }
 }
 
+/// Nobody waits for five minutes here: a view in front of the catalog's says that it was an hour ago.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
+    let ground = Ground::new().await;
+    let ago = "create schema ago; create view ago.pg_prepared_xacts as \
+               select gid, prepared - interval '1 hour' as prepared, database from pg_catalog.pg_prepared_xacts";
+    ground.run(ago).await;
+    let path = "do $$ begin execute format('alter database %I set search_path = ago, pg_catalog', current_database()); end $$";
+    ground.run(path).await;
+    ground.doctor("").assert("long transactions", "ok", &[]);
+    ground.run("begin; select pg_current_xact_id(); prepare transaction 'forgotten'").await;
+    let found = ground.doctor("");
+    // A database with one can't be dropped.
+    ground.run("rollback prepared 'forgotten'").await;
+    let words = ["a prepared transaction is open for 36", "commit it or roll it back: see pg_prepared_xacts"];
+    found.assert("long transactions", "warn", &words);
+    assert_eq!(found.verdict(), "warn");
+    ground.doctor("").assert("long transactions", "ok", &[]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_may_not_relay_is_told_so() {
     let ground = Ground::new().await;

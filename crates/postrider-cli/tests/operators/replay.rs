@@ -1,12 +1,16 @@
 //! `replay` brings events again, where it may.
 
+use std::process::Stdio;
+
 use crate::support::log::{Log, Mess};
-use crate::support::{Rider, until};
+use crate::support::{Rider, postrider, until};
 
 crate::on_both!(
     a_replay_brings_everything_from_an_event_on_again,
     a_replay_as_a_new_subscription_leaves_the_old_one_alone,
     a_replay_is_refused_where_it_must_be,
+    a_replay_that_was_killed_is_found_by_who_looks,
+    a_replay_that_is_given_up_leaves_nothing_behind,
 );
 
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
@@ -97,4 +101,71 @@ async fn a_replay_is_refused_where_it_must_be(log: Log) {
     assert_eq!(mess.log.run(&["replay", "mail"]).code, Some(2));
     assert_eq!(mess.log.run(&["replay", "mail", "--since", "soon"]).code, Some(2));
     assert!(mess.log.run(&["audit", "--json"]).json().to_string().matches("replay").count() == 0);
+}
+
+async fn a_replay_that_was_killed_is_found_by_who_looks(log: Log) {
+    log.run(&["subscriptions", "create", "mail"]).good();
+    for number in 0..3 {
+        log.record("7", number).await;
+    }
+    // A holder that does not give its lane back: the replay waits for it, and the subscription is paused meanwhile.
+    let mut lease = log.claim("mail").await;
+    log.settle(&mut lease, |_, _| None).await;
+    let replay = ["replay", "mail", "--since", "1h", "--yes", "--no-wait", "--who", "ada"];
+    let mut child = postrider(&log.url, &replay).stderr(Stdio::null()).spawn().expect("it starts");
+    let status = || log.run(&["status", "--json"]).json()["subscriptions"][0].clone();
+    until("it is paused", || status()["paused"] == true).await;
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+
+    assert_eq!(status()["paused_for_replay"]["who"], "ada");
+    let words = ["mail is paused for a replay that ada began at ", "postrider subscriptions resume mail"];
+    let doctor = log.run(&["doctor", "--json"]).json();
+    let finding =
+        doctor["findings"].as_array().expect("findings").iter().find(|each| each["about"] == "replay");
+    let finding = finding.expect("a finding");
+    assert_eq!(finding["verdict"], "warn");
+    let found = format!("{} {}", finding["what"], finding["remedy"]);
+    for text in [log.run(&["status"]).good(), found, log.run(&replay).sentence(1)] {
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    }
+    assert!(log.run(&["replay", "mail", "--since", "1h", "--dry-run"]).good().contains("3 events"));
+
+    log.run(&["subscriptions", "resume", "mail"]).good();
+    assert!(status()["paused_for_replay"].is_null(), "{}", status());
+    log.store.release(lease).await.expect("released");
+    assert!(log.run(&replay).good().contains("3 events"));
+    assert_eq!((&status()["paused"], &status()["pending"]), (&false.into(), &3.into()));
+
+    // A pause of somebody's own is no replay, and a replay leaves it at that.
+    let mut lease = log.claim("mail").await;
+    log.settle(&mut lease, |_, _| None).await;
+    log.store.release(lease).await.expect("released");
+    log.run(&["subscriptions", "pause", "mail", "--yes"]).good();
+    assert!(status()["paused_for_replay"].is_null(), "{}", status());
+    assert!(!log.run(&["doctor"]).good().contains("paused for a replay"));
+    let said = log.run(&replay);
+    assert!(said.err.contains("is paused; nothing comes until it is resumed"), "{}{}", said.out, said.err);
+    assert_eq!((&status()["paused"], &status()["paused_for_replay"]), (&true.into(), &().into()));
+}
+
+async fn a_replay_that_is_given_up_leaves_nothing_behind(log: Log) {
+    log.run(&["subscriptions", "create", "mail"]).good();
+    log.record("7", 0).await;
+    let mut lease = log.claim("mail").await;
+    log.settle(&mut lease, |_, _| None).await;
+    let replay = ["replay", "mail", "--since", "1h", "--yes"];
+    let child = postrider(&log.url, &replay).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("it starts");
+    let status = || log.run(&["status", "--json"]).json()["subscriptions"][0].clone();
+    until("it is paused", || status()["paused"] == true).await;
+    let asked = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(asked.expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("nothing was changed"), "{said}");
+    assert_eq!((&status()["paused"], &status()["pending"]), (&false.into(), &0.into()));
+    // Who pauses it by other means than the command is not taken for the replay.
+    log.desk.pause("mail", true).await.expect("paused");
+    assert!(status()["paused_for_replay"].is_null(), "{}", status());
 }

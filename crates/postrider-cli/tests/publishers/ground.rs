@@ -75,9 +75,20 @@ impl Ground {
         Running::start(command, &self.folder, "relay")
     }
 
+    /// The address of the database as Java's drivers have it.
+    pub(crate) fn jdbc(&self) -> String {
+        let url = reqwest::Url::parse(&self.url).expect("an address");
+        let (host, port) = (url.host_str().expect("a host"), url.port().unwrap_or(5432));
+        let password = url.password().map(|password| format!("&password={password}")).unwrap_or_default();
+        format!("jdbc:postgresql://{host}:{port}{}?user={}{password}", url.path(), url.username())
+    }
+
     /// Starts a publisher.
     pub(crate) fn publisher(&self, name: &str, mut command: Command) -> Running {
-        command.env("DATABASE_URL", &self.url);
+        // Java has addresses of its own.
+        if !command.get_envs().any(|(variable, _)| variable == "DATABASE_URL") {
+            command.env("DATABASE_URL", &self.url);
+        }
         Running::start(command, &self.folder, name)
     }
 

@@ -99,6 +99,18 @@ async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_java_commits_arrives_on_stdout_in_order_and_nothing_else() {
+    let ground = Ground::postgres().await;
+    let address = ground.jdbc();
+    to_stdout(ground, || {
+        let mut command = xtask::jdbc::ready().expect("a Java with its driver");
+        command.arg(example("java/Publisher.java")).env("DATABASE_URL", &address);
+        command
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_python_commits_arrives_at_an_endpoint_in_order_and_nothing_else() {
     let (ground, endpoint) = (Ground::postgres().await, Endpoint::start());
     let mut relay = ground.relay(&format!("type = \"http\"\nurl = \"{}\"", endpoint.url()));

@@ -6,9 +6,9 @@
 -- UTC, whatever the zone of the session; all others are microseconds since 1970, so that no session's zone and no
 -- change of clocks is ever in the arithmetic.
 
--- What was recorded and has no number yet: filled by the trigger of postrider_event, in the publisher's transaction.
--- Its counter gives events their ids. An id is taken just before its row is written, so the second event of a key has
--- a higher one than the first, which had committed by then.
+-- What was recorded: filled by the trigger of postrider_event, in the publisher's transaction. Its counter gives events their
+-- ids. An id is taken just before its row is written, so the second event of a key has a higher one than the first, which had
+-- committed by then. What has its number is cleared away afterwards.
 create table if not exists postrider_arrival (
     id bigint not null auto_increment primary key
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
@@ -44,13 +44,16 @@ create table if not exists postrider_event (
         or (payload is null and content_type is not null and content is not null))
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
 
--- The order of the log: events that are committed, in the order in which that was seen. `late` is one whose id was
--- below another that had its number before. Readers follow `seq`, which has no holes but those of retention.
-create table if not exists postrider_numbered (
-    seq  bigint not null primary key,
-    id   bigint not null,
-    late boolean not null,
-    unique key numbered_event (id)
+-- The order of the log: events that are committed, in the order in which that was seen. A run is of events whose ids follow each
+-- other and whose numbers do: one row for thousands of events where nobody rolled back. `seq` and `id` are the number and the id
+-- of its last event. `late` is a run whose ids are below another that had its number before. Readers follow the numbers, which
+-- have no gaps but those of retention. No run is longer than 10,000, so the runs of a range of numbers are found by `seq`.
+create table if not exists postrider_run (
+    seq    bigint not null primary key,
+    id     bigint not null,
+    length bigint not null,
+    late   boolean not null,
+    unique key run_ids (id)
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
 
 -- One row, locked by whoever gives numbers: the last number, and the highest id that has one.
@@ -61,6 +64,14 @@ create table if not exists postrider_numbering (
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
 
 insert ignore into postrider_numbering (one, seq, reached) values (1, 0, 0);
+
+-- One row, locked by whoever clears arrivals away, before that of postrider_numbering: up to which number that is done.
+create table if not exists postrider_clearing (
+    one tinyint not null primary key,
+    seq bigint not null
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
+
+insert ignore into postrider_clearing (one, seq) values (1, 0);
 
 -- Ids up to `reached` that were not there: of transactions that are open, or were rolled back.
 create table if not exists postrider_hole (
@@ -159,6 +170,29 @@ create table if not exists postrider_bell (
 
 insert ignore into postrider_bell (one, rings) values (1, 0);
 
+drop function if exists postrider_run_of;
+
+-- The run that an event is in, by its id; null while it has no number. Functions, because a server finds the first row at or
+-- after a value of another table by walking all of them, and after a variable at once.
+create function postrider_run_of(event bigint) returns bigint
+    deterministic reads sql data
+begin
+    declare found, beginning bigint;
+    select r.id, r.id - r.length + 1 into found, beginning from postrider_run r where r.id >= event order by r.id limit 1;
+    return if(event >= beginning, found, null);
+end;
+
+drop function if exists postrider_run_at;
+
+-- The first run that has this number or a later one, by its last number.
+create function postrider_run_at(number bigint) returns bigint
+    deterministic reads sql data
+begin
+    declare found bigint;
+    select min(r.seq) into found from postrider_run r where r.seq >= number;
+    return found;
+end;
+
 drop procedure if exists postrider_number;
 
 -- Gives numbers to what was committed, to `most` events at most; says to how many, and what sleeping relays look for.
@@ -167,19 +201,17 @@ drop procedure if exists postrider_number;
 -- second event of a key shows the first, and the lower ids are taken first, so a key keeps its order. Only one gives
 -- numbers at a time, by the lock on the one row; all of it is one call, so that no client can stand still with that lock.
 --
--- It does not look through all arrivals, because rows that were deleted stay in the way for as long as somebody holds an
--- old transaction open: it looks above the highest id so far, and into the holes below it. `whole` looks everywhere.
+-- It does not look through all arrivals, because they are cleared away later, and rows that were deleted stay in the way for as
+-- long as somebody holds an old transaction open: it looks above the highest id so far, and into the holes below it. `whole`
+-- clears the rest away, and looks everywhere.
 create procedure postrider_number(in most int, in whole boolean)
     modifies sql data
 begin
-    declare before_seq, before_reached, taken, top, fresh, low, high bigint default 0;
+    declare before_seq, before_reached, cleared, taken, top, fresh, low, high bigint default 0;
     declare hole_first, hole_last, hole_since bigint;
-    declare done, needed boolean default false;
-    declare runs cursor for
-        select min(id), max(id)
-        from (select n.id, n.id - row_number() over (order by n.id) as run
-              from postrider_numbered n where n.seq > before_seq and n.id <= before_reached) islands
-        group by run order by min(id);
+    declare done, needed, holed boolean default false;
+    declare late_runs cursor for
+        select r.id - r.length + 1, r.id from postrider_run r where r.seq > before_seq and r.late order by r.seq;
     declare continue handler for not found set done = true;
     declare exit handler for sqlexception
     begin
@@ -194,44 +226,67 @@ begin
            or exists (select 1 from postrider_hole h straight_join postrider_arrival a on a.id between h.first_id and h.last_id)
     into needed;
     if needed then
+        set most = least(most, 10000);
         set transaction isolation level read committed;
         start transaction;
+        if whole then
+            select seq into cleared from postrider_clearing where one = 1 for update;
+        end if;
         select seq, reached into before_seq, before_reached from postrider_numbering where one = 1 for update;
         if whole then
-            insert into postrider_numbered (seq, id, late)
-            select before_seq + row_number() over (order by arrived.id), arrived.id, arrived.id <= before_reached
-            from (select a.id from postrider_arrival a order by a.id limit most) arrived;
+            delete a from postrider_run r straight_join postrider_arrival a on a.id between r.id - r.length + 1 and r.id
+            where r.seq > cleared;
+            update postrider_clearing set seq = before_seq where one = 1;
+            insert into postrider_run (seq, id, length, late)
+            select before_seq + sum(island.length) over (order by island.id), island.id, island.length, island.id <= before_reached
+            from (select max(placed.id) as id, count(*) as length
+                  from (select arrived.id, arrived.id - row_number() over (order by arrived.id) as place
+                        from (select a.id from postrider_arrival a order by a.id limit most) arrived) placed
+                  group by placed.place) island;
         else
-            insert into postrider_numbered (seq, id, late)
-            select before_seq + row_number() over (order by arrived.id), arrived.id, arrived.id <= before_reached
-            from (select found.id
-                  from (select late.id
-                        from (select a.id from postrider_hole h
-                              straight_join postrider_arrival a on a.id between h.first_id and h.last_id
-                              order by a.id limit most) late
-                        union all
-                        select next.id
-                        from (select a.id from postrider_arrival a where a.id > before_reached order by a.id limit most) next) found
-                  order by found.id limit most) arrived;
+            -- What came is nearly always a single run. That nothing is late is looked at after it: a first event that was seen
+            -- missing could have been there when its second was seen.
+            select count(*), max(next.id) into fresh, top
+            from (select a.id from postrider_arrival a where a.id > before_reached order by a.id limit most) next;
+            select exists (select 1 from postrider_hole h straight_join postrider_arrival a on a.id between h.first_id and h.last_id)
+            into holed;
+            if fresh > 0 and fresh = top - before_reached and not holed then
+                insert into postrider_run (seq, id, length, late) values (before_seq + fresh, top, fresh, false);
+            else
+                insert into postrider_run (seq, id, length, late)
+                select before_seq + sum(island.length) over (order by island.id), island.id, island.length,
+                       island.id <= before_reached
+                from (select max(placed.id) as id, count(*) as length
+                      from (select arrived.id, arrived.id - row_number() over (order by arrived.id) as place
+                            from (select found.id
+                                  from (select late.id
+                                        from (select a.id from postrider_hole h
+                                              straight_join postrider_arrival a on a.id between h.first_id and h.last_id
+                                              order by a.id limit most) late
+                                        union all
+                                        select next.id
+                                        from (select a.id from postrider_arrival a
+                                              where a.id > before_reached order by a.id limit most) next) found
+                                  order by found.id limit most) arrived) placed
+                      group by placed.place) island;
+            end if;
         end if;
-        set taken = row_count();
+        select coalesce(sum(r.length), 0), coalesce(max(r.id), 0), coalesce(sum(if(r.late, 0, r.length)), 0) into taken, top, fresh
+        from postrider_run r where r.seq > before_seq;
 
         if taken > 0 then
-            delete a from postrider_numbered n straight_join postrider_arrival a on a.id = n.id where n.seq > before_seq;
-            select max(n.id), sum(n.id > before_reached) into top, fresh from postrider_numbered n where n.seq > before_seq;
-
             if top - before_reached > fresh then
                 insert into postrider_hole (first_id, last_id, since)
-                select gap.previous + 1, gap.id - 1, timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))
-                from (select n.id, coalesce(lag(n.id) over (order by n.id), before_reached) as previous
-                      from postrider_numbered n where n.seq > before_seq and n.id > before_reached) gap
-                where gap.id - gap.previous > 1;
+                select gap.previous + 1, gap.id - gap.length, timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))
+                from (select r.id, r.length, coalesce(lag(r.id) over (order by r.id), before_reached) as previous
+                      from postrider_run r where r.seq > before_seq and not r.late) gap
+                where gap.id - gap.length > gap.previous;
             end if;
 
             if fresh < taken then
-                open runs;
+                open late_runs;
                 set done = false;
-                fetch runs into low, high;
+                fetch late_runs into low, high;
                 while not done do
                     set hole_first = null;
                     select h.first_id, h.last_id, h.since into hole_first, hole_last, hole_since
@@ -246,9 +301,9 @@ begin
                         end if;
                     end if;
                     set done = false;
-                    fetch runs into low, high;
+                    fetch late_runs into low, high;
                 end while;
-                close runs;
+                close late_runs;
             end if;
 
             update postrider_numbering set seq = before_seq + taken, reached = greatest(before_reached, top) where one = 1;
@@ -257,6 +312,36 @@ begin
     end if;
     select taken as taken, r.seq, b.rings
     from postrider_numbering r join postrider_bell b on b.one = r.one where r.one = 1;
+end;
+
+drop procedure if exists postrider_clear;
+
+-- Clears arrivals away that have their numbers, some 10,000 of them, unless somebody else does; says up to which number that is
+-- done. Nobody waits for it, because nobody looks at those rows any more.
+create procedure postrider_clear()
+    modifies sql data
+begin
+    declare before_seq, upto bigint;
+    declare exit handler for sqlexception
+    begin
+        rollback;
+        resignal;
+    end;
+    set transaction isolation level read committed;
+    start transaction;
+    select seq into before_seq from postrider_clearing where one = 1 for update skip locked;
+    if before_seq is not null then
+        select coalesce((select max(r.seq) from postrider_run r where r.seq > before_seq and r.seq <= before_seq + 10000),
+                        (select min(r.seq) from postrider_run r where r.seq > before_seq))
+        into upto;
+        if upto is not null then
+            delete a from postrider_run r straight_join postrider_arrival a on a.id between r.id - r.length + 1 and r.id
+            where r.seq > before_seq and r.seq <= upto;
+            update postrider_clearing set seq = upto where one = 1;
+        end if;
+    end if;
+    commit;
+    select coalesce(upto, before_seq) as cleared;
 end;
 
 drop procedure if exists postrider_record_with;

@@ -135,17 +135,17 @@ create trigger postrider_audit_refuse_delete before delete on postrider_audit fo
     signal sqlstate '45000' set message_text = 'postrider: what operators did stays written: it can''t be deleted';
 
 -- Where every event stands for every subscription that wants it, without asking the time: `settled_state` is null until
--- its lane has read it, and so is `id` until it has a number.
+-- its lane has read it, and so is `id` until it has a number; `log_id` is its place in the table.
 create or replace view postrider_event_standing as
-select n.seq as id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id,
+select n.seq - (n.id - e.id) as id, e.id as log_id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id,
        coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id)) as ordering_key, e.sequence,
        s.name as subscription, l.lane,
        case
            when d.state in ('waiting', 'retrying') then 'retrying'
            when d.state in ('dead', 'discarded') then d.state
-           when d.state = 'delivered' or n.seq <= l.position then 'done'
+           when d.state = 'delivered' or n.seq - (n.id - e.id) <= l.position then 'done'
        end as settled_state,
-       coalesce(d.attempts, n.seq <= l.position, 0) as attempts,
+       coalesce(d.attempts, n.seq - (n.id - e.id) <= l.position, 0) as attempts,
        coalesce(e.max_attempts, 0) as max_attempts,
        case when d.state = 'retrying' then d.next_at end as next_retry_at,
        coalesce(d.last_attempt_at, b.settled_at) as last_attempt_at,
@@ -155,19 +155,20 @@ select n.seq as id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggr
        d.error_code, d.error_message,
        e.occurred_at, e.recorded_at, e.headers, e.payload, e.content_type, e.content
 from postrider_event e
-left join postrider_numbered n on n.id = e.id
+left join postrider_run n on n.id = postrider_run_of(e.id)
 join postrider_subscription s
     on (s.since is null or e.recorded_at >= '1970-01-01 00:00:00' + interval s.since microsecond)
-   and (n.seq is null or n.seq > s.start_frontier)
+   and (n.seq is null or n.seq - (n.id - e.id) > s.start_frontier)
    and (s.streams_regexp is null or e.stream regexp s.streams_regexp)
    and (s.types_regexp is null or e.event_type regexp s.types_regexp)
 join postrider_lane l
     on l.subscription = s.name
    and l.lane = crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))) % s.lanes
-left join postrider_delivery d on d.subscription = s.name and d.id = n.seq
+left join postrider_delivery d on d.subscription = s.name and d.id = n.seq - (n.id - e.id)
 left join postrider_settled_batch b on b.id = (
     select h.id from postrider_settled_batch h
-    where h.subscription = s.name and h.last_id >= n.seq and h.first_id <= n.seq and n.seq <= l.position
+    where h.subscription = s.name and h.last_id >= n.seq - (n.id - e.id) and h.first_id <= n.seq - (n.id - e.id)
+      and n.seq - (n.id - e.id) <= l.position
       and h.lane = crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))) % h.lanes
     order by h.last_id limit 1);
 

@@ -181,8 +181,8 @@ impl Log for MyLog {
 
     async fn event_ids(&self) -> Vec<Uuid> {
         // In the order of the log: what committed late is behind what was numbered before it.
-        let sql = "select e.event_id from postrider_event e left join postrider_numbered n on n.id = e.id \
-                   order by n.seq is null, n.seq, e.id";
+        let sql = "select e.event_id from postrider_event e left join postrider_run r on r.id = postrider_run_of(e.id) \
+                   order by r.seq is null, r.seq, e.id";
         self.ids(sql).await
     }
 

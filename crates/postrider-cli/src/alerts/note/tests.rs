@@ -219,3 +219,68 @@ fn a_flood_is_told_in_one_message_and_the_note_stays_small() {
     let next = [death(7000, rounds.now)];
     assert_eq!(deaths_told(&mut rounds, &[dead, next.to_vec()].concat(), |_| true).len(), 1);
 }
+
+#[test]
+fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
+    let mut rounds = Rounds::of(alert("event dies", &["pager", "slack"], None));
+    let mut dead = vec![death(1, rounds.now), death(2, rounds.now)];
+    let (note, now) = (&mut rounds.note, rounds.now);
+    note.deaths_from(&rounds.alerts, now);
+    let told = |note: &mut Note, dead: &[Death]| {
+        let from = note.deaths_from(&rounds.alerts, now).into_iter().next().expect("a time");
+        for saying in note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead.to_vec())]), "db", now) {
+            note.said(&saying, now);
+            if saying.target == "pager" {
+                note.opened(&saying);
+            }
+        }
+    };
+    told(note, &dead);
+    *note = Note::read(&note.text()).expect("its own words");
+    assert_eq!(note.open().len(), 2, "of those who keep any: {note:?}");
+    assert_eq!(note.buried(&[], &BTreeMap::new()).len(), 0);
+
+    // The first died anew before anybody looked.
+    let all = note.open().to_vec();
+    dead[0].at += 1_000_000;
+    let listed = BTreeMap::from([(now, vec![dead[0].clone()])]);
+    let over = note.buried(&all, &listed);
+    assert_eq!(over.len(), 1);
+    let Message { state, incident, text, .. } = &over[0].message;
+    assert_eq!((*state, over[0].target.as_str()), (State::Resolved, "pager"));
+    assert_eq!(
+        *incident,
+        Message::death("event dies", &dead[1], "db").incident,
+        "the same from first to last"
+    );
+    assert_eq!(*text, format!("an event is dead no longer: {}, for mail", dead[1].event_id));
+    assert_eq!(note.buried(&all, &listed).len(), 1, "until somebody has heard it");
+    note.said(&over[0], now);
+    told(note, &dead[..1]);
+    assert_eq!(note.open().len(), 1, "told anew, it is the same incident: {note:?}");
+    assert_eq!(note.buried(note.open(), &BTreeMap::new()).len(), 1);
+    note.keep_targets(|target| target != "pager");
+    assert_eq!(note.open().len(), 0, "nobody waits for a target that is gone");
+}
+
+#[test]
+fn a_flood_is_one_incident_and_only_so_many_are_looked_after() {
+    let mut rounds = Rounds::of(alert("event dies", &["pager"], None));
+    let (note, now) = (&mut rounds.note, rounds.now);
+    for number in 0..300 {
+        let dead: Vec<Death> = match number {
+            0 => (0..50).map(|each| death(1000 + each, now)).collect(),
+            _ => vec![death(number, now)],
+        };
+        let from = note.deaths_from(&rounds.alerts, now).into_iter().next().expect("a time");
+        let due = note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead)]), "db", now);
+        assert_eq!(due.len(), 1);
+        note.said(&due[0], now);
+        note.opened(&due[0]);
+        if number == 0 {
+            let text = &note.buried(note.open(), &BTreeMap::new())[0].message.text;
+            assert_eq!(text, "the events of a flood are dead no longer, for mail");
+        }
+    }
+    assert_eq!(note.open().len(), open::MOST);
+}

@@ -1,7 +1,8 @@
 //! The log: whether its database answers, what that says of itself, and what was recorded last.
 
-use postrider::{Desk, ErrorKind, EventQuery, Logged, OffsetDateTime};
+use postrider::{Desk, ErrorKind, EventQuery, Logged, OffsetDateTime, SubscriptionInfo};
 
+use super::super::replay::unfinished::{self, Unfinished};
 use super::finding::Finding;
 use crate::Failure;
 use crate::config::{Config, Problem, duration};
@@ -21,7 +22,13 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
     match Controls::open(&config.store).await {
         Ok(controls) => {
             events = look(&*controls.desk, &mut findings).await;
-            findings.extend(unmade(config, &*controls.desk).await);
+            match controls.desk.subscriptions().await {
+                Ok(made) => {
+                    findings.extend(unmade(config, &made));
+                    findings.extend(unfinished(&*controls.desk, &made).await);
+                }
+                Err(error) => findings.push(unopened(&error.into())),
+            }
         }
         Err(failure) if failure.is::<Problem>() => return Err(failure),
         Err(failure) => findings.push(unopened(&failure)),
@@ -74,15 +81,25 @@ fn unopened(failure: &Failure) -> Finding {
     }
 }
 
+/// Replays that have paused their subscriptions and have not let them go on.
+async fn unfinished(desk: &dyn Desk, made: &[SubscriptionInfo]) -> Vec<Finding> {
+    let audits = match unfinished::audits(desk, made).await {
+        Ok(audits) => audits,
+        Err(failure) => return vec![unopened(&failure)],
+    };
+    let finding = |info: &SubscriptionInfo| {
+        let name = &info.subscription.name;
+        let replay = Unfinished::of(info, &audits)?;
+        Some(Finding::warn("replay", replay.what(name), Unfinished::remedy(name)))
+    };
+    made.iter().filter_map(finding).collect()
+}
+
 /// Subscriptions that the settings have and the log does not.
-async fn unmade(config: &Config, desk: &dyn Desk) -> Option<Finding> {
+fn unmade(config: &Config, made: &[SubscriptionInfo]) -> Option<Finding> {
     if config.readers.is_empty() {
         return None;
     }
-    let made = match desk.subscriptions().await {
-        Ok(made) => made,
-        Err(error) => return Some(unopened(&error.into())),
-    };
     let is_made = |name: &str| made.iter().any(|info| info.subscription.name == name);
     let names: Vec<&str> =
         config.readers.iter().map(|reader| reader.name.as_str()).filter(|name| !is_made(name)).collect();

@@ -3,6 +3,7 @@
 use postrider::{Figures, LaneInfo, OffsetDateTime, SubscriptionInfo};
 use serde::Serialize;
 
+use super::super::replay::unfinished::{self, Unfinished};
 use crate::Failure;
 use crate::database::Controls;
 use crate::output::Time;
@@ -40,6 +41,8 @@ pub(crate) struct Standing {
     pub(crate) oldest_seconds: f64,
     /// Whether it is paused.
     pub(crate) paused: bool,
+    /// The replay that it is paused for: it is under way, or it was cut short.
+    pub(crate) paused_for_replay: Option<Unfinished>,
     /// How many lanes it is to have, while they are being changed.
     pub(crate) lanes_next: Option<u32>,
     /// Its lanes.
@@ -102,10 +105,12 @@ pub(crate) struct Stream {
 pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Status, Failure> {
     let mut infos = controls.desk.subscriptions().await?;
     infos.retain(|info| only.is_none_or(|only| info.subscription.name == only));
+    let audits = unfinished::audits(&*controls.desk, &infos).await?;
     let mut subscriptions = Vec::new();
     for info in infos {
+        let replay = Unfinished::of(&info, &audits);
         match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
-            Ok(figures) => subscriptions.push(Standing::of(info, figures)),
+            Ok(figures) => subscriptions.push(Standing::of(info, replay, figures)),
             // It was removed meanwhile.
             Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -115,7 +120,7 @@ pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Stat
 }
 
 impl Standing {
-    fn of(info: SubscriptionInfo, figures: Vec<Figures>) -> Self {
+    fn of(info: SubscriptionInfo, replay: Option<Unfinished>, figures: Vec<Figures>) -> Self {
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
         let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
         let estimated = behind > u64::from(SAMPLE);
@@ -150,6 +155,7 @@ impl Standing {
             dead: sum(|stream| stream.dead, &streams),
             oldest_seconds: streams.iter().map(|stream| stream.oldest_seconds).fold(0.0, f64::max),
             paused: info.paused,
+            paused_for_replay: replay,
             lanes_next: info.lanes_next,
             lanes: info.lanes.into_iter().map(Lane::of).collect(),
             streams,

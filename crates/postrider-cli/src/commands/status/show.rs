@@ -1,5 +1,6 @@
 //! The status as tables.
 
+use super::super::replay::unfinished::Unfinished;
 use super::look::{Doing, Lane, Standing, Status};
 use crate::output::{self, Column, Table};
 
@@ -17,6 +18,12 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
     parts.push(lanes(status).text(width));
     if status.subscriptions.iter().any(|standing| standing.estimated) {
         parts.push("~ an estimate: the backlog is too long to be counted in a moment\n".to_owned());
+    }
+    for standing in &status.subscriptions {
+        if let Some(replay) = &standing.paused_for_replay {
+            let name = &standing.subscription;
+            parts.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
+        }
     }
     parts.join("\n")
 }

@@ -10,6 +10,8 @@ use time::macros::datetime;
 
 use super::*;
 
+mod postgres;
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 struct Ground {

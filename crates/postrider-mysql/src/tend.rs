@@ -1,0 +1,116 @@
+//! What has to be done now and then so that numbering stays quick and complete, and what nobody waits for: clearing away arrivals
+//! that have their numbers, forgetting holes that nobody will fill, and looking everywhere once in a while.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use postrider_core::{ErrorKind, Result};
+use sqlx_core::query::query;
+use sqlx_mysql::MySqlConnection;
+
+use crate::error::failed;
+use crate::number::{MOST, Rounds};
+use crate::row::{maybe_number, number};
+use crate::sql::{Sql, statement};
+
+/// How many arrivals are let be until they are cleared away.
+const CLEAR_EVERY: i64 = 10_000;
+/// How often one looks for holes that will not be filled, and clears away what few arrivals there are.
+const EVERY: Duration = Duration::from_secs(5);
+/// How often one looks everywhere, and not only where something is to be expected.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+/// How old a hole has to be that is forgotten. A row is written microseconds after its id was taken; that no row came in so long
+/// means that none will. If one does, it is found when one looks everywhere.
+const HOLE_AGE: Duration = Duration::from_secs(10);
+
+const OP: &str = "number";
+
+/// When a process did this, and whether it is at it.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    at_it: AtomicBool,
+    last: Mutex<Option<Instant>>,
+    whole: Mutex<Option<Instant>>,
+    /// Up to which number arrivals were cleared away, as far as this process knows.
+    cleared: AtomicI64,
+}
+
+/// Says that a process is no longer at it, however that came.
+struct Done(Arc<Rounds>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.0.chores.at_it.store(false, Ordering::Release);
+    }
+}
+
+impl Rounds {
+    /// Does what is due, while others go on. `behind` is a time when there is better to do.
+    pub(crate) fn tend(self: &Arc<Self>, sql: Sql, seq: i64, behind: bool) {
+        let kept = seq - self.chores.cleared.load(Ordering::Relaxed);
+        let due = (kept >= CLEAR_EVERY && !behind) || is_time(&self.chores.last, EVERY);
+        if !due || self.chores.at_it.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let done = Done(Arc::clone(self));
+        tokio::spawn(async move {
+            if let Err(error) = done.0.do_chores(sql).await {
+                // The next one tries again; a database that is away is said by those who need it.
+                tracing::debug!(error = %error, "arrivals were not tidied");
+            }
+        });
+    }
+
+    async fn do_chores(&self, sql: Sql) -> Result<()> {
+        let mut conn = self.pools.conn(OP).await?;
+        forget_holes(sql, &mut conn).await?;
+        while self.clear(sql, &mut conn).await? {}
+        if is_time(&self.chores.whole, WHOLE_EVERY) {
+            let whole = sql.query(statement!("number.sql")).bind(MOST).bind(true);
+            match whole.fetch_one(&mut conn, OP).await {
+                Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears some arrivals away; says whether there may be more.
+    async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<bool> {
+        let cleared = match sql.query(statement!("clear.sql")).fetch_one(conn, OP).await {
+            Ok(row) => maybe_number(&row, "cleared", OP)?,
+            Err(error) if error.kind() == ErrorKind::Conflict => None,
+            Err(error) => return Err(error),
+        };
+        // Nothing if somebody else is at it.
+        let Some(cleared) = cleared else { return Ok(false) };
+        Ok(self.chores.cleared.swap(cleared, Ordering::Relaxed) != cleared)
+    }
+}
+
+fn is_time(last: &Mutex<Option<Instant>>, every: Duration) -> bool {
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_some_and(|last| last.elapsed() < every) {
+        return false;
+    }
+    *last = Some(Instant::now());
+    true
+}
+
+async fn forget_holes(sql: Sql, conn: &mut MySqlConnection) -> Result<()> {
+    // For the next statement only.
+    let dirty = query("set transaction isolation level read uncommitted");
+    dirty.execute(&mut *conn).await.map_err(failed(OP))?;
+    let age = i64::try_from(HOLE_AGE.as_micros()).unwrap_or(i64::MAX);
+    let rows = sql.query(statement!("holes_old.sql")).bind(age).fetch_all(conn, OP).await?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let holes = rows
+        .iter()
+        .map(|row| Ok(serde_json::json!([number(row, "first_id", OP)?, number(row, "last_id", OP)?])));
+    let holes = serde_json::Value::Array(holes.collect::<Result<_>>()?).to_string();
+    sql.query(statement!("holes_forget.sql")).bind(holes).execute(conn, OP).await?;
+    Ok(())
+}
