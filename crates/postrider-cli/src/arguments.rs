@@ -40,6 +40,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// The database that is named on the command line.
+    pub(crate) fn store(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+
     /// Where settings are taken from.
     pub(crate) fn origins(&self) -> Origins {
         let mut flags = self.settings.clone();
@@ -58,7 +63,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a small shop on an embedded database: what is recorded, delivered, lost (nothing)
+    /// Run a small shop on an embedded database, or on a MariaDB (--store): what is recorded, delivered, lost (nothing)
     Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,

@@ -1,10 +1,11 @@
-//! A small shop on an embedded database: what is recorded, what fails, who is killed, and what became of all that.
+//! A small shop, on an embedded database unless a server is named: what is recorded, what fails, who is killed, and what became of all that.
 //!
 //! The shop records in this process; two relays handle in processes of their own, and one of them is killed. Every figure of
 //! the summary is counted in the shop's tables.
 
 mod fault;
 mod glance;
+mod premises;
 mod rider;
 mod screen;
 mod script;
@@ -18,15 +19,17 @@ use clap::Args;
 use postrider::{Uuid, asked_to_end};
 
 use crate::Failure;
-use crate::config::Problem;
+use crate::config::{Problem, without_password};
 use fault::Fault;
+use premises::{FILE, Mysql, Sqlite};
 use screen::Screen;
 use script::Ending;
 
 /// How the demo is run.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given
+    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given. With --store mysql://… the
+    /// demo's own database on that server stays as well, which is removed otherwise
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// For developers: let a handler break a promise once, to see that the summary tells
@@ -37,41 +40,103 @@ pub(crate) struct Options {
     relay: Option<String>,
 }
 
-/// Runs the demo; whether every promise held.
-pub(crate) async fn run(options: &Options) -> Result<bool, Failure> {
+/// Runs the demo, on a server if one is named; whether every promise held.
+pub(crate) async fn run(options: &Options, store: Option<&str>) -> Result<bool, Failure> {
     if let (Some(name), Some(folder)) = (&options.relay, &options.keep) {
-        return staff::work(folder, name, options.fault).await;
+        return match std::env::var(rider::ADDRESS) {
+            Ok(address) => staff::work(Mysql::open(&address).await?, folder, name, options.fault).await,
+            Err(_) => staff::work(Sqlite::open(folder).await?, folder, name, options.fault).await,
+        };
     }
+    match store {
+        None => on_sqlite(options).await,
+        Some(address) if ["mysql://", "mariadb://"].iter().any(|kind| address.starts_with(kind)) => {
+            on_mysql(options, address).await
+        }
+        Some(_) => {
+            let what = "--store: the demo runs on SQLite, with no server, unless it is given a MariaDB or MySQL: mysql://user@host";
+            Err(Problem::new(what).into())
+        }
+    }
+}
+
+async fn on_sqlite(options: &Options) -> Result<bool, Failure> {
     let folder = prepared(options.keep.as_deref())?;
     let mut screen = Screen::of_stdout();
+    let premises = Sqlite::build(&folder).await?;
     let ending = tokio::select! {
-        ending = script::play(&mut screen, &folder, options.fault) => ending?,
+        ending = script::play(&mut screen, premises, &folder, None, options.fault) => ending?,
         () = asked_to_end() => Ending::Interrupted,
     };
     screen.clear();
     if let Ending::Whole { held } = ending {
+        tally::look_around(&mut screen, &format!("sqlite:{}", folder.join(FILE).display()));
         return Ok(held);
     }
     // Half a shop is of no use to anybody.
     let kept = options.keep.is_some() || std::fs::remove_dir_all(&folder).is_err();
-    match ending {
-        Ending::Interrupted if kept => {
-            Err(format!("interrupted; its relays have ended, and {} is left", folder.display()).into())
+    ended(&ending, kept.then(|| folder.display().to_string()), "its folder")
+}
+
+async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
+    let folder = prepared(options.keep.as_deref())?;
+    let mut screen = Screen::of_stdout();
+    let built = Mysql::build(address, &format!("postrider_demo_{}", unique())).await;
+    let played = match &built {
+        Ok(premises) => {
+            let address = premises.address();
+            tokio::select! {
+                played = script::play(&mut screen, premises.clone(), &folder, Some(&address), options.fault) => played,
+                () = asked_to_end() => Ok(Ending::Interrupted),
+            }
         }
-        Ending::Interrupted => Err("interrupted; its relays have ended, and its folder is removed".into()),
-        // Whoever closed the pipe has seen enough.
-        Ending::Unseen | Ending::Whole { .. } => Ok(true),
+        Err(_) => Ok(Ending::Unseen),
+    };
+    screen.clear();
+    let is_kept = options.keep.is_some();
+    if !is_kept {
+        let _ = std::fs::remove_dir_all(&folder);
     }
+    let premises = built?;
+    let place = without_password(&premises.address());
+    let kept = (is_kept || !premises.remove().await).then_some(place);
+    match (played?, kept) {
+        (Ending::Whole { held }, Some(place)) => {
+            tally::look_around(&mut screen, &place);
+            Ok(held)
+        }
+        (Ending::Whole { held }, None) => {
+            screen.say("\n  Its database is removed; with --keep it stays, to look around.");
+            Ok(held)
+        }
+        (ending, kept) => ended(&ending, kept, "its database"),
+    }
+}
+
+/// What is said of a demo that was not played to the end.
+fn ended(ending: &Ending, kept: Option<String>, what: &str) -> Result<bool, Failure> {
+    match (ending, kept) {
+        (Ending::Interrupted, Some(kept)) => {
+            Err(format!("interrupted; its relays have ended, and {kept} is left").into())
+        }
+        (Ending::Interrupted, None) => {
+            Err(format!("interrupted; its relays have ended, and {what} is removed").into())
+        }
+        // Whoever closed the pipe has seen enough.
+        (Ending::Unseen | Ending::Whole { .. }, _) => Ok(true),
+    }
+}
+
+/// A word that nothing else is called.
+fn unique() -> String {
+    Uuid::new_v4().simple().to_string()[..8].to_owned()
 }
 
 /// The folder, made if need be.
 fn prepared(keep: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = match keep {
         Some(folder) => folder.to_owned(),
-        None => {
-            let name = Uuid::new_v4().simple().to_string();
-            std::env::temp_dir().join(format!("postrider-demo-{}", &name[..8]))
-        }
+        None => std::env::temp_dir().join(format!("postrider-demo-{}", unique())),
     };
     std::fs::create_dir_all(&folder).map_err(|error| {
         let remedy = if keep.is_some() { "name another" } else { "set TMPDIR to one where it can" };

@@ -68,7 +68,7 @@ fn is_misused(failure: &Failure) -> bool {
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
     // What needs no settings.
     match &arguments.command {
-        Command::Demo(options) => return demo::run(options).await,
+        Command::Demo(options) => return demo::run(options, arguments.common.store()).await,
         Command::Completions(arguments) => return manual::completions(arguments),
         Command::Man(arguments) => return manual::man(arguments),
         Command::Reference { page } => return manual::reference(*page),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{Sweep, Sweepable, Target};
+use postrider::{Filing, Sweep, Sweepable, Target};
 
 use crate::Failure;
 use crate::config::{Config, Problem, Retention, duration};
@@ -93,15 +93,21 @@ impl Task {
 
 /// Whether events can be filed as the settings say: found out at the start, not at night.
 pub(crate) async fn check(database: &Database, config: &Config) -> Result<(), Failure> {
-    let Some(retention) = config.retention.as_ref().filter(|retention| retention.filing.target.is_some())
-    else {
+    let asked = |retention: &&Retention| retention.filing.target.is_some() || retention.filing.by_month;
+    let Some(retention) = config.retention.as_ref().filter(asked) else {
         return Ok(());
     };
     let checked = database.desk().await?.check_filing(&retention.filing).await;
     checked.map_err(|error| match error.kind() {
         postrider::ErrorKind::Unreachable => Failure::from(error),
-        _ => Problem::new(format!("retention.target: {}", error.message())).into(),
+        _ => unfit(&retention.filing, &error).into(),
     })
+}
+
+/// What is wrong with how events are filed, said of the setting.
+fn unfit(filing: &Filing, error: &postrider::Error) -> Problem {
+    let setting = if filing.target.is_some() { "target" } else { "by_month" };
+    Problem::new(format!("retention.{setting}: {}", error.message()))
 }
 
 /// A name that no other process has.

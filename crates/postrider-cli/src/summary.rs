@@ -121,6 +121,9 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
         if let Some(archived) = retention.archived {
             writeln!(out, "               months of the archive are dropped after {}", show(archived))?;
         }
+        if retention.filing.by_month {
+            writeln!(out, "               the archive is partitioned by month")?;
+        }
         if !retention.filing.mask.is_empty() {
             writeln!(out, "               masked on the way: {}", retention.filing.mask)?;
         }

@@ -126,6 +126,11 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[retention]\nshare = 2\n".into(), &["retention.share: it is 0.01 to 1"]),
         ("[retention]\narchive = true\narchived = \"7d\"\n".into(), &["retention.archived", "shorter than delivered"]),
         ("[retention]\narchive = true\n[retention.target]\ntable = \"t\"\n".into(), &["retention.target.columns", "event_id"]),
+        ("[retention]\nby_month = true\n".into(), &["retention.archive", "by_month", "set it to true"]),
+        (
+            "[retention]\narchive = true\nby_month = true\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"id\" }\n".into(),
+            &["retention.by_month", "leave it out"],
+        ),
         (
             "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { id = \"evnt_id\" }\n".into(),
             &["retention.target.columns.id", "\"evnt_id\" is no field", "event_id"],

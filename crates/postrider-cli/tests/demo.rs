@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use sqlx::MySqlPool;
 use sqlx::sqlite::SqlitePool;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +57,11 @@ struct Playing {
 impl Playing {
     /// Starts one, and waits until both of its relays are at work.
     fn start(folder: &Folder) -> Self {
-        let mut command = demo(&folder.0, &[]);
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
+        let mut command = demo(&folder.0, arguments);
         let mut process =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
         let mut out = BufReader::new(process.stdout.take().expect("its output"));
@@ -173,7 +178,7 @@ async fn the_kept_shop_says_the_same(folder: &Path) {
     let shop = SqlitePool::connect(&url).await.expect("the kept file");
     let recorded =
         count(&shop, "select count(*) from postrider_event where stream in ('orders', 'payments')").await;
-    assert_eq!(count(&shop, "select count(*) from change").await, recorded);
+    assert_eq!(count(&shop, "select count(*) from changed").await, recorded);
     let booked = "select count(*) from effect where subscription = 'books'";
     assert_eq!(count(&shop, booked).await, recorded, "each once");
     let by_a = "select count(*) from effect where relay = 'relay A'";
@@ -286,6 +291,141 @@ fn a_closed_pipe_ends_it_quietly() {
     assert_eq!(playing.ended(), (Some(0), String::new()));
     playing.no_relay_is_left();
     assert!(folder.content().is_empty(), "half a shop is removed");
+}
+
+fn server() -> String {
+    std::env::var("POSTRIDER_TEST_MYSQL").expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`")
+}
+
+/// A user who may make the demo's databases, and nothing else. It goes with the test, and so do those that were made since.
+struct Visitor {
+    name: String,
+    pool: MySqlPool,
+    before: BTreeSet<String>,
+}
+
+impl Visitor {
+    async fn new(name: &str) -> Self {
+        let pool = MySqlPool::connect(&server()).await.expect("the server of the tests");
+        let name = format!("demo_{name}_{}", std::process::id());
+        let make = format!(
+            "create user {name}@'%' identified by 'hush'; grant all on `postrider\\_demo\\_%`.* to {name}@'%'"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(make)).execute(&pool).await.expect("a user");
+        let before = databases(&pool).await;
+        Self { name, pool, before }
+    }
+
+    fn address(&self) -> String {
+        let server = server();
+        let (_, place) = server.rsplit_once('@').expect("a user in the address");
+        let place = place.split('/').next().expect("a host");
+        format!("mysql://{}:hush@{place}", self.name)
+    }
+
+    /// The databases that demos have made since.
+    async fn made(&self) -> Vec<String> {
+        databases(&self.pool).await.difference(&self.before).cloned().collect()
+    }
+}
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        let (name, before) = (self.name.clone(), std::mem::take(&mut self.before));
+        let leave = move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+                return;
+            };
+            runtime.block_on(async {
+                let Ok(pool) = MySqlPool::connect(&server()).await else { return };
+                let mut drops = vec![format!("drop user {name}@'%'")];
+                drops.extend(
+                    databases(&pool).await.difference(&before).map(|made| format!("drop database {made}")),
+                );
+                for drop in drops {
+                    let _ = sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(&pool).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(leave).join();
+    }
+}
+
+async fn databases(pool: &MySqlPool) -> BTreeSet<String> {
+    let all = sqlx::query_scalar(
+        "select convert(schema_name using utf8mb4) from information_schema.schemata
+         where schema_name like 'postrider\\_demo\\_%'",
+    );
+    all.fetch_all(pool).await.expect("databases").into_iter().collect()
+}
+
+/// One test, so that no other demo makes a database meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_mariadb_it_keeps_the_same_promises_in_a_database_of_its_own() {
+    let folder = Folder::new("mariadb");
+    let visitor = Visitor::new("visitor").await;
+    let address = visitor.address();
+    let kept = folder.0.join("kept").display().to_string();
+    let start = |arguments: &[&str]| {
+        let mut command = demo(&folder.0, arguments);
+        command.args(["--store", &address]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let demos = [start(&[]), start(&["--keep", &kept]), start(&["--break", "order"])];
+    for (broken, playing) in [false, false, true].into_iter().zip(demos) {
+        let output = playing.wait_with_output().expect("it ends");
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(i32::from(broken)), "{said}{}", text(&output.stderr));
+        assert!(output.stderr.is_empty() && !said.contains("hush"), "{}", text(&output.stderr));
+        assert!(said.contains("A shop on MariaDB") && said.contains("is killed"), "{said}");
+        assert_eq!(said.contains("Every promise held"), !broken, "{said}");
+        let [recorded, ..] = row(&said, "recorded");
+        assert!(recorded > 100, "{said}");
+        assert_eq!(row(&said, "dead"), [0, 1, 0], "one address does not exist");
+        assert_eq!(row(&said, "delivered  "), [recorded, recorded - 1, recorded], "{said}");
+        assert_eq!(row(&said, "delivered again")[0], 0, "the books have an inbox");
+        assert_eq!(row(&said, "out of order"), [0, u64::from(broken), 0], "{said}");
+        assert_eq!(row(&said, "lost"), [0, 0, 0], "{said}");
+    }
+    let left = visitor.made().await;
+    let [database] = left.as_slice() else { panic!("only what is to be kept is kept: {left:?}") };
+    assert_eq!(folder.content(), [PathBuf::from(&kept)], "and one folder");
+    let mut look = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let looked =
+        look.args(["status", "--store", &format!("{address}/{database}")]).output().expect("it runs");
+    assert!(
+        looked.status.success() && text(&looked.stdout).contains("warehouse"),
+        "{}",
+        text(&looked.stderr)
+    );
+
+    let mut playing = Playing::start_with(&folder, &["--store", &address]);
+    playing.signal("-INT");
+    let (code, said) = playing.ended();
+    assert!(
+        code == Some(1) && said.contains("interrupted") && said.contains("its database is removed"),
+        "{said}"
+    );
+    playing.no_relay_is_left();
+    assert_eq!(visitor.made().await, left, "half a shop is removed");
+}
+
+#[test]
+fn a_server_that_will_not_do_is_said_so_without_its_password() {
+    let folder = Folder::new("nowhere");
+    for (address, code, part) in [
+        ("mysql://root:hush@127.0.0.1:1", 1, "does not answer"),
+        (&*server().replace("root@", "nobody:hush@"), 1, "Access denied"),
+        ("postgres://u:hush@127.0.0.1/x", 2, "--store: the demo runs on SQLite, with no server, unless"),
+    ] {
+        let output = demo(&folder.0, &["--store", address]).output().expect("it runs");
+        let said = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(code) && said.contains(part) && !said.contains("hush"),
+            "{said}"
+        );
+        assert!(!said.contains("panicked") && folder.content().is_empty(), "{said}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, MySqlPool};
+use xtask::mariadb::Mariadb;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -21,6 +22,11 @@ impl Ground {
     async fn new() -> Self {
         let server = std::env::var("POSTRIDER_TEST_MYSQL")
             .expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`");
+        Self::on(&server).await
+    }
+
+    async fn on(server: &str) -> Self {
+        let server = server.to_owned();
         let database = format!("cli_{}", postrider::Uuid::new_v4().simple());
         let pool = MySqlPool::connect(&server).await.expect("the server of the tests");
         let create = format!("create database {database} character set utf8mb4");
@@ -50,9 +56,13 @@ impl Ground {
     }
 
     fn relay(&self, name: &str) -> Rider {
-        let config = self.folder.join("p.toml");
         let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n\
              [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 20\n[sink.out]\ntype = \"stdout\"\n";
+        self.relay_with(name, text)
+    }
+
+    fn relay_with(&self, name: &str, text: &str) -> Rider {
+        let config = self.folder.join(format!("{name}.toml"));
         std::fs::write(&config, text).expect("the settings");
         let out = self.folder.join(format!("{name}.out"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
@@ -127,6 +137,107 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     let heir = second.numbers();
     assert!(heir.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice: {heir:?}");
     drop((first, second));
+    pool.close().await;
+    ground.end().await;
+}
+
+/// There is no NOTIFY: the relay asks, seldom while nothing happens, and hears of another process's event long before its
+/// poll interval is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
+    // Of its own, so that every statement that it counts is the relay's.
+    let server = Mariadb::create(&[]).expect("a MariaDB");
+    let ground = Ground::on(&server.url("test")).await;
+    ground.run(&ground.url, &["migrate"]);
+    let subscriptions = (0..6).map(|n| {
+        format!("[[subscription]]\nname = \"s{n}\"\nsink = \"{}\"\n", if n == 0 { "out" } else { "file" })
+    });
+    let settings = format!(
+        "[relay]\npoll_interval = \"10m\"\nfigures_every = \"1h\"\n[http]\nlisten = \"off\"\n{}[sink.out]\ntype = \"stdout\"\n[sink.file]\ntype = \"stdout\"\n",
+        subscriptions.collect::<String>()
+    );
+    let relay = ground.relay_with("idle", &settings);
+    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let record = async |number: u64| {
+        let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', ?)");
+        call.bind(format!("{{\"number\": {number}}}")).execute(&pool).await.expect("recorded");
+    };
+    record(0).await;
+    until("all of them work", || relay.numbers().len() == 6).await;
+    let asked = async || -> i64 {
+        let row = sqlx::query("show global status like 'Questions'").fetch_one(&pool).await.expect("a count");
+        sqlx::Row::get::<String, _>(&row, 1).parse().expect("a number")
+    };
+    let window = Duration::from_secs(5);
+    let often = async || {
+        let before = asked().await;
+        tokio::time::sleep(window).await;
+        asked().await - before - 1
+    };
+    // After work it asks often, and gives its lanes back after a third of a lease; then it is calm.
+    let end = Instant::now() + PATIENCE;
+    let held = "select count(*) from postrider_lane where lease_owner is not null";
+    while sqlx::query_scalar::<_, i64>(held).fetch_one(&pool).await.expect("a count") > 0 {
+        assert!(Instant::now() < end, "it does not give its lanes back");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    while often().await > 40 {
+        assert!(Instant::now() < end, "it does not calm down");
+    }
+    let often = often().await;
+    assert!((10..=40).contains(&often), "{often} statements in {window:?} for six subscriptions");
+
+    let mut took = Vec::new();
+    for number in 1..=10 {
+        let begun = Instant::now();
+        record(number).await;
+        let wanted = 6 * (number as usize + 1);
+        until("it arrives", || relay.numbers().len() == wanted).await;
+        took.push(begun.elapsed());
+        // It is idle again, and slow to ask.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    took.sort_unstable();
+    assert!(took[5] < Duration::from_secs(2), "half of them took longer than {:?}", took[5]);
+    drop(relay);
+    pool.close().await;
+    ground.end().await;
+}
+
+/// L13: an archive that has events is partitioned when somebody says so, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn months_of_the_archive_are_asked_for_by_a_setting() {
+    let ground = Ground::new().await;
+    ground.run(&ground.url, &["migrate"]);
+    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    sqlx::raw_sql(
+        "insert into postrider_archive (id, event_id, stream, event_type, aggregate_type, aggregate_id, occurred_at, recorded_at,
+                                        headers, payload, archived_at)
+         values (1, unhex(md5(1)), 's', 'T', 'A', '1', '2020-01-12', '2020-01-12', '{}', '1', utc_timestamp())",
+    )
+    .execute(&pool)
+    .await
+    .expect("an old event");
+    let config = ground.folder.join("months.toml").display().to_string();
+    let settings = "[retention]\ndelivered = \"0s\"\narchive = true\narchived = \"5y\"\nby_month = true\n\
+         [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    std::fs::write(&config, settings).expect("the settings");
+    for command in [&["relay", "--config", &config][..], &["archive", "--yes", "--config", &config]] {
+        let (code, said) = ground.run(&ground.url, command);
+        let remedy = "call postrider_archive_months(null)";
+        assert!(code == Some(2) && said.contains("retention.by_month") && said.contains(remedy), "{said}");
+    }
+    sqlx::raw_sql("call postrider_archive_months(null)").execute(&pool).await.expect("partitioned");
+    let (code, said) = ground.run(&ground.url, &["doctor"]);
+    assert!(code.is_some() && said.contains("it has months up to"), "{said}");
+    let (code, said) = ground.run(&ground.url, &["config", "check", "--config", &config]);
+    assert!(code == Some(0) && said.contains("partitioned by month"), "{said}");
+    let (code, said) = ground.run(&ground.url, &["prune", "--yes", "--config", &config]);
+    assert!(code == Some(0) && said.contains("deleted 1 archived event"), "{said}");
+    let left = "select count(*) from information_schema.partitions where table_schema = database()
+                and table_name = 'postrider_archive' and partition_name = 'm2020_01'";
+    let left: i64 = sqlx::query_scalar(left).fetch_one(&pool).await.expect("a count");
+    assert_eq!(left, 0, "its month is gone");
     pool.close().await;
     ground.end().await;
 }

@@ -455,6 +455,18 @@ async fn archived_events_go_to_a_table_of_the_application_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn partitions_are_refused_where_there_are_none() {
+    let ground = Ground::sqlite();
+    ground.deliver(1).await;
+    let config = ground.config("months", "delivered = \"0s\"\narchive = true\nby_month = true");
+    for command in [&["archive", "--config", &config, "--yes"][..], &["relay", "--config", &config]] {
+        let said = ground.run(command).sentence(2);
+        assert!(said.contains("retention.by_month: SQLite has no partitions"), "{said}");
+    }
+    assert_eq!(ground.left().await, (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_does_not_work_beside_another() {
     let ground = Ground::postgres().await;
     ground.deliver(5).await;

@@ -130,7 +130,7 @@ pub trait Desk: Send + Sync + 'static {
     }
 
     /// Whether events can be filed so: a table of the application is there, has the columns, takes the fields, and may be
-    /// written to.
+    /// written to; an archive that is to be partitioned by month is, or can be.
     ///
     /// *Guarantees*: nothing is written. *Caller must*: ask before the first sweep, so that a mistake is found by day. *On
     /// failure*: the sentence says what is wrong with it.

@@ -12,6 +12,9 @@ pub struct Filing {
     pub mask: Mask,
     /// A table of the application that they go to; the archive, unless set.
     pub target: Option<Target>,
+    /// Whether the archive is to be partitioned by the month of recording, where a store leaves the choice: MariaDB and MySQL.
+    /// PostgreSQL's always is.
+    pub by_month: bool,
 }
 
 impl Filing {

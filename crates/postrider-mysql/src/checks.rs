@@ -6,6 +6,7 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::clock::micros;
 use crate::error::failed;
+use crate::months;
 use crate::position;
 use crate::row::{flag, maybe_text, number, text};
 use crate::sql::statement;
@@ -36,6 +37,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         isolation(&mut conn).await?,
         locking(&mut conn).await,
         long_transactions(&mut conn).await,
+        months::doctor(store, &mut conn).await?,
         holes(&row)?,
         lanes(&row)?,
         inbox(&row)?,

@@ -17,7 +17,7 @@ use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, number
 use crate::sql::statement;
 use crate::store::{MySqlStore, again};
 use crate::subscribe::{lock, patterns_from_json, unknown};
-use crate::{checks, duty, file, replay, sweep, walk};
+use crate::{checks, duty, file, months, replay, sweep, walk};
 
 #[async_trait]
 impl Desk for MySqlStore {
@@ -112,6 +112,7 @@ impl Desk for MySqlStore {
     async fn check_filing(&self, filing: &Filing) -> Result<()> {
         match &filing.target {
             Some(target) => file::check(self, target).await,
+            None if filing.by_month => months::check(self).await,
             None => Ok(()),
         }
     }

@@ -40,6 +40,7 @@ mod hash;
 mod inbox;
 mod lane;
 mod migrate;
+mod months;
 mod number;
 mod outbox;
 mod pools;

@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
+use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_core::transaction::Transaction;
-use sqlx_mysql::{MySql, MySqlConnection, MySqlRow};
+use sqlx_core::transaction::TransactionManager;
+use sqlx_mysql::{MySql, MySqlConnection, MySqlRow, MySqlTransactionManager};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
@@ -40,24 +41,71 @@ const ROLLBACK: &str =
     "rollback; set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
 
 /// The transaction of a handler.
+///
+/// Dropped before its end, as when a handler's time is over, it closes its connection: the server rolls back, and no session goes
+/// back to the application with settings that are not its own.
 #[derive(Debug)]
 pub struct HandlerTransaction {
-    transaction: Transaction<'static, MySql>,
+    connection: PoolConnection<MySql>,
+    /// Whether the session has its own settings again.
+    restored: bool,
     /// Handlers leave some of the pool's connections to the application.
     _permit: OwnedSemaphorePermit,
+}
+
+impl HandlerTransaction {
+    /// Begins one on a session that a process standing still can't keep for long. The driver is told of it, so that what handlers
+    /// begin within is a savepoint.
+    async fn begin(
+        mut connection: PoolConnection<MySql>,
+        permit: OwnedSemaphorePermit,
+        timeout: Duration,
+    ) -> Result<Self> {
+        MySqlTransactionManager::begin(&mut connection, None).await.map_err(failed(BEGIN))?;
+        let mut transaction = Self { connection, restored: false, _permit: permit };
+        let limit = format!(
+            "set @postrider_wait = @@session.wait_timeout, @postrider_lock_wait = @@session.innodb_lock_wait_timeout, \
+             @@session.wait_timeout = {}, @@session.innodb_lock_wait_timeout = {}",
+            seconds(timeout + MARGIN),
+            seconds(timeout)
+        );
+        query(AssertSqlSafe(limit)).execute(&mut *transaction).await.map_err(failed(BEGIN))?;
+        Ok(transaction)
+    }
+
+    async fn commit(mut self) -> Result<()> {
+        raw_sql(COMMIT).execute(&mut *self).await.map_err(failed("commit"))?;
+        // It is committed: this only tells the driver, and a session that it fails on is closed.
+        self.restored = MySqlTransactionManager::commit(&mut self).await.is_ok();
+        Ok(())
+    }
+
+    async fn rollback(mut self, op: &'static str) -> Result<()> {
+        raw_sql(ROLLBACK).execute(&mut *self).await.map_err(failed(op))?;
+        self.restored = MySqlTransactionManager::rollback(&mut self).await.is_ok();
+        Ok(())
+    }
+}
+
+impl Drop for HandlerTransaction {
+    fn drop(&mut self) {
+        if !self.restored {
+            self.connection.close_on_drop();
+        }
+    }
 }
 
 impl Deref for HandlerTransaction {
     type Target = MySqlConnection;
 
     fn deref(&self) -> &MySqlConnection {
-        &self.transaction
+        &self.connection
     }
 }
 
 impl DerefMut for HandlerTransaction {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
-        &mut self.transaction
+        &mut self.connection
     }
 }
 
@@ -80,36 +128,25 @@ impl Source for Outbox {
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
             Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
         })?;
-        let mut tx = self.pool.begin().await.map_err(failed(BEGIN))?;
-        let limit = format!(
-            "set @postrider_wait = @@session.wait_timeout, @postrider_lock_wait = @@session.innodb_lock_wait_timeout, \
-             @@session.wait_timeout = {}, @@session.innodb_lock_wait_timeout = {}",
-            seconds(effect.timeout + MARGIN),
-            seconds(effect.timeout)
-        );
-        query(AssertSqlSafe(limit)).execute(&mut *tx).await.map_err(failed(BEGIN))?;
+        let connection = acquire(&self.pool, BEGIN).await?;
+        let mut tx = HandlerTransaction::begin(connection, permit, effect.timeout).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
-            raw_sql(ROLLBACK).execute(&mut *tx).await.map_err(failed(BEGIN))?;
-            tx.rollback().await.map_err(failed(BEGIN))?;
+            tx.rollback(BEGIN).await?;
             let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
         }
         let first = self.mark(&mut tx, &effect).await?;
-        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
+        Ok((tx, first))
     }
 
-    async fn commit(mut transaction: Self::Transaction) -> Result<()> {
-        raw_sql(COMMIT).execute(&mut *transaction).await.map_err(failed("commit"))?;
-        // It is committed: this only tells the driver, whatever comes of it.
-        let _ = transaction.transaction.commit().await;
-        Ok(())
+    async fn commit(transaction: Self::Transaction) -> Result<()> {
+        transaction.commit().await
     }
 
-    async fn rollback(mut transaction: Self::Transaction) -> Result<()> {
-        raw_sql(ROLLBACK).execute(&mut *transaction).await.map_err(failed("rollback"))?;
-        transaction.transaction.rollback().await.map_err(failed("rollback"))
+    async fn rollback(transaction: Self::Transaction) -> Result<()> {
+        transaction.rollback("rollback").await
     }
 
     async fn record_in(&self, connection: &mut MySqlConnection, event: &NewEvent) -> Result<Uuid> {

@@ -9,6 +9,7 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::clock::{micros, micros_of, time_of};
 use crate::error::failed;
 use crate::file;
+use crate::months;
 use crate::row::{self, maybe_number, number, text};
 use crate::sql::{Statement, statement};
 use crate::store::MySqlStore;
@@ -19,6 +20,9 @@ const OP: &str = "sweep";
 pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
     match sweep {
         Sweep::Archive { older_than, limit, filing } => {
+            if filing.by_month && filing.target.is_none() {
+                months::make(store).await?;
+            }
             events(store, *older_than, *limit, Some(filing)).await
         }
         Sweep::Prune { older_than, limit } => events(store, *older_than, *limit, None).await,
@@ -52,9 +56,13 @@ fn month(time: i64) -> i64 {
     micros(month_of(time_of(time)))
 }
 
+/// Drops the first month of the archive that is old enough. What does not lie in a partition of its own is deleted.
 async fn archived(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<Swept> {
     let mut conn = store.conn(OP).await?;
     let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(older_than));
+    if let Some(taken) = months::drop_first(store, &mut conn, month(cutoff)).await? {
+        return Ok(Swept { taken, more: true });
+    }
     let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(limit);
     Ok(swept(delete.execute(&mut conn, OP).await?, limit))
 }

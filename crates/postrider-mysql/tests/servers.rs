@@ -154,6 +154,10 @@ async fn the_view_shows_what_has_no_number_yet_as_pending() {
     let log = My::default().my_log(Clock::Database).await;
     let store = log.patched();
     store.subscribe(&Subscription::new("s").streams(["ord*"]).lanes(3)).await.expect("subscribe");
+    // Nobody gives numbers while somebody has them.
+    let mut held = log.pool.begin().await.expect("begin");
+    let lock = sqlx::query("select one from postrider_numbering for update");
+    lock.fetch_all(&mut *held).await.expect("the numbers");
     for stream in ["orders", "others", "ORDERS"] {
         let mut writer = log.begin().await;
         writer.record(&NewEvent::of(stream, "T", "A", "1", &1).expect("JSON")).await.expect("record");
@@ -164,6 +168,7 @@ async fn the_view_shows_what_has_no_number_yet_as_pending() {
     let shown: Vec<(String, String, bool)> =
         rows.iter().map(|row| (row.get(0), row.get(1), row.get::<i32, _>(2) == 1)).collect();
     assert_eq!(shown, [("orders".to_owned(), "pending".to_owned(), true)]);
+    held.rollback().await.expect("rollback");
 }
 
 /// An idle process asks four times a second, however many bells it has, and hears another's event within a quarter of a

@@ -38,7 +38,7 @@ async fn settled(events: usize) -> (PgLog, ManualClock) {
 fn target(table: &str, columns: &[(&str, Field)]) -> Filing {
     let columns = columns.iter().map(|(column, field)| ((*column).to_owned(), *field));
     let target = Target::new(table, columns).expect("a target");
-    Filing { target: Some(target), mask: Mask::new(["email"]).expect("a mask") }
+    Filing { target: Some(target), mask: Mask::new(["email"]).expect("a mask"), ..Filing::default() }
 }
 
 /// An application's table with its own names and types takes every field, masked, in the transaction of the sweep.
@@ -182,7 +182,7 @@ async fn a_target_is_no_way_to_write_as_the_owner() {
     store.check_filing(&filing).await.expect("it may");
     assert_eq!(store.sweep(&now(filing)).await.expect("archive").taken, 1);
     // Into the archive it may: masked, and as it is; and it may drop months.
-    let masked = Filing { mask: Mask::new(["email"]).expect("a mask"), target: None };
+    let masked = Filing { mask: Mask::new(["email"]).expect("a mask"), ..Filing::default() };
     assert_eq!(store.sweep(&now(masked)).await.expect("archive").taken, 1);
     assert_eq!(store.sweep(&now(Filing::default())).await.expect("archive").taken, 1);
     let months = Sweep::Archived { older_than: Duration::ZERO, limit: 1 };

@@ -130,6 +130,11 @@ impl Desk for SqliteStore {
     async fn check_filing(&self, filing: &Filing) -> Result<()> {
         match &filing.target {
             Some(target) => file::check(self, target).await,
+            None if filing.by_month => {
+                let message =
+                    "SQLite has no partitions, and deletes old months in batches; leave by_month out";
+                Err(Error::new(ErrorKind::Invalid, "archive", message))
+            }
             None => Ok(()),
         }
     }

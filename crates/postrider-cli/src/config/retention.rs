@@ -38,10 +38,11 @@ impl Retention {
             pacing: pacing(&mut section)?,
             filing: filing(&mut section)?,
         };
-        if !retention.archive && (retention.archived.is_some() || !retention.filing.is_plain()) {
+        let filing = &retention.filing;
+        if !retention.archive && (retention.archived.is_some() || !filing.is_plain() || filing.by_month) {
             return Err(section.problem(
                 "archive",
-                "it is off, so that archived, mask and target say nothing; set it to true",
+                "it is off, so that archived, mask, by_month and target say nothing; set it to true",
             ));
         }
         if retention.archived.is_some_and(|archived| archived < retention.delivered) {
@@ -77,7 +78,12 @@ fn filing(section: &mut Section<'_>) -> Result<Filing, Problem> {
     let mask = Mask::new(section.list("mask")?.unwrap_or_default());
     let mask = mask.map_err(|error| section.problem("mask", error.message()))?;
     let target = section.section("target")?.map(target).transpose()?;
-    Ok(Filing { mask, target })
+    let by_month = section.parsed("by_month", "true or false")?.unwrap_or(false);
+    if by_month && target.is_some() {
+        let what = "it is about the archive, and events go to a table of the application; leave it out";
+        return Err(section.problem("by_month", what));
+    }
+    Ok(Filing { mask, target, by_month })
 }
 
 fn target(mut section: Section<'_>) -> Result<Target, Problem> {

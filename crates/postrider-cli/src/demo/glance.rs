@@ -1,12 +1,11 @@
 //! How things stand while the demo runs: what the screen shows, and what the script waits for.
 
-use postrider::{Desk, Figures, Store, StuckQuery, sqlite::SqliteStore};
-use sqlx_core::query::query;
-use sqlx_core::row::Row;
+use postrider::{Figures, StuckQuery};
 
-use super::shop::Shop;
+use super::premises::Premises;
 use super::staff::SUBSCRIPTIONS;
 use crate::Failure;
+use crate::database::Controls;
 
 /// How things stand at one moment.
 #[derive(Debug, Clone, Default)]
@@ -35,32 +34,38 @@ pub(crate) struct Standing {
 
 impl Glance {
     /// Looks once.
-    pub(crate) async fn take(shop: &Shop, store: &SqliteStore, relays: [&str; 2]) -> Result<Self, Failure> {
+    pub(crate) async fn take(
+        premises: &impl Premises,
+        controls: &Controls,
+        relays: [&str; 2],
+    ) -> Result<Self, Failure> {
+        let count = async |statement, texts: &[&str]| -> Result<u64, Failure> {
+            Ok(u64::try_from(premises.count(statement, texts).await?)?)
+        };
         let mut glance = Self {
-            recorded: count(shop, "select count(*) from change").await?,
-            rolled_back: count(shop, "select count(*) from rolled_back").await?,
+            recorded: count("select count(*) from changed", &[]).await?,
+            rolled_back: count("select count(*) from rolled_back", &[]).await?,
             ..Self::default()
         };
-        let delivered = "select count(distinct event_id) from effect where subscription = $1";
+        let delivered = "select count(distinct event_id) from effect where subscription = ?";
         for name in SUBSCRIPTIONS {
-            let row = query(delivered).bind(name).fetch_one(&shop.pool).await?;
             let mut standing = Standing { name, ..Standing::default() };
-            standing.delivered = u64::try_from(row.try_get::<i64, _>(0)?)?;
+            standing.delivered = count(delivered, &[name]).await?;
             // Before a relay has made the subscription there is nothing to count.
-            for figures in store.figures(name).await.unwrap_or_default() {
+            for figures in controls.store.figures(name).await.unwrap_or_default() {
                 standing.retrying += figures.retrying;
                 standing.undelivered += Figures::undelivered(&figures);
                 standing.dead += figures.dead;
             }
             glance.subscriptions.push(standing);
         }
-        for lane in store.subscriptions().await?.into_iter().flat_map(|info| info.lanes) {
+        for lane in controls.desk.subscriptions().await?.into_iter().flat_map(|info| info.lanes) {
             if let Some(relay) = relays.iter().position(|relay| lane.owner.as_deref() == Some(*relay)) {
                 glance.lanes[relay] += 1;
             }
         }
         if glance.subscriptions.iter().any(|standing| standing.dead > 0) {
-            let stuck = store.stuck(&StuckQuery::default()).await?;
+            let stuck = controls.desk.stuck(&StuckQuery::default()).await?;
             glance.dead = stuck
                 .into_iter()
                 .map(|stuck| (stuck.attempts, stuck.error_message.unwrap_or_default()))
@@ -79,13 +84,7 @@ impl Glance {
     }
 }
 
-async fn count(shop: &Shop, sql: &'static str) -> Result<u64, Failure> {
-    let row = query(sql).fetch_one(&shop.pool).await?;
-    Ok(u64::try_from(row.try_get::<i64, _>(0)?)?)
-}
-
 /// How many events a relay has handled and not settled.
-pub(crate) async fn in_hand(shop: &Shop, relay: &str) -> Result<i64, Failure> {
-    let in_hand = query(include_str!("../../sql/demo/in_hand.sql")).bind(relay);
-    Ok(in_hand.fetch_one(&shop.pool).await?.try_get(0)?)
+pub(crate) async fn in_hand(premises: &impl Premises, relay: &str) -> Result<i64, Failure> {
+    premises.count(include_str!("../../sql/demo/in_hand.sql"), &[relay]).await
 }

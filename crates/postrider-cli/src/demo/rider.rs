@@ -10,6 +10,8 @@ use crate::Failure;
 
 /// How long a relay may take to give everything back.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Where a relay finds the address of the server, if the shop is on one.
+pub(crate) const ADDRESS: &str = "POSTRIDER_DEMO_ADDRESS";
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A relay in a process of its own. Dropped, it is killed.
@@ -23,10 +25,19 @@ pub(crate) struct Rider {
 
 impl Rider {
     /// Starts one: this program again.
-    pub(crate) fn start(name: &'static str, folder: &Path, fault: Option<Fault>) -> Result<Self, Failure> {
+    pub(crate) fn start(
+        name: &'static str,
+        folder: &Path,
+        address: Option<&str>,
+        fault: Option<Fault>,
+    ) -> Result<Self, Failure> {
         let log = folder.join(format!("{name}.log").replace(' ', "-"));
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["demo", "--relay", name, "--keep"]).arg(folder);
+        // Not an argument: everybody sees those, and a password may be in it.
+        if let Some(address) = address {
+            command.env(ADDRESS, address);
+        }
         if let Some(fault) = fault {
             command.args(["--break", &format!("{fault:?}").to_lowercase()]);
         }

@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use postrider::sqlite::SqliteStore;
 use tokio::task::JoinSet;
 
 use super::fault::Fault;
 use super::glance::{Glance, in_hand};
+use super::premises::Premises;
 use super::rider::Rider;
 use super::screen::{Colour, Screen};
 use super::shop::Shop;
 use super::staff::{self, LANES, LEASE, MAIL, SUBSCRIPTIONS, WAREHOUSE};
-use super::tally::{self, Tally};
+use super::tally::Tally;
 use crate::Failure;
+use crate::database::Controls;
 
 const RELAYS: [&str; 2] = ["relay A", "relay B"];
 /// How often the screen is drawn and the script looks.
@@ -40,17 +41,20 @@ pub(crate) enum Ending {
     Unseen,
 }
 
-/// Plays the demo in a folder.
+/// Plays the demo on these premises, with a folder for its relays, and the address that they need.
 pub(crate) async fn play(
     screen: &mut Screen,
+    premises: impl Premises,
     folder: &Path,
+    address: Option<&str>,
     fault: Option<Fault>,
 ) -> Result<Ending, Failure> {
-    let shop = Shop::build(folder).await?;
-    let store = shop.outbox.store();
-    let riders = vec![Rider::start(RELAYS[0], folder, fault)?, Rider::start(RELAYS[1], folder, fault)?];
+    let shop = Shop::new(premises);
+    let controls = shop.premises.controls();
+    let start = |name| Rider::start(name, folder, address, fault);
+    let riders = vec![start(RELAYS[0])?, start(RELAYS[1])?];
     let sales = shop.sell();
-    let mut stage = Stage { screen, shop, store, riders, sales };
+    let mut stage = Stage { screen, shop, controls, riders, sales };
     match stage.play(folder).await {
         Ok(held) => Ok(Ending::Whole { held }),
         Err(failure) if failure.is::<Unseen>() => Ok(Ending::Unseen),
@@ -70,17 +74,17 @@ impl std::fmt::Display for Unseen {
 
 impl std::error::Error for Unseen {}
 
-struct Stage<'a> {
+struct Stage<'a, P> {
     screen: &'a mut Screen,
-    shop: Shop,
-    store: SqliteStore,
+    shop: Shop<P>,
+    controls: Controls,
     riders: Vec<Rider>,
     sales: JoinSet<Result<(), Failure>>,
 }
 
-impl Stage<'_> {
+impl<P: Premises> Stage<'_, P> {
     async fn play(&mut self, folder: &Path) -> Result<bool, Failure> {
-        let title = self.screen.paint(Colour::Bold, "A shop on SQLite");
+        let title = self.screen.paint(Colour::Bold, &format!("A shop on {}", self.shop.premises.name()));
         self.screen.say(&format!(
             "{title}. Customers order and pay: a change and its event, or neither.\n\
              Two relays deliver to the books (in a transaction), by mail and to a warehouse.\n"
@@ -105,12 +109,9 @@ impl Stage<'_> {
             rider.stop().await?;
         }
         let took = self.screen.elapsed();
-        let tally = Tally::count(&self.shop).await?;
-        // Everything is in one file then.
-        sqlx_core::query::query("pragma wal_checkpoint(truncate)").execute(&self.shop.pool).await?;
-        let held = tally.print(self.screen, took);
-        tally::look_around(self.screen, folder);
-        Ok(held)
+        let tally = Tally::count(&self.shop.premises).await?;
+        self.shop.premises.tidy().await?;
+        Ok(tally.print(self.screen, took))
     }
 
     async fn trouble_in_the_warehouse(&mut self, folder: &Path) -> Result<(), Failure> {
@@ -139,14 +140,14 @@ impl Stage<'_> {
     async fn death_of_a_relay(&mut self) -> Result<(), Failure> {
         // In mid-work: something is done and not settled.
         let end = Instant::now() + PATIENCE;
-        while in_hand(&self.shop, RELAYS[0]).await? == 0 && Instant::now() < end {
+        while in_hand(&self.shop.premises, RELAYS[0]).await? == 0 && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let mut doomed = self.riders.remove(0);
         let process = doomed.id();
         doomed.kill()?;
         let died = Instant::now();
-        let left = in_hand(&self.shop, RELAYS[0]).await?;
+        let left = in_hand(&self.shop.premises, RELAYS[0]).await?;
         let what = format!("relay A ({process}) is killed: {left} events are done and not settled");
         self.happened(Colour::Red, &what);
         let all = SUBSCRIPTIONS.len() * LANES as usize;
@@ -165,7 +166,7 @@ impl Stage<'_> {
 
     /// Looks, and shows what is seen.
     async fn look(&mut self) -> Result<Glance, Failure> {
-        let mut glance = Glance::take(&self.shop, &self.store, RELAYS).await?;
+        let mut glance = Glance::take(&self.shop.premises, &self.controls, RELAYS).await?;
         glance.killed = self.riders.len() < RELAYS.len();
         self.screen.show(&glance, RELAYS);
         if self.screen.is_closed() {

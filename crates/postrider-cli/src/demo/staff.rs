@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::sqlite::{Outbox, Tx};
-use postrider::{Context, Failure as HandlerFailure, Handle, HandleWithin, NewEvent, Received, Relay, Retry};
-use sqlx_core::query::query;
-use sqlx_sqlite::SqliteConnection;
+use postrider::{
+    Context, Failure as HandlerFailure, Handle, HandleWithin, NewEvent, Received, Relay, Retry, Tx,
+};
 
 use super::fault::Fault;
-use super::shop::{Change, NOWHERE, Shop};
+use super::premises::{Deed, Premises};
+use super::shop::{Change, NOWHERE};
 use crate::config::Log;
 use crate::{Failure, logging};
 
@@ -34,30 +34,37 @@ pub(crate) fn closed_sign(folder: &Path) -> PathBuf {
 }
 
 /// Runs the relay until stdin ends: the demo closed it, or is no more.
-pub(crate) async fn work(folder: &Path, name: &str, fault: Option<Fault>) -> Result<bool, Failure> {
+pub(crate) async fn work<P: Premises>(
+    premises: P,
+    folder: &Path,
+    name: &str,
+    fault: Option<Fault>,
+) -> Result<bool, Failure> {
     logging::start(&Log { json: false, level: "info".to_owned() })?;
-    let shop = Shop::open(folder).await?;
     let staff =
-        Arc::new(Staff { sign: closed_sign(folder), relay: name.to_owned(), fault, shop: shop.clone() });
+        Staff { sign: closed_sign(folder), relay: name.to_owned(), fault, premises: premises.clone() };
+    let staff = Arc::new(staff);
     let mails = Retry::exponential().base(Duration::from_millis(200)).jitter(0.0).max_attempts(TRIES);
     let parcels = Retry::exponential().base(Duration::from_millis(200)).max(Duration::from_secs(1));
-    let (books, mail, parcel) = (Books(Arc::clone(&staff)), Mail(Arc::clone(&staff)), Parcels(staff));
+    let books = || Books(Arc::clone(&staff));
+    let mail = || Mail(Arc::clone(&staff));
+    let parcel = || Parcels(Arc::clone(&staff));
     let both = ["orders", "payments"];
-    let relay = Relay::new(&shop.outbox)
+    let relay = Relay::new(premises.outbox())
         .owner(name)
         .lease(LEASE)
         .figures_every(None)
         .subscribe(BOOKS, |s| {
             let s = s.streams(both).lanes(LANES).batch(20);
-            s.on_type("OrderPlaced", books.clone()).on_type("OrderPaid", books)
+            s.on_type("OrderPlaced", books()).on_type("OrderPaid", books())
         })
         .subscribe(MAIL, |s| {
             let s = s.streams(both).lanes(LANES).batch(20).retry(mails);
-            s.on_type("OrderPlaced", mail.clone()).on_type("OrderPaid", mail)
+            s.on_type("OrderPlaced", mail()).on_type("OrderPaid", mail())
         })
         .subscribe(WAREHOUSE, |s| {
             let s = s.streams(both).lanes(LANES).batch(20).retry(parcels.max_attempts(100));
-            s.on_type("OrderPlaced", parcel.clone()).on_type("OrderPaid", parcel)
+            s.on_type("OrderPlaced", parcel()).on_type("OrderPaid", parcel())
         });
     let (ended, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
@@ -69,53 +76,45 @@ pub(crate) async fn work(folder: &Path, name: &str, fault: Option<Fault>) -> Res
 }
 
 /// What the handlers of one relay share.
-struct Staff {
-    shop: Shop,
+struct Staff<P> {
+    premises: P,
     sign: PathBuf,
     relay: String,
     fault: Option<Fault>,
 }
 
-impl Staff {
+impl<P: Premises> Staff<P> {
     fn strikes(&self, fault: Fault, change: &Change) -> bool {
         fault.strikes(self.fault, change)
     }
 
-    /// Writes down what a handler did, with the connection that does it.
-    async fn did(
-        &self,
-        subscription: &str,
-        event: &Received<Change>,
-        conn: &mut SqliteConnection,
-    ) -> Result<(), HandlerFailure> {
-        let insert = "insert into effect (subscription, event_id, customer, number, relay) values ($1, $2, $3, $4, $5)";
-        let insert = query(insert).bind(subscription).bind(event.event().event_id);
-        insert.bind(&event.customer).bind(event.number).bind(&self.relay).execute(conn).await?;
-        Ok(())
+    /// What a handler does about an event.
+    fn deed<'a>(&'a self, subscription: &'a str, event: &'a Received<Change>) -> Deed<'a> {
+        let (customer, number) = (event.customer.as_str(), event.number);
+        Deed { subscription, event_id: event.event().event_id, customer, number, relay: &self.relay }
     }
 
     /// Writes down that a handler could not, and says so.
-    async fn could_not(
-        &self,
-        subscription: &str,
-        event: &Received<Change>,
-        why: &str,
-    ) -> Result<(), HandlerFailure> {
-        let insert = query("insert into failed_call (subscription, event_id) values ($1, $2)");
-        insert.bind(subscription).bind(event.event().event_id).execute(&self.shop.pool).await?;
+    async fn could_not(&self, deed: &Deed<'_>, why: &str) -> Result<(), HandlerFailure> {
+        self.premises.could_not(deed).await?;
         Err(HandlerFailure::retry(why))
     }
 }
 
 /// Keeps the books, in the transaction of its inbox: the entry, the event that follows and the mark commit together.
-#[derive(Clone)]
-struct Books(Arc<Staff>);
+struct Books<P>(Arc<Staff<P>>);
 
-impl HandleWithin<Outbox, Change> for Books {
-    async fn handle(&self, event: Received<Change>, mut tx: Tx, _: Context) -> Result<(), HandlerFailure> {
-        self.0.did(BOOKS, &event, &mut tx).await?;
+impl<P: Premises> HandleWithin<P::Outbox, Change> for Books<P> {
+    async fn handle(
+        &self,
+        event: Received<Change>,
+        mut tx: Tx<P::Outbox>,
+        _: Context,
+    ) -> Result<(), HandlerFailure> {
+        let deed = self.0.deed(BOOKS, &event);
+        P::did(&mut tx, &deed).await?;
         if self.0.strikes(Fault::Effects, &event) {
-            self.0.did(BOOKS, &event, &mut tx).await?;
+            P::did(&mut tx, &deed).await?;
         }
         let booked = NewEvent::of("books", "EntryBooked", "Customer", &event.customer, &event.number)?;
         tx.record(&booked).await?;
@@ -124,42 +123,36 @@ impl HandleWithin<Outbox, Change> for Books {
 }
 
 /// Sends mail. A mail can't be taken back: what is sent and not settled when a relay dies is sent again.
-#[derive(Clone)]
-struct Mail(Arc<Staff>);
+struct Mail<P>(Arc<Staff<P>>);
 
-impl Handle<Change> for Mail {
+impl<P: Premises> Handle<Change> for Mail<P> {
     async fn handle(&self, event: Received<Change>, _: Context) -> Result<(), HandlerFailure> {
+        let deed = self.0.deed(MAIL, &event);
         if event.address == NOWHERE {
-            return self.0.could_not(MAIL, &event, "there is no such address").await;
+            return self.0.could_not(&deed, "there is no such address").await;
         }
         if self.0.strikes(Fault::Loss, &event) {
             return Ok(());
         }
-        let mut conn = self.0.shop.pool.acquire().await?;
-        self.0.did(MAIL, &event, &mut conn).await?;
+        self.0.premises.did_alone(&deed).await?;
         if self.0.strikes(Fault::Order, &event) {
-            let overtaken = "update effect set n = (select max(n) + 1 from effect)
-                 where n = (select max(n) from effect where subscription = 'mail' and customer = $1 and number < $2)";
-            query(overtaken).bind(&event.customer).bind(event.number).execute(&mut *conn).await?;
+            self.0.premises.overtake(&deed).await?;
         }
-        drop(conn);
         tokio::time::sleep(ANSWER).await;
         Ok(())
     }
 }
 
 /// Calls the warehouse, which is closed for a while.
-#[derive(Clone)]
-struct Parcels(Arc<Staff>);
+struct Parcels<P>(Arc<Staff<P>>);
 
-impl Handle<Change> for Parcels {
+impl<P: Premises> Handle<Change> for Parcels<P> {
     async fn handle(&self, event: Received<Change>, _: Context) -> Result<(), HandlerFailure> {
+        let deed = self.0.deed(WAREHOUSE, &event);
         if self.0.sign.exists() {
-            return self.0.could_not(WAREHOUSE, &event, "the warehouse is closed").await;
+            return self.0.could_not(&deed, "the warehouse is closed").await;
         }
-        let mut conn = self.0.shop.pool.acquire().await?;
-        self.0.did(WAREHOUSE, &event, &mut conn).await?;
-        drop(conn);
+        self.0.premises.did_alone(&deed).await?;
         tokio::time::sleep(ANSWER).await;
         Ok(())
     }

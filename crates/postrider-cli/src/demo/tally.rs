@@ -1,13 +1,10 @@
 //! The summary: what the shop's own tables say in the end, and which promises that keeps or breaks.
 
-use std::path::Path;
 use std::time::Duration;
 
-use sqlx_core::query::query;
-use sqlx_core::row::Row;
-
+use super::premises::{Counts, Premises};
 use super::screen::{Colour, Screen};
-use super::shop::{FILE, NOWHERE, Shop};
+use super::shop::NOWHERE;
 use super::staff::{BOOKS, MAIL, SUBSCRIPTIONS};
 use crate::Failure;
 
@@ -23,60 +20,33 @@ pub(crate) struct Tally {
 /// What was counted of one subscription.
 struct Account {
     name: &'static str,
-    recorded: i64,
-    delivered: i64,
-    again: i64,
-    retried: i64,
-    dead: i64,
-    lost: i64,
-    invented: i64,
-    out_of_order: i64,
+    counts: Counts,
 }
 
 /// One of its figures.
-type Part = fn(&Account) -> i64;
-
-impl Account {
-    async fn count(shop: &Shop, name: &'static str) -> Result<Self, Failure> {
-        let row = query(include_str!("../../sql/demo/tally.sql")).bind(name).fetch_one(&shop.pool).await?;
-        Ok(Self {
-            name,
-            recorded: row.try_get("recorded")?,
-            delivered: row.try_get("delivered")?,
-            again: row.try_get("again")?,
-            retried: row.try_get("retried")?,
-            dead: row.try_get("dead")?,
-            lost: row.try_get("lost")?,
-            invented: row.try_get("invented")?,
-            out_of_order: row.try_get("out_of_order")?,
-        })
-    }
-}
+type Part = fn(&Counts) -> i64;
 
 impl Tally {
     /// Counts.
-    pub(crate) async fn count(shop: &Shop) -> Result<Self, Failure> {
-        let number = async |sql: &'static str| -> Result<i64, Failure> {
-            Ok(query(sql).fetch_one(&shop.pool).await?.try_get(0)?)
-        };
+    pub(crate) async fn count(premises: &impl Premises) -> Result<Self, Failure> {
         let mut subscriptions = Vec::new();
         for name in SUBSCRIPTIONS {
-            subscriptions.push(Account::count(shop, name).await?);
+            subscriptions.push(Account { name, counts: premises.tally(name).await? });
         }
-        let wrongly = "select count(*) from postrider_delivery d join postrider_event e on e.id = d.id
-             where d.state = 'dead' and (d.subscription <> $1 or e.payload ->> 'address' <> $2)";
-        let wrongly = query(wrongly).bind(MAIL).bind(NOWHERE).fetch_one(&shop.pool).await?;
+        let wrongly =
+            "select count(*) from postrider_delivery d join postrider_event e on e.event_id = d.event_id
+             where d.state = 'dead' and (d.subscription <> ? or e.payload not like ?)";
+        let follow_ups = "select count(*) from postrider_event where event_type = 'EntryBooked'";
         Ok(Self {
-            rolled_back: number("select count(*) from rolled_back").await?,
-            follow_ups: number("select count(*) from postrider_event where event_type = 'EntryBooked'")
-                .await?,
-            wrongly_dead: wrongly.try_get(0)?,
+            rolled_back: premises.count("select count(*) from rolled_back", &[]).await?,
+            follow_ups: premises.count(follow_ups, &[]).await?,
+            wrongly_dead: premises.count(wrongly, &[MAIL, &format!("%\"{NOWHERE}\"%")]).await?,
             subscriptions,
         })
     }
 
     fn sum(&self, part: Part) -> i64 {
-        self.subscriptions.iter().map(part).sum()
+        self.subscriptions.iter().map(|one| part(&one.counts)).sum()
     }
 
     /// The promises, each with what was counted against it and whether it held.
@@ -84,7 +54,7 @@ impl Tally {
         let (lost, invented) = (self.sum(|one| one.lost), self.sum(|one| one.invented));
         let out_of_order = self.sum(|one| one.out_of_order);
         let books = self.subscriptions.iter().find(|one| one.name == BOOKS);
-        let (entries, twice) = books.map_or((0, 0), |books| (books.delivered, books.again));
+        let (entries, twice) = books.map_or((0, 0), |books| (books.counts.delivered, books.counts.again));
         let follow_ups = self.follow_ups;
         let dead = self.sum(|one| one.dead);
         let once = twice == 0 && follow_ups == entries;
@@ -119,7 +89,8 @@ impl Tally {
             ("rolled back, delivered", |one| one.invented),
         ];
         for (name, part) in rows {
-            let figures: String = self.subscriptions.iter().map(|one| format!("{:>11}", part(one))).collect();
+            let figures: String =
+                self.subscriptions.iter().map(|one| format!("{:>11}", part(&one.counts))).collect();
             screen.say(&format!("  {name:<22}{figures}"));
         }
         screen.say(&format!(
@@ -146,10 +117,9 @@ impl Tally {
 }
 
 /// Says where the shop is, and how to look around in it.
-pub(crate) fn look_around(screen: &mut Screen, folder: &Path) {
+pub(crate) fn look_around(screen: &mut Screen, store: &str) {
     let program = std::env::args().next().unwrap_or_else(|| "postrider".to_owned());
-    let store = quoted(&format!("sqlite:{}", folder.join(FILE).display()));
-    let program = quoted(&program);
+    let (store, program) = (quoted(store), quoted(&program));
     screen.say(&format!(
         "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n    {program} status\n    \
          {program} dead list"

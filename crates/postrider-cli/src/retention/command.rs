@@ -7,7 +7,7 @@ use postrider::{Pacing, Sweep, Sweepable, asked_to_end};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{DUTY, Ended, LEASE, Sweeper, Task, owner};
+use super::{DUTY, Ended, LEASE, Sweeper, Task, owner, unfit};
 use crate::Failure;
 use crate::commands::progress::{Progress, bar};
 use crate::commands::times;
@@ -139,7 +139,7 @@ async fn run(
     for task in &tasks {
         if let Sweep::Archive { filing, .. } = &task.sweep {
             let checked = controls.desk.check_filing(filing).await;
-            checked.map_err(|error| Problem::new(format!("retention.target: {}", error.message())))?;
+            checked.map_err(|error| unfit(filing, &error))?;
         }
         counts.push(controls.desk.sweepable(&task.sweep).await?);
     }

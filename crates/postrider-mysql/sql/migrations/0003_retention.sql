@@ -14,6 +14,105 @@ create table if not exists postrider_forgotten (
     handled_at bigint not null
 ) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
 
+drop procedure if exists postrider_archive_months;
+
+-- Partitions the archive by the month of recording, if it is not yet, and makes the months that are missing up to the one after a
+-- time (null: now). What belongs to no month goes into the last partition, `later`, and is put in its place here; what is older
+-- than the first month goes there. So nothing is ever refused.
+--
+-- An archive that is not partitioned yet is copied: it can be read meanwhile. Every change waits for those who read the archive,
+-- and makes others wait behind it, for a second at most; then it fails, and nothing has happened. It is done by the owner's rights,
+-- so that relays need none to change tables.
+create procedure postrider_archive_months(in at bigint)
+    modifies sql data
+begin
+    declare patience bigint default @@session.lock_wait_timeout;
+    declare how, expression, rest varchar(200);
+    declare begins, upto date;
+    declare clock datetime(6) default coalesce('1970-01-01 00:00:00' + interval at microsecond, utc_timestamp(6));
+    declare parts longtext default '';
+    declare exit handler for sqlexception
+    begin
+        set session lock_wait_timeout = patience;
+        resignal;
+    end;
+
+    select max(p.partition_method), max(replace(p.partition_expression, '`', '')),
+           max(case when p.partition_description <> 'MAXVALUE'
+                    then cast(replace(p.partition_description, '''', '') as date) end),
+           max(case when p.partition_description = 'MAXVALUE' then p.partition_name end)
+    into how, expression, begins, rest
+    from information_schema.partitions p
+    where p.table_schema = database() and p.table_name = 'postrider_archive' and p.partition_name is not null;
+    if how is not null and (how <> 'RANGE COLUMNS' or expression <> 'recorded_at') then
+        signal sqlstate '45000' set message_text =
+            'postrider: the archive is partitioned otherwise than by recorded_at; leave by_month out, or remove its partitions';
+    end if;
+    if begins is null then
+        select least(clock, coalesce((select min(a.recorded_at) from postrider_archive a), clock),
+                     coalesce((select e.recorded_at from postrider_event e order by e.id limit 1), clock))
+        into begins;
+        set begins = date_format(greatest(begins, clock - interval 20 year), '%Y-%m-01');
+    end if;
+    set upto = date_format(clock, '%Y-%m-01') + interval 2 month;
+    while begins < upto do
+        set parts = concat(parts, 'partition m', date_format(begins, '%Y_%m'), ' values less than (''',
+                           begins + interval 1 month, '''), ');
+        set begins = begins + interval 1 month;
+    end while;
+
+    if how is null or parts <> '' then
+        set parts = concat('(', parts, 'partition ', coalesce(rest, 'later'), ' values less than (maxvalue))');
+        set @postrider_change = concat('alter table postrider_archive ', case
+            when how is null then
+                'drop primary key, add primary key (id, recorded_at) partition by range columns (recorded_at) '
+            when rest is null then 'add partition '
+            else concat('reorganize partition ', rest, ' into ')
+        end, parts);
+        set session lock_wait_timeout = 1;
+        prepare postrider_change from @postrider_change;
+        execute postrider_change;
+        deallocate prepare postrider_change;
+        set session lock_wait_timeout = patience;
+    end if;
+end;
+
+drop procedure if exists postrider_archive_drop;
+
+-- Drops the first partition of the archive if all in it was recorded before a time, and says how much that was; null if it was not.
+-- It waits no longer than a second, as above.
+create procedure postrider_archive_drop(in at bigint)
+    modifies sql data
+begin
+    declare patience bigint default @@session.lock_wait_timeout;
+    declare gone varchar(200);
+    declare exit handler for sqlexception
+    begin
+        set session lock_wait_timeout = patience;
+        resignal;
+    end;
+
+    set gone = (
+        select p.partition_name from information_schema.partitions p
+        where p.table_schema = database() and p.table_name = 'postrider_archive' and p.partition_method = 'RANGE COLUMNS'
+          and replace(p.partition_expression, '`', '') = 'recorded_at' and p.partition_ordinal_position = 1
+          and p.partition_description <> 'MAXVALUE'
+          and cast(replace(p.partition_description, '''', '') as datetime) <= '1970-01-01 00:00:00' + interval at microsecond);
+    set @postrider_taken = null;
+    if gone is not null then
+        set @postrider_change = concat('select count(*) into @postrider_taken from postrider_archive partition (', gone, ')');
+        prepare postrider_change from @postrider_change;
+        execute postrider_change;
+        set @postrider_change = concat('alter table postrider_archive drop partition ', gone);
+        set session lock_wait_timeout = 1;
+        prepare postrider_change from @postrider_change;
+        execute postrider_change;
+        deallocate prepare postrider_change;
+        set session lock_wait_timeout = patience;
+    end if;
+    select cast(@postrider_taken as signed) as taken;
+end;
+
 -- What operators did. Rows are only added.
 create table if not exists postrider_audit (
     id           bigint not null auto_increment primary key,

@@ -299,6 +299,12 @@ pub(crate) const TABLES: &[Described] = &[
                 LIST,
                 "Fields of payloads that are masked (`\"***\"`) on the way into the archive: a name at every depth (`email`), or a path (`card.number`, `*.phone`). A payload that is not JSON is left out.",
             ),
+            usual(
+                "by_month",
+                FLAG,
+                "false",
+                "Whether the archive is partitioned by the month of recording, on MariaDB and MySQL; on PostgreSQL it always is.",
+            ),
             other("target", BY_NAME, "A table of the application instead of the archive; see below."),
         ],
     },

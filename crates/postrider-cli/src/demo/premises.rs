@@ -1,0 +1,184 @@
+//! The database that the shop is in, and what its tills, its staff and its summary do there.
+//!
+//! The statements are the same in every database; what is not is in a file of its own.
+
+mod mysql;
+mod sqlite;
+
+use postrider::{Source, Uuid};
+
+pub(crate) use mysql::Mysql;
+pub(crate) use sqlite::{FILE, Sqlite};
+
+use super::shop::Sale;
+use crate::Failure;
+use crate::database::Controls;
+
+/// What the handlers of a relay do.
+pub(crate) struct Deed<'a> {
+    pub(crate) subscription: &'a str,
+    pub(crate) event_id: Uuid,
+    pub(crate) customer: &'a str,
+    pub(crate) number: i64,
+    pub(crate) relay: &'a str,
+}
+
+/// What was counted of one subscription, as tally.sql names it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) recorded: i64,
+    pub(crate) delivered: i64,
+    pub(crate) again: i64,
+    pub(crate) retried: i64,
+    pub(crate) dead: i64,
+    pub(crate) lost: i64,
+    pub(crate) invented: i64,
+    pub(crate) out_of_order: i64,
+}
+
+/// The shop's database, as one process has it.
+pub(crate) trait Premises: Clone + Send + Sync + 'static {
+    /// What its relays are made on.
+    type Outbox: Source;
+
+    fn outbox(&self) -> &Self::Outbox;
+
+    /// What it is called.
+    fn name(&self) -> &'static str;
+
+    /// Both sides of its log.
+    fn controls(&self) -> Controls;
+
+    /// What an application does: it changes its data and records the event, all or nothing.
+    fn sell(&self, sale: Sale) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Writes down what a handler did, with the connection that does it.
+    fn did(
+        connection: &mut <Self::Outbox as Source>::Connection,
+        deed: &Deed<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// The same outside any transaction.
+    fn did_alone(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Writes down that a handler could not.
+    fn could_not(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Lets what came before this for its customer look as if it had come after it: a broken promise.
+    fn overtake(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// What a statement counts that takes these texts.
+    fn count(
+        &self,
+        statement: &'static str,
+        texts: &[&str],
+    ) -> impl Future<Output = Result<i64, Failure>> + Send;
+
+    /// What became of a subscription.
+    fn tally(&self, subscription: &str) -> impl Future<Output = Result<Counts, Failure>> + Send;
+
+    /// Leaves it as somebody may look at it who comes after.
+    fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+const CHANGE: &str = "update customer set changes = changes + 1 where id = ?";
+const NUMBER: &str = "select changes from customer where id = ?";
+const CHANGED: &str = "insert into changed (event_id, customer, number) values (?, ?, ?)";
+const REGRETTED: &str = "insert into rolled_back (event_id) values (?)";
+const DID: &str =
+    "insert into effect (subscription, event_id, customer, number, relay) values (?, ?, ?, ?, ?)";
+const COULD_NOT: &str = "insert into failed_call (subscription, event_id) values (?, ?)";
+const OVERTAKE: &str =
+    "update effect set n = (select above from (select max(n) + 1 as above from effect) as top)
+     where n = (select below from (select max(n) as below from effect
+                                   where subscription = ? and customer = ? and number < ?) as last)";
+
+/// Implements it for a database: the drivers have the same words, but no common type for them.
+macro_rules! premises {
+    ($premises:ty, $outbox:ty, $connection:ty) => {
+        impl Premises for $premises {
+            type Outbox = $outbox;
+
+            fn outbox(&self) -> &$outbox {
+                &self.outbox
+            }
+
+            fn name(&self) -> &'static str {
+                self.name
+            }
+
+            fn controls(&self) -> Controls {
+                Controls::of(self.outbox.store())
+            }
+
+            async fn sell(&self, sale: Sale) -> Result<(), Failure> {
+                let mut tx = self.begin().await?;
+                query(CHANGE).bind(&sale.customer).execute(&mut *tx).await?;
+                let number = query(NUMBER).bind(&sale.customer).fetch_one(&mut *tx).await?.try_get(0)?;
+                let event = sale.event(number)?;
+                let event_id = self.outbox.record(&mut tx, &event).await?;
+                let changed = query(CHANGED).bind(event_id).bind(&sale.customer).bind(number);
+                changed.execute(&mut *tx).await?;
+                if sale.regretted {
+                    tx.rollback().await?;
+                    query(REGRETTED).bind(event_id).execute(&self.pool).await?;
+                } else {
+                    tx.commit().await?;
+                }
+                Ok(())
+            }
+
+            async fn did(connection: &mut $connection, deed: &Deed<'_>) -> Result<(), Failure> {
+                let did = query(DID).bind(deed.subscription).bind(deed.event_id).bind(deed.customer);
+                did.bind(deed.number).bind(deed.relay).execute(connection).await?;
+                Ok(())
+            }
+
+            async fn did_alone(&self, deed: &Deed<'_>) -> Result<(), Failure> {
+                let mut connection = self.pool.acquire().await?;
+                Self::did(&mut connection, deed).await
+            }
+
+            async fn could_not(&self, deed: &Deed<'_>) -> Result<(), Failure> {
+                let could_not = query(COULD_NOT).bind(deed.subscription).bind(deed.event_id);
+                could_not.execute(&self.pool).await?;
+                Ok(())
+            }
+
+            async fn overtake(&self, deed: &Deed<'_>) -> Result<(), Failure> {
+                let overtake = query(OVERTAKE).bind(deed.subscription).bind(deed.customer).bind(deed.number);
+                overtake.execute(&self.pool).await?;
+                Ok(())
+            }
+
+            async fn count(&self, statement: &'static str, texts: &[&str]) -> Result<i64, Failure> {
+                let mut count = query(statement);
+                for text in texts {
+                    count = count.bind(*text);
+                }
+                Ok(count.fetch_one(&self.pool).await?.try_get(0)?)
+            }
+
+            async fn tally(&self, subscription: &str) -> Result<Counts, Failure> {
+                let tally = query(include_str!("../../../sql/demo/tally.sql"));
+                let tally = tally.bind(subscription).bind(subscription).bind(subscription);
+                let row = tally.fetch_one(&self.pool).await?;
+                Ok(Counts {
+                    recorded: row.try_get("recorded")?,
+                    delivered: row.try_get("delivered")?,
+                    again: row.try_get("again")?,
+                    retried: row.try_get("retried")?,
+                    dead: row.try_get("dead")?,
+                    lost: row.try_get("lost")?,
+                    invented: row.try_get("invented")?,
+                    out_of_order: row.try_get("out_of_order")?,
+                })
+            }
+
+            async fn tidy(&self) -> Result<(), Failure> {
+                self.tidied().await
+            }
+        }
+    };
+}
+use premises;
