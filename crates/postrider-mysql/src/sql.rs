@@ -130,8 +130,8 @@ impl Call {
     pub(crate) async fn call(self, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {
         let answer = self.fetch_one(&mut *conn, op).await;
         if answer.is_err() {
-            // A procedure that was ended from outside (`kill query`) has no time to roll back, and whoever gets the connection next
-            // would commit one half of it by beginning another transaction.
+            // A procedure that was ended from outside (`kill query`) may have had no time to roll back, and whoever gets the connection
+            // next would commit one half of it by beginning another transaction.
             let _ = query("rollback").execute(conn).await;
         }
         answer

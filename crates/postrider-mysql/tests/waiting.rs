@@ -127,12 +127,19 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
                 session.is_some()
             })
             .await;
-            log.run(&format!("kill query {}", session.expect("a session"))).await;
+            let session = session.expect("a session");
+            log.run(&format!("kill query {session}")).await;
+            session
         },
         store.settle(&mut lease, &settlement)
     );
-    let () = killed;
     outcome.expect_err("it was ended");
+    until("its transaction is over", AT_ONCE, async || {
+        let open = "select count(*) from information_schema.innodb_trx where trx_mysql_thread_id = ?";
+        let open = sqlx::query_scalar::<_, i64>(open).bind(killed);
+        open.fetch_one(&log.pool).await.expect("transactions") == 0
+    })
+    .await;
     holder.rollback().await.expect("rollback");
     // Whoever gets that connection begins a transaction.
     for _ in 0..4 {
