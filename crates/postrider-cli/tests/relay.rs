@@ -136,3 +136,16 @@ async fn a_relay_waits_for_a_database_that_is_away() {
     assert_eq!(log.matches(waits).count(), 1, "once: {log}");
     assert!(log.contains("the database answers"), "{log}");
 }
+
+/// Every line of a talkative relay goes into a pipe that nobody reads any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let mut rider = Rider::unheard(&ground.folder.0, &ground.url);
+    ground.record(0, 50).await;
+    until("all are delivered", || rider.lines().len() >= 50).await;
+    rider.signal("-TERM");
+    assert_eq!(rider.ended(), Some(0));
+    assert_eq!((in_order(&rider.lines()), rider.lines().len()), (50, 50));
+}
