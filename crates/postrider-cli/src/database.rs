@@ -1,6 +1,5 @@
 //! The database that the settings name.
 
-use std::io::Write;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::Failure;
 use crate::config::{Problem, Store, without_password};
+use crate::output;
 
 /// How long a server may take to answer before it is said that it does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -161,8 +161,7 @@ pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure>
         }
         let sql =
             if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
-        // Whoever closed the pipe has seen enough.
-        let _ = std::io::stdout().write_all(sql.as_bytes());
+        output::print(&sql)?;
         return Ok(true);
     }
     let place = match Address::of(store)? {
@@ -186,6 +185,6 @@ pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure>
             "the schema".to_owned()
         }
     };
-    println!("{place} is up to date");
+    output::line(format!("{place} is up to date"))?;
     Ok(true)
 }

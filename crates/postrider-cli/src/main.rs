@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("postrider: no threads can be started: {error}");
+            output::note(format!("postrider: no threads can be started: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
-            eprintln!("postrider: {name}: {failure}");
+            output::note(format!("postrider: {name}: {failure}"));
             ExitCode::from(if is_misused(&failure) { 2 } else { 1 })
         }
     };
