@@ -22,7 +22,7 @@ pub(crate) use alert::Alert;
 pub(crate) use general::{Log, RelaySettings, Store};
 pub(crate) use notify::Notify;
 pub(crate) use retention::Retention;
-pub(crate) use secret::{Secrets, without_password};
+pub(crate) use secret::{Secrets, endpoint, without_password};
 pub(crate) use section::Section;
 pub(crate) use sink::Sink;
 pub(crate) use subscription::Reader;

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::Failure;
-use crate::alerts;
-use crate::config::{Config, Sink, duration, without_password};
-use crate::output;
+use crate::config::{Config, Sink, duration, endpoint, without_password};
 use crate::sinks::Ready;
+use crate::{alerts, database, logging, output};
 
 #[derive(Serialize)]
 struct Understood<'a> {
@@ -16,8 +15,10 @@ struct Understood<'a> {
     understood: &'a str,
 }
 
-/// Shows the settings.
+/// Shows the settings; refuses what a relay would refuse without asking anybody.
 pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
+    logging::filter(&config.log)?;
+    database::check(&config.store)?;
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
@@ -77,7 +78,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             ),
             Sink::Http(http) => format!(
                 "http to {}{}{}",
-                without_password(&http.url),
+                endpoint(&http.url),
                 if http.secret.is_some() { ", signed" } else { "" },
                 if http.token.is_some() { ", with a token" } else { "" }
             ),

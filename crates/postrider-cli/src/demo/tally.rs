@@ -147,9 +147,9 @@ impl Tally {
 
 /// Says where the shop is, and how to look around in it.
 pub(crate) fn look_around(screen: &mut Screen, folder: &Path) {
-    let program = std::env::args().next().unwrap_or_else(|| "postrider".to_owned());
+    let program = std::env::args_os().next().unwrap_or_else(|| "postrider".into());
     let store = quoted(&format!("sqlite:{}", folder.join(FILE).display()));
-    let program = quoted(&program);
+    let program = quoted(&program.to_string_lossy());
     screen.say(&format!(
         "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n    {program} status\n    \
          {program} dead list"
