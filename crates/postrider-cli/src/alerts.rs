@@ -118,7 +118,7 @@ pub(crate) async fn ended(mut watching: JoinHandle<()>) {
 }
 
 /// `postrider alerts test`: says something to everybody, or to one; whether all could be told.
-pub(crate) async fn test(config: &Config, name: Option<&str>) -> Result<bool, Failure> {
+pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> Result<bool, Failure> {
     let voices = Voices::make(&config.notify, &source(&config.store))?;
     let names: Vec<&str> = voices.names().filter(|each| name.is_none_or(|name| name == *each)).collect();
     if names.is_empty() {
@@ -128,17 +128,21 @@ pub(crate) async fn test(config: &Config, name: Option<&str>) -> Result<bool, Fa
         };
         return Err(Problem::new(what).into());
     }
-    let mut all = true;
+    let mut answers = Vec::new();
     for name in names {
-        match voices.say(name, &Message::test(voices.source())).await {
-            Ok(()) => output::line(format!("{name}: told"))?,
-            Err(unheard) => {
-                all = false;
-                output::line(format!("{name}: not told: {}", unheard.what))?;
-            }
+        let failure =
+            voices.say(name, &Message::test(voices.source())).await.err().map(|unheard| unheard.what);
+        match &failure {
+            _ if as_json => {}
+            None => output::line(format!("{name}: told"))?,
+            Some(what) => output::line(format!("{name}: not told: {what}"))?,
         }
+        answers.push(json!({ "name": name, "told": failure.is_none(), "error": failure }));
     }
-    Ok(all)
+    if as_json {
+        output::json(&answers)?;
+    }
+    Ok(answers.iter().all(|answer| answer["told"] == true))
 }
 
 fn some(config: &Config) -> Result<(), Problem> {

@@ -81,6 +81,9 @@ pub(crate) enum Command {
         /// Print the SQL instead, for who runs it by hand (PostgreSQL)
         #[arg(long)]
         print: bool,
+        /// Print a JSON object
+        #[arg(long, conflicts_with = "print")]
+        json: bool,
     },
     /// Show how the subscriptions are doing, and who holds their lanes
     Status(status::Arguments),
@@ -132,6 +135,9 @@ pub(crate) enum AlertsAction {
     Test {
         /// The NAME of a [notify.NAME]
         name: Option<String>,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -22,9 +22,9 @@ pub(crate) use alert::Alert;
 pub(crate) use general::{Log, RelaySettings, Store};
 pub(crate) use notify::Notify;
 pub(crate) use retention::Retention;
-pub(crate) use secret::{Secrets, without_password};
+pub(crate) use secret::{Secrets, endpoint, without_password};
 pub(crate) use section::Section;
-pub(crate) use sink::Sink;
+pub(crate) use sink::{Format, Sink};
 pub(crate) use subscription::Reader;
 
 /// What is wrong with a setting: one sentence that names it and says what would be right.

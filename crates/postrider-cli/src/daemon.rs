@@ -15,7 +15,7 @@ use crate::{Failure, alerts, logging, retention};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs until the process is asked to end.
+/// Runs until the process is asked to end, or a subscription's task has ended by itself.
 pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     if config.readers.is_empty() {
         let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
@@ -65,15 +65,26 @@ async fn work(
     alerts: Option<alerts::Watch>,
     mut ended: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
-    let Some(running) = start(config, &mut ended).await? else { return Ok(()) };
+    let Some(mut running) = start(config, &mut ended).await? else { return Ok(()) };
     let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
     let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
     pulse.started(running.store());
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
-    let _ = ended.wait_for(|ended| *ended).await;
+    let failed = tokio::select! {
+        _ = ended.wait_for(|ended| *ended) => None,
+        error = running.failed() => Some(error),
+    };
     pulse.stops();
     tell_systemd("STOPPING=1");
+    if let Some(error) = failed {
+        tracing::error!(
+            "{}; the relay ends, so that whoever watches over it starts it anew",
+            error.message()
+        );
+        let _ = running.stop().await;
+        return Err(error.into());
+    }
     tracing::info!("stopping: what is in flight is finished, or given back");
     running.stop().await?;
     if let Some(alerts) = alerts {

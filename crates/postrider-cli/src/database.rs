@@ -1,17 +1,18 @@
 //! The database that the settings name.
 
-use std::io::Write;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
+use serde::Serialize;
 use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::Failure;
 use crate::config::{Problem, Store, without_password};
+use crate::output;
 
 /// How long a server may take to answer before it is said that it does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -80,14 +81,7 @@ impl Database {
         }
     }
 
-    /// The log for relays, with connections of its own.
-    #[allow(dead_code)]
-    pub(crate) async fn store(&self) -> Result<Arc<dyn postrider::Store>, Failure> {
-        Ok(self.controls().await?.store)
-    }
-
     /// The log for operators, with connections of its own.
-    #[allow(dead_code)]
     pub(crate) async fn desk(&self) -> Result<Arc<dyn Desk>, Failure> {
         Ok(self.controls().await?.desk)
     }
@@ -153,29 +147,48 @@ fn store_options(store: &Store) -> postgres::StoreOptions {
     }
 }
 
-/// Creates or updates the schema, or prints the SQL that would.
-pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure> {
-    if print {
-        if store.is_file() {
-            return Err("--print is for servers; SQLite has no DBA to give it to".into());
-        }
-        let sql =
-            if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
-        // Whoever closed the pipe has seen enough.
-        let _ = std::io::stdout().write_all(sql.as_bytes());
-        return Ok(true);
+/// Whether the database is named well, if it is named. Nobody is asked.
+pub(crate) fn check(store: &Store) -> Result<(), Problem> {
+    if store.url.is_none() {
+        return Ok(());
     }
-    let place = match Address::of(store)? {
+    if let Address::Postgres(_) = Address::of(store)? {
+        let sql = postgres::migration_sql(&store.schema);
+        sql.map_err(|error| Problem::new(format!("store.schema: {}", error.message())))?;
+    }
+    Ok(())
+}
+
+/// Prints the SQL that creates or updates the schema.
+pub(crate) fn print_migration(store: &Store) -> Result<bool, Failure> {
+    if store.is_file() {
+        return Err("--print is for servers; SQLite has no DBA to give it to".into());
+    }
+    let sql = if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
+    output::print(&sql)?;
+    Ok(true)
+}
+
+/// What `migrate` did, as JSON.
+#[derive(Serialize)]
+struct Migrated {
+    up_to_date: bool,
+    schema: Option<String>,
+}
+
+/// Creates or updates the schema.
+pub(crate) async fn migrate(store: &Store, json: bool) -> Result<bool, Failure> {
+    let schema = match Address::of(store)? {
         Address::Postgres(options) => {
             let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
             let pool = pool.connect_lazy_with(options);
             postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
-            format!("the schema {}", store.schema)
+            Some(store.schema.clone())
         }
         Address::Mysql(options) => {
             let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
             mysql::Outbox::migrated(&pool.connect_lazy_with(options)).await?;
-            "the schema".to_owned()
+            None
         }
         Address::Sqlite(options) => {
             let pool = SqlitePoolOptions::new()
@@ -183,9 +196,14 @@ pub(crate) async fn migrate(store: &Store, print: bool) -> Result<bool, Failure>
                 .connect_lazy_with(options.create_if_missing(true));
             sqlite::Outbox::migrated(&pool).await?;
             pool.close().await;
-            "the schema".to_owned()
+            None
         }
     };
-    println!("{place} is up to date");
+    if json {
+        output::json(&Migrated { up_to_date: true, schema })?;
+    } else {
+        let name = schema.map(|schema| format!(" {schema}")).unwrap_or_default();
+        output::line(format!("the schema{name} is up to date"))?;
+    }
     Ok(true)
 }

@@ -98,7 +98,8 @@ async fn metrics(State(pulse): State<Pulse>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], pulse.metrics.render())
 }
 
-/// Ready: the database answers, and lanes are held or stood by for.
+/// Ready: the database answers, and every subscription has a keeper that holds its lanes or stands by for them. A relay that
+/// lost one is stopping.
 async fn ready(State(pulse): State<Pulse>) -> (StatusCode, &'static str) {
     if pulse.stopping.load(Ordering::Acquire) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n");

@@ -1,5 +1,6 @@
 //! The binary `postrider`: the only place that reads arguments, files and the environment.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("postrider: no threads can be started: {error}");
+            output::note(format!("postrider: no threads can be started: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
-            eprintln!("postrider: {name}: {failure}");
+            output::note(format!("postrider: {name}: {failure}"));
             ExitCode::from(if is_misused(&failure) { 2 } else { 1 })
         }
     };
@@ -74,18 +75,19 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Reference { page } => return manual::reference(*page),
         _ => {}
     }
-    let config = Config::load(&arguments.common.origins(), std::env::vars().collect())?;
+    let config = Config::load(&arguments.common.origins(), environment()?)?;
     match arguments.command {
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
         Command::Alerts { action: AlertsAction::Run } => alerts::run(&config).await,
-        Command::Alerts { action: AlertsAction::Test { name } } => {
-            alerts::test(&config, name.as_deref()).await
+        Command::Alerts { action: AlertsAction::Test { name, json } } => {
+            alerts::test(&config, name.as_deref(), json).await
         }
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
-        Command::Migrate { print } => database::migrate(&config.store, print).await,
+        Command::Migrate { print: true, .. } => database::print_migration(&config.store),
+        Command::Migrate { json, .. } => database::migrate(&config.store, json).await,
         Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Events(arguments) => commands::events::run(&config, arguments).await,
@@ -96,6 +98,23 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
         Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
+}
+
+/// The variables that are text. Those that are not are none of ours, unless they have a name of ours.
+fn environment() -> Result<BTreeMap<String, String>, config::Problem> {
+    let mut environment = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => _ = environment.insert(name, value),
+            Err(_) if name.starts_with("POSTRIDER_") => {
+                let what = format!("the environment variable {name} is not valid UTF-8; write it as text");
+                return Err(config::Problem::new(what));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(environment)
 }
 
 impl Command {

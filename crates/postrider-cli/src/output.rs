@@ -1,4 +1,4 @@
-//! What commands say on standard output: lines, tables and JSON.
+//! What commands say: lines, tables and JSON on standard output, remarks on standard error.
 //!
 //! A reader that closed the pipe has seen enough: that is no failure, and what a command does goes on to its end.
 
@@ -37,6 +37,11 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes a line.
 pub(crate) fn line(text: impl Display) -> Result<(), Failure> {
     print(&format!("{text}\n"))
+}
+
+/// Writes a line to standard error, beside what programs read. Nobody there to read it is no trouble.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Writes one JSON value: for people on a terminal in several lines, for programs in one.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use postrider::{OnDead, Start, WhileUnavailable};
 use serde::Serialize;
 
 use crate::Failure;
-use crate::alerts;
-use crate::config::{Config, Sink, duration, without_password};
-use crate::output;
+use crate::config::{Config, Format, Sink, duration, endpoint, without_password};
 use crate::sinks::Ready;
+use crate::{alerts, database, logging, output};
 
 #[derive(Serialize)]
 struct Understood<'a> {
@@ -16,8 +16,10 @@ struct Understood<'a> {
     understood: &'a str,
 }
 
-/// Shows the settings.
+/// Shows the settings; refuses what a relay would refuse without asking anybody.
 pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
+    logging::filter(&config.log)?;
+    database::check(&config.store)?;
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
@@ -31,6 +33,12 @@ pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
         output::print(&text)?;
     }
     Ok(true)
+}
+
+/// Which properties are set; their values may be secrets.
+fn named(properties: &[(String, String)]) -> String {
+    let names: Vec<&str> = properties.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) }
 }
 
 fn text(config: &Config) -> Result<String, std::fmt::Error> {
@@ -69,15 +77,21 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     for (name, sink) in &config.sinks {
         let what = match sink {
             Sink::Kafka(kafka) => format!(
-                "kafka at {}, topic {}{}{}",
+                "kafka at {}, topic {}{}, {}, {} to send{}{}{}",
                 kafka.brokers,
                 kafka.topic,
+                kafka.topics.iter().map(|(kind, topic)| format!(", {kind} to {topic}")).collect::<String>(),
+                kafka.format,
+                show(kafka.timeout),
+                named(&kafka.properties),
                 if kafka.tls || kafka.authority.is_some() { ", tls" } else { "" },
                 kafka.login.as_ref().map(|(how, user, _)| format!(", {user} by {how}")).unwrap_or_default()
             ),
             Sink::Http(http) => format!(
-                "http to {}{}{}",
-                without_password(&http.url),
+                "http to {}, {}{}{}{}",
+                endpoint(&http.url),
+                http.format,
+                if http.format == Format::Batched { format!(" by {}", http.batch) } else { String::new() },
                 if http.secret.is_some() { ", signed" } else { "" },
                 if http.token.is_some() { ", with a token" } else { "" }
             ),
@@ -99,6 +113,26 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             reader.concurrency,
             show(reader.timeout),
             if reader.replay { "allowed" } else { "forbidden" }
+        )?;
+        writeln!(
+            out,
+            "               from {}, {}tried again {}, {}, {}; what is away is left alone for {} at most",
+            match reader.start {
+                Start::Beginning => "the beginning".to_owned(),
+                Start::Now => "now on".to_owned(),
+                Start::At(time) => time.to_string(),
+            },
+            reader.batch.map(|batch| format!("{batch} a batch, ")).unwrap_or_default(),
+            reader.retry,
+            match reader.on_dead {
+                OnDead::Skip => "the dead hold up nobody",
+                OnDead::Hold => "the dead hold up their key",
+            },
+            match reader.while_unavailable {
+                WhileUnavailable::Wait => "an outage makes nothing older",
+                WhileUnavailable::Expire => "an outage makes events older",
+            },
+            show(reader.longest_pause)
         )?;
     }
     if let Some(retention) = &config.retention {

@@ -75,6 +75,10 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[relay]\nlease = \"1ms\"\n".into(), &["relay.lease", "out of bounds"]),
         ("[http]\nlisten = \"everywhere\"\n".into(), &["http.listen", "127.0.0.1:9187"]),
         ("[log]\nformat = \"xml\"\n".into(), &["log.format", "\"human\", \"json\""]),
+        ("[log]\nlevel = \"postrider=loud\"\n".into(), &["log.level: \"postrider=loud\" is no level", "\"info\""]),
+        ("[store]\nurl = \"postgres://h:port/db\"\n".into(), &["store.url", "can't be understood as an address"]),
+        ("[store]\nurl = \"postgres://h/db\"\nschema = \"\"\n".into(), &["store.schema"]),
+        ("[relay]\nname = \"\"\n".into(), &["relay.name: it is empty"]),
         ("[sink.x]\n".into(), &["sink.x.type: it is missing", "\"kafka\""]),
         ("[sink.x]\ntype = \"kafak\"\n".into(), &["sink.x.type", "\"kafak\" is not known"]),
         ("[sink.x]\ntype = \"kafka\"\n".into(), &["sink.x.brokers: it is missing", "127.0.0.1:9092"]),
@@ -109,6 +113,9 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"otu\"\n"), &["subscription[s].sink", "\"out\""]),
         (s("order = \"keys\""), &["subscription[s].order", "\"key\", \"strict\", \"none\""]),
         (s("lanes = 0"), &["subscription[s].lanes: it is 1 or more"]),
+        (s("lanes = 1000"), &["\"s\": 1000 lanes were asked for; 1 to 256 are possible"]),
+        (s("types = [\"a\\u0000\"]"), &["\"s\": a pattern of its filter has a NUL"]),
+        (format!("{SINKS}[[subscription]]\nname = \"\"\nsink = \"out\"\n"), &["a subscription's name has 1 to"]),
         (s("batch = -1"), &["subscription[s].batch", "1 or more"]),
         (s("streams = []"), &["subscription[s].streams", "nothing would be delivered"]),
         (s("streams = \"a\"\ntypes = 3"), &["subscription[s].types", "a list is expected"]),
@@ -147,6 +154,11 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[[alert]]\nwhen = \"undeliverd > 3\"\n".into(), &["alert[1].when", "undelivered"]),
         ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is no number"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nto = [\"slak\"]\n[notify.slack]\ntype = \"slack\"\nurl = \"https://x\"\n".into(), &["alert[1].to", "\"slack\""]),
+        (
+            "[[alert]]\nwhen = \"undelivered > 2000000\"\n".into(),
+            &["alert[1].when", "no more than 1000000 undelivered events are counted", "never be reached"],
+        ),
+        ("[[alert]]\nwhen = \"undelivered_over(5m) > 1000000\"\n".into(), &["alert[1].when", "never be reached"]),
         ("[[alert]]\npreset = \"bank\"\n".into(), &["alert[1].preset", "ledger"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nof = \"every\"\n".into(), &["alert[1].of", "\"each\", \"all\""]),
         ("[[alert]]\nwhen = \"dead > 1\"\nof = \"all\"\nsubscription = \"s\"\n".into(), &["alert[1].of", "exclude"]),
@@ -198,6 +210,47 @@ fn the_environment_wins_over_the_file_and_a_flag_over_both() {
     assert!(sentence.contains("/nowhere.toml can't be read: it does not exist"), "{sentence}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_refused_only_where_it_is_ours() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = OsStr::from_bytes(b"caf\xe9");
+    let run = |name: &OsStr| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["config", "check"]).env_clear().env(name, bytes).output().expect("it runs")
+    };
+    for name in [OsStr::new("OTHER"), bytes] {
+        let output = run(name);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let sentence = said(&run(OsStr::new("POSTRIDER_RELAY_NAME")), "a variable");
+    assert!(sentence.contains("POSTRIDER_RELAY_NAME is not valid UTF-8"), "{sentence}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let output = command.args([OsStr::new("status"), bytes]).env_clear().output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_list_may_come_from_a_variable_or_a_file() {
+    let folder = Folder::new();
+    let mask = folder.file("mask", "card.number, name\n").display().to_string();
+    let text = subscription("streams = \"env:STREAMS\"\ntypes = \"Order*,Invoice*\"");
+    let file = folder.file("p.toml", &format!("{text}[retention]\narchive = true\n"));
+    let mask = format!("file:{mask}");
+    let variables = [("STREAMS", "orders, money"), ("POSTRIDER_RETENTION_MASK", mask.as_str())];
+    let output = check(&file, &[], &variables);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(shown.contains("streams orders money, types Order* Invoice*"), "{shown}");
+    assert!(shown.contains("masked on the way: ") && shown.contains("card.number"), "{shown}");
+    let sentence = said(&check(&file, &[], &variables[1..]), "no variable");
+    assert!(
+        sentence.contains("subscription[s].streams: the environment variable STREAMS is not set"),
+        "{sentence}"
+    );
+}
+
 /// A short lease alone is no mistake: what is sent is given up sooner then.
 #[test]
 fn a_send_timeout_that_nobody_set_fits_the_lease() {
@@ -216,6 +269,7 @@ fn no_secret_is_shown() {
         "[store]\nurl = \"postgres://user:planted-password@h/db?sslpassword=planted-password\"\n\
          [sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\nlogin = \"plain\"\nuser = \"u\"\npassword = \"env:SECRET\"\n\
          [sink.h]\ntype = \"http\"\nurl = \"http://u:planted-password@h/\"\ntoken = \"file:{}\"\n\
+         [sink.w]\ntype = \"http\"\nurl = \"https://hooks.example:8443/planted-path?token=planted-token\"\n\
          [notify.s]\ntype = \"slack\"\nurl = \"https://h/planted-path\"\n",
         token.display()
     );
@@ -225,6 +279,7 @@ fn no_secret_is_shown() {
     assert!(output.status.success(), "{shown}");
     assert!(!shown.contains("planted"), "{shown}");
     assert!(shown.contains("postgres://user:***@h/db"), "{shown}");
+    assert!(shown.contains("http to https://hooks.example:8443/…"), "{shown}");
     let output = check(&folder.file("p.toml", &text), &["--json"], &[("SECRET", "planted-secret")]);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let understood: serde_json::Value = serde_json::from_str(&shown).expect("JSON");

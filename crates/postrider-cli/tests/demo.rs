@@ -191,12 +191,15 @@ async fn the_kept_shop_says_the_same(folder: &Path) {
 }
 
 #[test]
-fn piped_it_is_plain_text_that_fits_eighty_columns() {
+fn piped_it_is_plain_text_that_fits_eighty_columns_and_ends_within_twenty_seconds() {
     let folder = Folder::new("piped");
     let output = demo(&folder.0, &["--keep"]).arg(folder.0.join("kept")).output().expect("it runs");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(!said.contains('\x1b') && !said.contains('\r'), "{said:?}");
+    let took = said.split(", in ").nth(1).and_then(|rest| rest.split(" s.").next());
+    let took: f64 = took.and_then(|took| took.parse().ok()).expect("how long it took");
+    assert!(took < 20.0, "it took {took} s");
     // How to look around has a path in it, and is as long as that.
     let shown = said.split("Look around").next().expect("the rest");
     for line in shown.lines() {

@@ -4,8 +4,13 @@ mod support;
 
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
+use std::time::Duration;
 
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use sqlx::AssertSqlSafe;
 use support::{Ground, Rider, until};
+use xtask::kafka::{Broker, Options};
 use xtask::postgres::Cluster;
 
 /// Whether first arrivals of each key are in order; how many there were.
@@ -135,4 +140,99 @@ async fn a_relay_waits_for_a_database_that_is_away() {
     let log = patient.log();
     assert_eq!(log.matches(waits).count(), 1, "once: {log}");
     assert!(log.contains("the database answers"), "{log}");
+}
+
+/// Every line of a talkative relay goes into a pipe that nobody reads any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let mut rider = Rider::unheard(&ground.folder.0, &ground.url);
+    ground.record(0, 50).await;
+    until("all are delivered", || rider.lines().len() >= 50).await;
+    rider.signal("-TERM");
+    assert_eq!(rider.ended(), Some(0));
+    assert_eq!((in_order(&rider.lines()), rider.lines().len()), (50, 50));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_s_log_is_json_where_that_is_asked_for() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let settings = "[log]\nformat = \"json\"\n[http]\nlisten = \"off\"\n\
+         [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let mut rider = Rider::with(&ground.folder.0, &ground.url, "json", settings);
+    until("it works", || rider.log().contains("the relay works")).await;
+    rider.signal("-TERM");
+    assert_eq!(rider.ended(), Some(0), "{}", rider.log());
+    let log = rider.log();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let works = lines.iter().find(|line| line["message"] == "the relay works").expect("its line");
+    assert_eq!((&works["level"], &works["subscriptions"]), (&"INFO".into(), &1.into()), "{works}");
+    assert!(works["timestamp"].is_string() && works["target"] == "postrider::daemon", "{works}");
+    assert_eq!(lines.last().expect("a line")["message"], "stopped");
+}
+
+/// What a DBA runs by hand is what `migrate` would have run.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
+    let ground = Ground::new().await;
+    let (code, sql) = ground.run(&["migrate", "--print"]);
+    assert_eq!(code, Some(0), "{sql}");
+    let (code, said) = ground.run(&["status"]);
+    assert!(code == Some(1) && said.contains("postrider migrate"), "nothing was run: {said}");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&ground.pool).await.expect("it runs by hand");
+    let rider = ground.relay("one");
+    ground.record(0, 3).await;
+    until("all are delivered", || rider.lines().len() == 3).await;
+    let (code, said) = ground.run(&["migrate", "--json"]);
+    assert_eq!((code, said.as_str()), (Some(0), "{\"up_to_date\":true,\"schema\":\"postrider\"}\n"));
+}
+
+/// All there is in a topic: key and number of each event.
+fn topic(brokers: &str, topic: &str) -> Vec<(String, u64)> {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", brokers)
+        .set("group.id", "look")
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Beginning).expect("an offset");
+    consumer.assign(&list).expect("assigned");
+    let (_, high) = consumer.fetch_watermarks(topic, 0, Duration::from_secs(10)).expect("its end");
+    let mut seen = Vec::new();
+    while (seen.len() as i64) < high {
+        let message = consumer.poll(Duration::from_secs(10)).expect("a record in time").expect("a record");
+        let key = String::from_utf8_lossy(message.key().expect("a key")).into_owned();
+        let event: serde_json::Value =
+            serde_json::from_slice(message.payload().expect("a value")).expect("JSON");
+        seen.push((key, event["number"].as_u64().expect("a number")));
+    }
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
+    let broker = Broker::create(&Options::new()).expect("a broker starts");
+    broker.create_topic("orders", 1).expect("a topic");
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let settings = format!(
+        "[relay]\nlease = \"5s\"\n[http]\nlisten = \"off\"\n\
+         [[subscription]]\nname = \"out\"\nsink = \"kafka\"\nbatch = 50\n\
+         [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{}\"\n",
+        broker.bootstrap()
+    );
+    let mut first = Rider::with(&ground.folder.0, &ground.url, "first", &settings);
+    ground.record(0, 200).await;
+    until("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
+    first.signal("-TERM");
+    assert_eq!(first.ended(), Some(0), "{}", first.log());
+    ground.record(200, 250).await;
+    let _second = Rider::with(&ground.folder.0, &ground.url, "second", &settings);
+    until("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
+    let seen = topic(&broker.bootstrap(), "orders");
+    assert_eq!((in_order(&seen), seen.len()), (250, 250), "none is lost and none came twice");
 }

@@ -1,5 +1,6 @@
 //! When a failed delivery is tried again, and when it is given up.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::{Error, ErrorKind, Result};
@@ -20,6 +21,30 @@ enum Pause {
     Schedule(Vec<Duration>),
     Exponential { base: Duration, factor: f64, max: Duration, jitter: f64 },
     Fixed(Duration),
+}
+
+/// In words: *after 1s, then 2 times as long each time, up to 300s, 10 tries*.
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pause {
+            Pause::Schedule(pauses) => {
+                let pauses: Vec<String> = pauses.iter().map(|pause| format!("{pause:?}")).collect();
+                write!(f, "after {}", pauses.join(", "))?;
+            }
+            Pause::Exponential { base, factor, max, .. } => {
+                write!(f, "after {base:?}, then {factor} times as long each time, up to {max:?}")?;
+            }
+            Pause::Fixed(pause) => write!(f, "every {pause:?}")?,
+        }
+        let most = self.max_attempts.or(self.max_age.is_none().then_some(Self::ATTEMPTS));
+        if let Some(most) = most {
+            write!(f, ", {most} {}", if most == 1 { "try" } else { "tries" })?;
+        }
+        if let Some(age) = self.max_age {
+            write!(f, ", for {age:?}")?;
+        }
+        Ok(())
+    }
 }
 
 impl Retry {
@@ -161,6 +186,17 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn it_is_shown_in_words() {
+        let shown = |retry: Retry| retry.to_string();
+        assert_eq!(
+            shown(Retry::exponential()),
+            "after 1s, then 2 times as long each time, up to 300s, 10 tries"
+        );
+        assert_eq!(shown(Retry::fixed(SECOND).max_age(MINUTE)), "every 1s, for 60s");
+        assert_eq!(shown(Retry::fixed(SECOND).max_attempts(1)), "every 1s, 1 try");
+    }
 
     #[test]
     fn an_exponential_pause_doubles_up_to_its_limit() {

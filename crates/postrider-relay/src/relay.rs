@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use postrider_core::{Error, ErrorKind, Result, Source, Store, Uuid};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::breaker::Breaker;
 use crate::death::{Death, OnDeath};
@@ -209,11 +209,15 @@ impl<S: Source> Relay<S> {
         self.run_until(asked_to_end()).await
     }
 
-    /// Runs until the future is ready, and stops then.
+    /// Runs until the future is ready, and stops then. A subscription's task that ends by itself ends it, too.
     pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
-        let running = self.start().await?;
-        end.await;
-        running.stop().await
+        let mut running = self.start().await?;
+        let failed = tokio::select! {
+            () = end => None,
+            error = running.failed() => Some(error),
+        };
+        let stopped = running.stop().await;
+        failed.map_or(stopped, Err)
     }
 }
 
@@ -246,10 +250,10 @@ impl Running {
     /// was finished is delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
+        let mut result = Ok(());
         while let Some(ended) = self.keepers.join_next().await {
             if let Err(error) = ended {
-                let message = format!("a subscription's task ended unexpectedly: {error}");
-                return Err(Error::new(ErrorKind::Corrupt, "stop", message));
+                result = Err(ended_by_itself("stop", Some(&error)));
             }
         }
         if let Some((hook, grace)) = self.hook.take()
@@ -257,7 +261,14 @@ impl Running {
         {
             tracing::warn!("the hook for deaths did not end within the grace period");
         }
-        Ok(())
+        result
+    }
+
+    /// Ready when a subscription's task has ended though nobody stopped the relay, which is a defect. Its events are not
+    /// delivered from then on: stop the relay, and start another. Cancelled, it loses nothing; without a subscription it is
+    /// never ready.
+    pub async fn failed(&mut self) -> Error {
+        first_end(&mut self.keepers).await
     }
 
     /// The log, for whoever wants to look.
@@ -271,6 +282,22 @@ impl Running {
     }
 }
 
+async fn first_end(keepers: &mut JoinSet<()>) -> Error {
+    match keepers.join_next().await {
+        Some(ended) => ended_by_itself("run", ended.err().as_ref()),
+        None => std::future::pending().await,
+    }
+}
+
+fn ended_by_itself(operation: &'static str, why: Option<&JoinError>) -> Error {
+    let message = match why {
+        // What a panic says may quote an event.
+        Some(error) if error.is_panic() => "a subscription's task panicked",
+        _ => "a subscription's task ended unexpectedly",
+    };
+    Error::new(ErrorKind::Corrupt, operation, message)
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.send_replace(true);
@@ -281,5 +308,39 @@ impl Drop for Running {
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Running({} subscriptions)", self.keepers.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_keeper_that_panics_is_noticed_while_the_others_work() {
+        let mut keepers = JoinSet::new();
+        keepers.spawn(std::future::pending());
+        keepers.spawn(async { panic!("of order 4711") });
+        let error = first_end(&mut keepers).await;
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(error.message(), "a subscription's task panicked");
+        assert_eq!(keepers.len(), 1, "the other one goes on");
+    }
+
+    #[tokio::test]
+    async fn a_keeper_that_just_ends_is_noticed() {
+        let mut keepers = JoinSet::new();
+        keepers.spawn(async {});
+        assert_eq!(first_end(&mut keepers).await.message(), "a subscription's task ended unexpectedly");
+    }
+
+    #[tokio::test]
+    async fn a_relay_whose_keepers_work_has_not_failed() {
+        let mut keepers = JoinSet::new();
+        assert!(first_end(&mut keepers).now_or_never().is_none(), "without any");
+        keepers.spawn(std::future::pending());
+        tokio::task::yield_now().await;
+        assert!(first_end(&mut keepers).now_or_never().is_none());
     }
 }

@@ -64,9 +64,19 @@ impl From<Stuck> for Death {
     }
 }
 
+/// Which deaths somebody is interested in: those since a time, of one subscription or of all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Since {
+    /// From then on.
+    pub(crate) from: OffsetDateTime,
+    /// Of this one only: those of others must not use up what is looked at in a round.
+    pub(crate) subscription: Option<String>,
+}
+
 /// Who died since then and is dead still, in the order of their deaths; at most [`MOST`].
-pub(crate) async fn deaths(desk: &dyn Desk, from: OffsetDateTime) -> Result<Vec<Death>> {
-    let mut query = StuckQuery { from: Some(from), ..StuckQuery::default() };
+pub(crate) async fn deaths(desk: &dyn Desk, since: &Since) -> Result<Vec<Death>> {
+    let Since { from, subscription } = since.clone();
+    let mut query = StuckQuery { from: Some(from), subscription, ..StuckQuery::default() };
     let mut deaths: Vec<Death> = Vec::new();
     loop {
         let page = desk.stuck(&query).await?;
@@ -104,9 +114,9 @@ impl Told {
         self.alert == alert && self.target == target
     }
 
-    /// Whether it is of this alert.
-    pub(crate) fn is_of(&self, alert: &str) -> bool {
-        self.alert == alert
+    /// Whether it is of this alert, or of one of the same name for another subscription.
+    pub(crate) fn is_of(&self, alert: &Alert) -> bool {
+        self.alert == alert.name && alert.to.contains(&self.target)
     }
 
     /// Who is told.
@@ -114,10 +124,15 @@ impl Told {
         &self.target
     }
 
-    /// From when on deaths are of interest.
-    pub(crate) fn from(&self) -> OffsetDateTime {
+    /// Which deaths are of interest, for an alert of that name.
+    pub(crate) fn since(&self, alert: &Alert) -> Since {
         let nanos = i128::from(self.from) * 1000;
-        OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+        let from = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let subscription = match &alert.of {
+            Of::One(name) => Some(name.clone()),
+            Of::Each | Of::All => None,
+        };
+        Since { from, subscription }
     }
 
     fn knows(&self, death: &Death) -> bool {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use postrider::OffsetDateTime;
 use serde::{Deserialize, Serialize};
 
-use super::death::{Death, Told};
+use super::death::{Death, Since, Told};
 use super::message::Message;
 use super::open::{self, Open};
 use super::reading::Reading;
@@ -97,8 +97,8 @@ impl Note {
         self.forget();
     }
 
-    /// From when on deaths are of interest to somebody: a time for each who has heard so far and no further.
-    pub(crate) fn deaths_from(&mut self, alerts: &[Alert], now: OffsetDateTime) -> BTreeSet<OffsetDateTime> {
+    /// Which deaths are of interest to somebody: from a time on for each who has heard so far and no further.
+    pub(crate) fn deaths_since(&mut self, alerts: &[Alert], now: OffsetDateTime) -> BTreeSet<Since> {
         let pairs = || {
             let dies = alerts.iter().filter(|alert| alert.when == When::EventDies);
             dies.flat_map(|alert| alert.to.iter().map(move |target| (&alert.name, target)))
@@ -109,7 +109,11 @@ impl Note {
                 self.deaths.push(Told::new(alert, target, now));
             }
         }
-        self.deaths.iter().map(Told::from).collect()
+        let of = |told: &Told| {
+            let of = alerts.iter().filter(|alert| told.is_of(alert)).map(|alert| told.since(alert));
+            of.collect::<Vec<_>>()
+        };
+        self.deaths.iter().flat_map(of).collect()
     }
 
     /// What is to be said to whom, in order.
@@ -117,7 +121,7 @@ impl Note {
         &self,
         readings: &[Reading<'_>],
         alerts: &[Alert],
-        deaths: &BTreeMap<OffsetDateTime, Vec<Death>>,
+        deaths: &BTreeMap<Since, Vec<Death>>,
         source: &str,
         now: OffsetDateTime,
     ) -> Vec<Saying> {
@@ -127,11 +131,12 @@ impl Note {
             due.extend(firing.due(reading, now));
         }
         for told in &self.deaths {
-            let alert = alerts.iter().find(|alert| told.is_of(&alert.name));
-            let Some((alert, deaths)) = alert.zip(deaths.get(&told.from())) else { continue };
-            for (message, deaths) in told.due(alert, deaths, source) {
-                let about = About::Deaths { alert: alert.name.clone(), deaths };
-                due.push(Saying { target: told.target().to_owned(), message, about });
+            for alert in alerts.iter().filter(|alert| told.is_of(alert)) {
+                let Some(deaths) = deaths.get(&told.since(alert)) else { continue };
+                for (message, deaths) in told.due(alert, deaths, source) {
+                    let about = About::Deaths { alert: alert.name.clone(), deaths };
+                    due.push(Saying { target: told.target().to_owned(), message, about });
+                }
             }
         }
         due
@@ -143,7 +148,7 @@ impl Note {
     }
 
     /// What is to be said of these incidents, whose events are dead no longer. One that has died anew goes on.
-    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<OffsetDateTime, Vec<Death>>) -> Vec<Saying> {
+    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<Since, Vec<Death>>) -> Vec<Saying> {
         let goes_on = |open: &&Open| deaths.values().flatten().any(|death| open.is_of(death));
         let over = self.open.iter().filter(|open| over.contains(open)).filter(|open| !goes_on(open));
         over.map(|open| Saying {

@@ -142,17 +142,18 @@ impl Watch {
         }
         self.looked = Some(Instant::now());
         let before = self.note(duty.note.as_deref());
-        let mut note = match self.unsaved.take() {
-            Some((seen, note)) if seen == duty.note => note,
-            _ => before.clone(),
-        };
+        // Somebody who wrote since then knows better.
+        self.unsaved.take_if(|(seen, _)| *seen != duty.note);
+        // It is kept until it is written: a round that fails must not say again what was said.
+        let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
         note.keep_targets(|target| self.voices.has(target));
         let readings =
             if self.figures.is_empty() { Vec::new() } else { readings(controls, &self.figures).await? };
         note.observe(&readings, self.voices.source(), duty.at);
         let mut died = BTreeMap::new();
-        for from in note.deaths_from(&self.deaths, duty.at) {
-            died.insert(from, deaths(&*controls.desk, from).await?);
+        for since in note.deaths_since(&self.deaths, duty.at) {
+            let deaths = deaths(&*controls.desk, &since).await?;
+            died.insert(since, deaths);
         }
         let mut over = Vec::new();
         for open in note.open() {
@@ -172,11 +173,16 @@ impl Watch {
         }
         note.close(&deaf, duty.at);
         if note == before {
+            self.unsaved = None;
             return Ok(());
         }
         match controls.desk.note_duty(DUTY, &self.owner, &note.text()).await {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                self.unsaved = None;
+                Ok(())
+            }
             Ok(false) => {
+                self.unsaved = None;
                 tracing::warn!("another relay looks after alerts now; what was just said may be said again");
                 Ok(())
             }

@@ -155,7 +155,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     if let Some(note) = note(&found, &wanted) {
         // What programs read is the table.
-        eprintln!("{note}");
+        output::note(note);
     }
     Ok(true)
 }

@@ -151,7 +151,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         Some(_) => {
             format!("replay of {} from {}", arguments.name.chars().take(200).collect::<String>(), point(from))
         }
-        None => format!("replay from {} ({})", point(from), events(&replayed)),
+        None => done(from, &replayed),
     };
     arguments.consent.audit(&*controls.desk, &what, Some(&goal.subscription), None).await?;
     arguments.answer(&replayed)?;
@@ -159,11 +159,12 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         output::line(format!("{} reads {}", goal.subscription, events(&replayed)))?;
     }
     if new.is_none() && info.paused {
-        eprintln!("{} is paused; nothing comes until it is resumed", goal.subscription);
+        output::note(format!("{} is paused; nothing comes until it is resumed", goal.subscription));
         return Ok(true);
     }
     if new.is_some() {
-        eprintln!("a relay delivers it that has a [[subscription]] named {}", goal.subscription);
+        let name = &goal.subscription;
+        output::note(format!("a relay delivers it that has a [[subscription]] named {name}"));
     }
     if !arguments.no_wait {
         goal.wait(&controls).await?;
@@ -207,20 +208,24 @@ impl Arguments {
         }
         self.consent.announce(desk, unfinished::PAUSES, &self.name).await?;
         desk.pause(&self.name, true).await?;
-        let done = set_back.await;
+        let set_back = set_back.await;
         let resumed = desk.pause(&self.name, false).await;
-        if done.is_err() && resumed.is_ok() {
+        if set_back.is_err() && resumed.is_ok() {
             self.consent.audit(desk, unfinished::GIVEN_UP, Some(&self.name), None).await?;
         }
-        let done = done?;
-        resumed.map_err(|error| {
-            format!(
+        let (goal, replayed) = set_back?;
+        if let Err(error) = resumed {
+            // So that nobody takes it for cut short and replays it again. That it is paused still matters more than a failure here.
+            let what = done(replay.from, &replayed);
+            let _ = self.consent.audit(desk, &what, Some(&self.name), None).await;
+            let what = format!(
                 "it was set back, but could not be resumed ({}); `postrider subscriptions resume {}` does it",
                 error.message(),
                 self.name
-            )
-        })?;
-        Ok(done)
+            );
+            return Err(what.into());
+        }
+        Ok((goal, replayed))
     }
 }
 
@@ -273,6 +278,11 @@ async fn like(
 /// A refusal is a sentence of its own.
 fn told(error: postrider::Error) -> Failure {
     error.message().to_owned().into()
+}
+
+/// What the audit says of a replay that was done.
+fn done(from: ReplayFrom, replayed: &Replayed) -> String {
+    format!("replay from {} ({})", point(from), events(replayed))
 }
 
 fn point(from: ReplayFrom) -> String {

@@ -48,7 +48,9 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         match looked {
             Ok(status) => arguments.redraw(&status, pause)?,
             // A database that is restarted comes back.
-            Err(failure) if is_passing(&failure) => eprintln!("postrider: status: {failure}; looking again"),
+            Err(failure) if is_passing(&failure) => {
+                output::note(format!("postrider: status: {failure}; looking again"));
+            }
             Err(failure) => return Err(failure),
         }
         tokio::select! {

@@ -83,6 +83,9 @@ const FIGURES: [(&str, Figure); 5] = [
     ("mean_attempts", Figure::MeanAttempts),
 ];
 
+/// So many events that were not read yet are counted at most, whatever the backlog.
+const MOST_COUNTED: f64 = 1_000_000.0;
+
 impl Alert {
     /// Reads one, or those of a preset; those `before` it have their names already.
     pub(crate) fn read(
@@ -205,7 +208,15 @@ impl When {
         if !limit.is_finite() || limit < 0.0 {
             return Err(format!("{limit} is no limit; it is 0 or more"));
         }
-        Ok(Self::Figure(Figure::parse(left.trim())?, than, limit))
+        let figure = Figure::parse(left.trim())?;
+        let counted = matches!(figure, Figure::Undelivered | Figure::UndeliveredOver(_));
+        if counted && (limit > MOST_COUNTED || (limit == MOST_COUNTED && than == Than::More)) {
+            return Err(format!(
+                "no more than {MOST_COUNTED} undelivered events are counted, so that {limit} would never be reached; \
+                 write less, or ask for oldest_seconds"
+            ));
+        }
+        Ok(Self::Figure(figure, than, limit))
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Store {
     pub(crate) url: Option<String>,
     /// The schema, on PostgreSQL.
     pub(crate) schema: String,
-    /// How many connections the relay may open.
+    /// How many connections a pool may open.
     pub(crate) connections: u32,
     /// Whether publishers ring sleeping relays.
     pub(crate) bell: bool,
@@ -113,6 +113,9 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
     };
     let Some(mut section) = section else { return Ok(relay) };
     relay.name = section.text("name")?;
+    if relay.name.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
+        return Err(section.problem("name", "it is empty or has a NUL; leave it out to have one made up"));
+    }
     for (key, setting, least) in [
         ("lease", &mut relay.lease, Duration::from_millis(100)),
         ("poll_interval", &mut relay.poll, Duration::from_millis(1)),

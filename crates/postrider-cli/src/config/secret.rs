@@ -58,9 +58,30 @@ pub(crate) fn without_password(url: &str) -> String {
     }
 }
 
+/// An endpoint as it may be shown: where it is, and not what is behind it, which is a secret where it is a webhook's.
+pub(crate) fn endpoint(url: &str) -> String {
+    let Ok(url) = reqwest::Url::parse(url) else { return "***".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let rest = if url.path() == "/" && url.query().is_none() { "" } else { "…" };
+    format!("{}://{}{port}/{rest}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_endpoint_only_its_place_is_shown() {
+        for (url, shown) in [
+            ("https://hooks.example/T0/geheim", "https://hooks.example/…"),
+            ("https://hooks.example:8443?token=geheim", "https://hooks.example:8443/…"),
+            ("http://ada:geheim@[::1]:80/", "http://[::1]/"),
+            ("http://ada:ge/heim@h/", "***"),
+            ("geheim", "***"),
+        ] {
+            assert_eq!(endpoint(url), shown);
+        }
+    }
 
     #[test]
     fn no_part_of_a_password_is_shown_however_the_address_is_written() {

@@ -125,7 +125,7 @@ impl<'a> Section<'a> {
         Err(self.problem(key, format!("{text:?} is not known; there is {}", all.join(", "))))
     }
 
-    /// A list of texts.
+    /// A list of texts; one text is taken apart at its commas.
     pub(crate) fn list(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Problem> {
         match self.take(key) {
             None => Ok(None),
@@ -133,7 +133,8 @@ impl<'a> Section<'a> {
                 values.into_iter().map(|value| self.resolved(key, value)).collect::<Result<_, _>>().map(Some)
             }
             Some(Value::String(text)) => {
-                // From the environment or a flag.
+                // From the environment, a flag or a file.
+                let text = self.secrets.look_up(&text).map_err(|what| self.problem(key, what))?;
                 Ok(Some(text.split(',').map(|part| part.trim().to_owned()).collect()))
             }
             Some(other) => {

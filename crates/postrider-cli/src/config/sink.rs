@@ -39,6 +39,17 @@ pub(crate) enum Format {
     Batched,
 }
 
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Binary => "binary",
+            Self::Structured => "structured",
+            Self::Payload => "payload",
+            Self::Batched => "batched",
+        })
+    }
+}
+
 /// A Kafka cluster.
 #[derive(Clone)]
 pub(crate) struct KafkaSink {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
+use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, Subscription, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
 use super::nearest::nearest;
@@ -78,7 +78,20 @@ impl Reader {
             replay: section.word("replay", &[("allow", true), ("forbid", false)])?.unwrap_or(true),
         };
         section.finish()?;
+        reader.subscription().check().map_err(|error| Problem::new(error.message()))?;
         Ok(reader)
+    }
+
+    /// The subscription as a relay with these settings makes it.
+    pub(crate) fn subscription(&self) -> Subscription {
+        Subscription::new(&self.name)
+            .streams(self.streams.clone())
+            .types(self.types.clone())
+            .lanes(self.lanes)
+            .start(self.start)
+            .order(self.order)
+            .on_dead(self.on_dead)
+            .replay(self.replay)
     }
 }
 

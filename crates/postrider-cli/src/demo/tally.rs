@@ -118,8 +118,8 @@ impl Tally {
 
 /// Says where the shop is, and how to look around in it.
 pub(crate) fn look_around(screen: &mut Screen, store: &str) {
-    let program = std::env::args().next().unwrap_or_else(|| "postrider".to_owned());
-    let (store, program) = (quoted(store), quoted(&program));
+    let program = std::env::args_os().next().unwrap_or_else(|| "postrider".into());
+    let (store, program) = (quoted(store), quoted(&program.to_string_lossy()));
     screen.say(&format!(
         "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n    {program} status\n    \
          {program} dead list"

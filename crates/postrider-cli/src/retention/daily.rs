@@ -48,7 +48,8 @@ impl Daily {
         let retention = config.retention.clone()?;
         let owner = owner(config.relay.name.as_deref());
         Some(Self {
-            store: config.store.clone(),
+            // One batch after the other, and the lease beside it.
+            store: Store { connections: 2, ..config.store.clone() },
             retention,
             owner,
             lease: config.relay.lease,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use postrider::Uuid;
+use postrider::{DeliveryChange, DeliveryFailure, Subscription, Uuid};
 
 use crate::support::log::{Log, Mess};
 use crate::support::{Rider, until};
@@ -14,6 +14,7 @@ crate::on_both!(
     a_discard_lets_the_key_go_on_and_is_written_down,
     nothing_happens_unless_it_is_said_which_and_confirmed,
     a_question_on_a_terminal_is_answered_by_its_answer,
+    many_that_are_named_are_written_down_as_named,
 );
 
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
@@ -158,4 +159,55 @@ async fn a_question_on_a_terminal_is_answered_by_its_answer(log: Log) {
     let (code, shown) = typed(&mess.log, "dead requeue --all", "Yes\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("requeued 1 dead event"), "{shown}");
+}
+
+/// This many events that are dead for `mail`.
+async fn dead(log: &Log, many: u32) -> Vec<String> {
+    log.store.subscribe(&Subscription::new("mail")).await.expect("subscribe");
+    log.fill(many).await;
+    let mut lease = log.claim("mail").await;
+    for _ in 0..many.div_ceil(1000) {
+        log.settle(&mut lease, |_, id| {
+            Some(DeliveryChange::dead(id, 1, DeliveryFailure::new("rejected", "no")))
+        })
+        .await;
+    }
+    log.store.release(lease).await.expect("released");
+    let limit = many.to_string();
+    let list = log.run(&["dead", "list", "--limit", &limit, "--json"]).json();
+    let id = |each: &serde_json::Value| each["event"]["event_id"].as_str().expect("an id").to_owned();
+    list.as_array().expect("an array").iter().map(id).collect()
+}
+
+async fn many_that_are_named_are_written_down_as_named(log: Log) {
+    let ids = dead(&log, 102).await;
+    let named: Vec<&str> = ids[..101].iter().map(String::as_str).collect();
+    log.run(&[&["dead", "requeue", "--yes"], named.as_slice()].concat()).good();
+    let audit = log.run(&["audit", "--json"]).json();
+    let what = audit[0]["what"].as_str().expect("a sentence");
+    assert!(what.starts_with("requeue 101 dead events") && what.ends_with("(named by id)"), "{what}");
+    assert_eq!(audit.as_array().map(Vec::len), Some(1), "{audit}");
+}
+
+/// The first thousand are done when the second can't be.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_requeued_before_a_failure_is_written_down() {
+    let log = Log::postgres().await;
+    let ids = dead(&log, 1100).await;
+    let refuse = format!(
+        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$; \
+         create trigger refuse before update or delete on postrider.delivery for each row \
+         when (old.event_id = '{}') execute function refuse()",
+        ids[1050]
+    );
+    let pool = sqlx::PgPool::connect(&log.url).await.expect("connected");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(refuse)).execute(&pool).await.expect("made");
+    pool.close().await;
+    let sentence = log.run(&["dead", "requeue", "--all", "--yes"]).sentence(1);
+    assert!(sentence.contains("1,000 dead events of mail were requeued, then it failed"), "{sentence}");
+    let audit = log.run(&["audit", "--json"]).json();
+    let what = audit[0]["what"].as_str().expect("it is written down");
+    assert!(what.starts_with("requeue 1000 dead events") && what.ends_with("(all)"), "{what}");
+    let left = log.run(&["dead", "list", "--limit", "2000", "--json"]).json();
+    assert_eq!(left.as_array().map(Vec::len), Some(100));
 }

@@ -11,6 +11,7 @@ use crate::support::postrider;
 crate::on_both!(
     a_reader_that_goes_away_after_a_line_ends_a_long_answer_quietly,
     a_reader_that_is_gone_from_the_start_disturbs_no_command,
+    a_command_whose_remarks_nobody_hears_ends_as_it_would,
 );
 
 fn started(log: &Log, arguments: &[&str]) -> Child {
@@ -62,6 +63,8 @@ async fn a_reader_that_goes_away_after_a_line_ends_a_long_answer_quietly(log: Lo
 async fn a_reader_that_is_gone_from_the_start_disturbs_no_command(log: Log) {
     let mess = Mess::new(log).await;
     let dead = mess.dead.to_string();
+    let settings = "[[alert]]\nwhen = \"dead > 1000\"\n";
+    let settings = mess.log.folder.file("alerts.toml", settings).display().to_string();
     for arguments in [
         &["status"][..],
         &["status", "--json"],
@@ -81,7 +84,14 @@ async fn a_reader_that_is_gone_from_the_start_disturbs_no_command(log: Log) {
         &["reference", "cli"],
         &["reference", "configuration"],
         &["help"],
+        &["alerts", "check", "--config", &settings],
+        &["migrate"],
+        &["archive", "--older-than", "30d", "--dry-run"],
+        &["prune", "--older-than", "30d", "--dry-run", "--json"],
         // What changes something does it all the same.
+        &["archive", "--older-than", "30d", "--yes"],
+        &["prune", "--inbox", "30d", "--yes"],
+        &["record", "--stream", "s", "--type", "T", "--aggregate", "A", "unread", "{}"],
         &["dead", "requeue", &dead, "--yes"],
     ] {
         let mut child = started(&mess.log, arguments);
@@ -90,4 +100,27 @@ async fn a_reader_that_is_gone_from_the_start_disturbs_no_command(log: Log) {
     }
     let audit = mess.log.run(&["audit", "--json"]).json();
     assert_eq!(audit[0]["event_id"], dead, "it was done, and written down");
+    let recorded = mess.log.run(&["events", "--type", "T", "--json"]).json();
+    assert_eq!(recorded["events"][0]["aggregate_id"], "unread", "{recorded}");
+}
+
+async fn a_command_whose_remarks_nobody_hears_ends_as_it_would(log: Log) {
+    let mess = Mess::new(log).await;
+    let nobody = postrider::Uuid::nil().to_string();
+    let (dead, done) = (mess.dead.to_string(), mess.done.to_string());
+    for (arguments, code) in [
+        (&["events", "--limit", "1"][..], 0),
+        (&["replay", "mail", "--event", &done, "--as", "again", "--no-wait", "--yes"], 0),
+        (&["archive", "--older-than", "30d", "--yes"], 0),
+        (&["dead", "requeue", &dead, "--yes"], 0),
+        (&["events", "show", &nobody], 1),
+        (&["dead", "requeue"], 2),
+        (&["relay"], 2),
+        (&["relai"], 2),
+    ] {
+        let mut child = started(&mess.log, arguments);
+        drop(child.stderr.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
 }

@@ -11,6 +11,7 @@ crate::on_both!(
     a_replay_is_refused_where_it_must_be,
     a_replay_that_was_killed_is_found_by_who_looks,
     a_replay_that_is_given_up_leaves_nothing_behind,
+    a_replay_beyond_what_the_inbox_remembers_takes_a_word,
 );
 
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
@@ -168,4 +169,50 @@ async fn a_replay_that_is_given_up_leaves_nothing_behind(log: Log) {
     // Who pauses it by other means than the command is not taken for the replay.
     log.desk.pause("mail", true).await.expect("paused");
     assert!(status()["paused_for_replay"].is_null(), "{}", status());
+}
+
+async fn a_replay_beyond_what_the_inbox_remembers_takes_a_word(log: Log) {
+    log.run(&["subscriptions", "create", "books", "--stream", "orders"]).good();
+    let event = log.record("1", 1).await;
+    let mut lease = log.claim("books").await;
+    log.settle(&mut lease, |_, _| None).await;
+    log.store.release(lease).await.expect("released");
+    log.handled("books", event).await;
+    let replay = ["replay", "books", "--since", "1h", "--yes", "--no-wait"];
+    let dry = log.run(&[&replay[..], &["--dry-run", "--json"]].concat()).json();
+    assert_eq!(dry["events"], 1, "the inbox remembers it");
+    log.run(&["prune", "--inbox", "1ms", "--yes"]).good();
+    let sentence = log.run(&replay).sentence(1);
+    assert!(sentence.contains("forgotten") && sentence.contains("effects may repeat"), "{sentence}");
+    log.run(&[&replay[..], &["--effects-may-repeat"]].concat()).good();
+    let audit = log.run(&["audit", "--json"]).json();
+    assert!(audit[0]["what"].as_str().is_some_and(|what| what.contains("(1 event ")), "{audit}");
+}
+
+/// What was done is written down, so that nobody takes it for cut short and does it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_whose_subscription_cannot_be_resumed_was_done_all_the_same() {
+    let log = Log::postgres().await;
+    log.run(&["subscriptions", "create", "out", "--stream", "orders"]).good();
+    log.record("1", 1).await;
+    let mut lease = log.claim("out").await;
+    log.settle(&mut lease, |_, _| None).await;
+    log.store.release(lease).await.expect("released");
+    let pool = sqlx::PgPool::connect(&log.url).await.expect("connected");
+    let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$; \
+         create trigger refuse before update on postrider.subscription for each row \
+         when (old.paused and not new.paused) execute function refuse()";
+    sqlx::raw_sql(refuse).execute(&pool).await.expect("made");
+    let sentence = log.run(&["replay", "out", "--since", "1h", "--yes", "--no-wait"]).sentence(1);
+    assert!(sentence.contains("it was set back, but could not be resumed"), "{sentence}");
+    let audit = log.run(&["audit", "--json"]).json();
+    assert!(audit[0]["what"].as_str().is_some_and(|what| what.starts_with("replay from ")), "{audit}");
+    sqlx::raw_sql("drop trigger refuse on postrider.subscription").execute(&pool).await.expect("dropped");
+    pool.close().await;
+    let again = log.run(&["replay", "out", "--since", "1h", "--dry-run", "--yes"]).good();
+    assert!(!again.contains("has not ended"), "{again}");
+    let status = log.run(&["status", "--json"]).json();
+    assert_eq!(status["subscriptions"][0]["paused"], true);
+    assert!(!log.run(&["status"]).good().contains("has not ended"));
+    log.run(&["subscriptions", "resume", "out", "--yes"]).good();
 }

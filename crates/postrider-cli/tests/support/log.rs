@@ -136,6 +136,23 @@ impl Log {
         }
     }
 
+    /// Marks an event as handled by a consumer.
+    pub async fn handled(&self, consumer: &str, event: Uuid) {
+        let first = match &self.outbox {
+            Outbox::Postgres(outbox) => {
+                let mut connection = outbox.pool().acquire().await.expect("a connection");
+                outbox.inbox(consumer).first_time(&mut connection, event).await
+            }
+            Outbox::Sqlite(outbox) => {
+                let mut tx = outbox.begin().await.expect("begun");
+                let first = outbox.inbox(consumer).first_time(&mut tx, event).await;
+                tx.commit().await.expect("committed");
+                first
+            }
+        };
+        assert!(first.expect("marked"), "for the first time");
+    }
+
     /// Claims a lane, as a relay does.
     pub async fn claim(&self, subscription: &str) -> Lease {
         let lease = self.store.claim(subscription, "relay-1", LONG).await.expect("claim");

@@ -155,6 +155,21 @@ impl Rider {
         Self { process: command.spawn().expect("it starts"), out, log }
     }
 
+    /// A relay to its standard output that says all there is to say after its reader has gone away.
+    pub fn unheard(folder: &Path, url: &str) -> Self {
+        let text = "[log]\nlevel = \"trace\"\n[http]\nlisten = \"off\"\n\
+             [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+        let config = folder.join("unheard.toml");
+        std::fs::write(&config, text).expect("the settings");
+        let (out, log) = (folder.join("unheard.out"), folder.join("unheard.log"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", url);
+        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
+        let mut process = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        drop(process.stderr.take());
+        Self { process, out, log }
+    }
+
     /// What it wrote: key and number of each event.
     pub fn lines(&self) -> Vec<(String, u64)> {
         let text = std::fs::read_to_string(&self.out).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use postrider::Uuid;
 
 use super::*;
+use crate::alerts::death::MOST;
 use crate::alerts::message::State;
 use crate::config::alert::Of;
 
@@ -155,10 +156,14 @@ fn death(number: i64, at: OffsetDateTime) -> Death {
 fn deaths_told(rounds: &mut Rounds, dead: &[Death], hears: impl Fn(&str) -> bool) -> Vec<String> {
     rounds.now += MINUTE;
     let mut note = Note::read(&rounds.note.text()).expect("its own words");
-    let from = note.deaths_from(&rounds.alerts, rounds.now);
-    let listed = from.into_iter().map(|from| {
-        let since = dead.iter().filter(|death| death.at >= micros(from));
-        (from, since.cloned().collect())
+    let since = note.deaths_since(&rounds.alerts, rounds.now);
+    let listed = since.into_iter().map(|since| {
+        let wanted = |death: &&Death| {
+            let of = since.subscription.as_ref().is_none_or(|name| *name == death.subscription);
+            of && death.at >= micros(since.from)
+        };
+        let listed = dead.iter().filter(wanted).take(MOST).cloned().collect();
+        (since, listed)
     });
     let due = note.due(&[], &rounds.alerts, &listed.collect(), "db", rounds.now);
     let (heard, unheard): (Vec<&Saying>, Vec<&Saying>) = due.iter().partition(|saying| hears(&saying.target));
@@ -221,13 +226,36 @@ fn a_flood_is_told_in_one_message_and_the_note_stays_small() {
 }
 
 #[test]
+fn a_flood_elsewhere_hides_no_death_of_the_subscription_that_is_watched() {
+    let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
+    rounds.alerts[0].of = Of::One("mail".to_owned());
+    let elsewhere = |number| Death { subscription: "search".to_owned(), ..death(number, rounds.now) };
+    let mut dead: Vec<Death> = (0..MOST as i64).map(elsewhere).collect();
+    dead.push(death(MOST as i64, rounds.now));
+    let said = deaths_told(&mut rounds, &dead, |_| true);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains(&dead[MOST].event_id.to_string()), "{said:?}");
+}
+
+#[test]
+fn alerts_of_one_name_for_several_subscriptions_tell_the_deaths_of_each() {
+    let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
+    rounds.alerts.push(rounds.alerts[0].clone());
+    rounds.alerts[0].of = Of::One("search".to_owned());
+    rounds.alerts[1].of = Of::One("mail".to_owned());
+    let dead = [death(1, rounds.now), Death { subscription: "search".to_owned(), ..death(2, rounds.now) }];
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true).len(), 2);
+    assert_eq!(deaths_told(&mut rounds, &dead, |_| true), [""; 0]);
+}
+
+#[test]
 fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
     let mut rounds = Rounds::of(alert("event dies", &["pager", "slack"], None));
     let mut dead = vec![death(1, rounds.now), death(2, rounds.now)];
     let (note, now) = (&mut rounds.note, rounds.now);
-    note.deaths_from(&rounds.alerts, now);
+    note.deaths_since(&rounds.alerts, now);
     let told = |note: &mut Note, dead: &[Death]| {
-        let from = note.deaths_from(&rounds.alerts, now).into_iter().next().expect("a time");
+        let from = note.deaths_since(&rounds.alerts, now).into_iter().next().expect("a time");
         for saying in note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead.to_vec())]), "db", now) {
             note.said(&saying, now);
             if saying.target == "pager" {
@@ -243,7 +271,8 @@ fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
     // The first died anew before anybody looked.
     let all = note.open().to_vec();
     dead[0].at += 1_000_000;
-    let listed = BTreeMap::from([(now, vec![dead[0].clone()])]);
+    let since = Since { from: now, subscription: None };
+    let listed = BTreeMap::from([(since, vec![dead[0].clone()])]);
     let over = note.buried(&all, &listed);
     assert_eq!(over.len(), 1);
     let Message { state, incident, text, .. } = &over[0].message;
@@ -272,7 +301,7 @@ fn a_flood_is_one_incident_and_only_so_many_are_looked_after() {
             0 => (0..50).map(|each| death(1000 + each, now)).collect(),
             _ => vec![death(number, now)],
         };
-        let from = note.deaths_from(&rounds.alerts, now).into_iter().next().expect("a time");
+        let from = note.deaths_since(&rounds.alerts, now).into_iter().next().expect("a time");
         let due = note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead)]), "db", now);
         assert_eq!(due.len(), 1);
         note.said(&due[0], now);

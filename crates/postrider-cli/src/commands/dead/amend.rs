@@ -82,6 +82,11 @@ impl Arguments {
         }
         self.consent.check()
     }
+
+    /// Which ones were meant, in a few words, for the audit.
+    fn words(&self) -> String {
+        if self.ids.is_empty() { self.wanted.words() } else { "named by id".to_owned() }
+    }
 }
 
 /// Finds them, asks, does it, and writes it down.
@@ -125,7 +130,8 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments, verb: Verb) 
     }
     output::line(format!("{} {}", verb.done(), output::count(changed, "dead event")))?;
     if changed < total {
-        eprintln!("{} had been dealt with by somebody else meanwhile", output::number(total - changed));
+        let rest = output::number(total - changed);
+        output::note(format!("{rest} had been dealt with by somebody else meanwhile"));
     }
     Ok(true)
 }
@@ -178,7 +184,7 @@ async fn amend(
     subscription: &str,
     dead: &[Dead],
 ) -> Result<u64, Failure> {
-    let mut changed = 0;
+    let (mut changed, mut reached, mut failure) = (0, 0, None);
     for chunk in dead.chunks(CHUNK) {
         let (subscription, events) =
             (subscription.to_owned(), chunk.iter().map(|dead| dead.event_id).collect());
@@ -186,12 +192,47 @@ async fn amend(
             Verb::Requeue => Amend::Requeue { subscription, events },
             Verb::Discard => Amend::Discard { subscription, events },
         };
-        changed += controls.store.amend(&amend).await?;
+        match controls.store.amend(&amend).await {
+            Ok(many) => changed += many,
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+        reached += chunk.len();
     }
+    // What was done is written down, also where the rest failed.
+    if changed > 0 {
+        audit(controls, arguments, verb, subscription, &dead[..reached], changed).await?;
+    }
+    match failure {
+        None => Ok(changed),
+        Some(error) if changed == 0 => Err(error.into()),
+        Some(error) => {
+            let done = output::count(changed, "dead event");
+            Err(format!("{done} of {subscription} were {}, then it failed: {error}", verb.done()).into())
+        }
+    }
+}
+
+/// Writes down that so many of these were changed.
+async fn audit(
+    controls: &Controls,
+    arguments: &Arguments,
+    verb: Verb,
+    subscription: &str,
+    dead: &[Dead],
+    changed: u64,
+) -> Result<(), Failure> {
     let (consent, desk) = (&arguments.consent, &*controls.desk);
     if dead.len() <= ONE_BY_ONE {
+        let many = dead.len() as u64;
+        let what = match changed < many {
+            true => format!("{} ({changed} of {many} were dead still)", verb.word()),
+            false => verb.word().to_owned(),
+        };
         for each in dead {
-            consent.audit(desk, verb.word(), Some(subscription), Some(each.event_id)).await?;
+            consent.audit(desk, &what, Some(subscription), Some(each.event_id)).await?;
         }
     } else if let (Some(first), Some(last)) = (dead.first(), dead.last()) {
         let what = format!(
@@ -199,11 +240,11 @@ async fn amend(
             verb.word(),
             first.number,
             last.number,
-            arguments.wanted.words().chars().take(100).collect::<String>()
+            arguments.words().chars().take(100).collect::<String>()
         );
         consent.audit(desk, &what, Some(subscription), None).await?;
     }
-    Ok(changed)
+    Ok(())
 }
 
 fn answer(

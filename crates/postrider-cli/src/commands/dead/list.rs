@@ -81,7 +81,7 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
         table(&dead).show()?;
     }
     if more {
-        eprintln!("there are more; --limit shows them, filters leave others out");
+        output::note("there are more; --limit shows them, filters leave others out");
     }
     Ok(true)
 }

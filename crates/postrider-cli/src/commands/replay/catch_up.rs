@@ -59,7 +59,7 @@ impl Goal {
             total = left.max(total);
             if left == 0 {
                 progress.end();
-                eprintln!("{name} has caught up after {}", output::age(began.elapsed()));
+                output::note(format!("{name} has caught up after {}", output::age(began.elapsed())));
                 return Ok(());
             }
             if info.lanes.iter().any(|lane| lane.owner.is_some()) {
@@ -76,7 +76,7 @@ impl Goal {
                 () = tokio::time::sleep(PAUSE) => {}
                 () = &mut asked => {
                     progress.end();
-                    eprintln!("not waiting any more; {name} goes on by itself");
+                    output::note(format!("not waiting any more; {name} goes on by itself"));
                     return Ok(());
                 }
             }

@@ -90,11 +90,11 @@ impl Arguments {
                 let what = "the settings have no [[subscription]]; give a name, and flags for what it wants";
                 return Err(Problem::new(what));
             }
-            return Ok(config.readers.iter().map(of_settings).collect());
+            return Ok(config.readers.iter().map(Reader::subscription).collect());
         };
         if !self.has_flags() {
             if let Some(reader) = config.readers.iter().find(|reader| reader.name == *name) {
-                return Ok(vec![of_settings(reader)]);
+                return Ok(vec![reader.subscription()]);
             }
             let names = config.readers.iter().map(|reader| reader.name.as_str());
             if let Some(meant) = nearest(name, names) {
@@ -106,18 +106,6 @@ impl Arguments {
         }
         Ok(vec![self.by_flags(name)])
     }
-}
-
-/// A subscription as a relay with these settings would make it.
-fn of_settings(reader: &Reader) -> Subscription {
-    Subscription::new(&reader.name)
-        .streams(reader.streams.clone())
-        .types(reader.types.clone())
-        .lanes(reader.lanes)
-        .start(reader.start)
-        .order(reader.order)
-        .on_dead(reader.on_dead)
-        .replay(reader.replay)
 }
 
 /// Makes what is not there yet.

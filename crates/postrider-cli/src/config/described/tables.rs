@@ -34,7 +34,12 @@ pub(crate) const TABLES: &[Described] = &[
                 "Its address: `postgres://user@host/database`, `mysql://user@host/database` or `sqlite:shop.db`. Also `--store`.",
             ),
             usual("schema", TEXT, "\"postrider\"", "The schema, on PostgreSQL. Also `--schema`."),
-            usual("connections", COUNT, "10", "How many connections the relay may open; 2 or more."),
+            usual(
+                "connections",
+                COUNT,
+                "10",
+                "How many connections each of the relay's two pools may open; 2 or more. Alerts and retention have small ones of their own.",
+            ),
             usual(
                 "bell",
                 FLAG,
