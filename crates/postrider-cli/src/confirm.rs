@@ -28,7 +28,7 @@ impl Consent {
         if self.yes {
             return Ok(true);
         }
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        if !can_ask() {
             let what = format!("{question} Nobody can be asked here; say --yes to do it");
             return Err(Problem::new(what).into());
         }
@@ -42,6 +42,11 @@ impl Consent {
             writeln!(terminal, "nothing was changed")?;
         }
         Ok(given)
+    }
+
+    /// The same for what adds something and takes nothing away: a script that says so means it.
+    pub(crate) fn not_refused(&self, question: &str) -> Result<bool, Failure> {
+        if can_ask() { self.given(question) } else { Ok(true) }
     }
 
     /// Whether the audit can be written: asked before anything is done.
@@ -86,6 +91,11 @@ impl Consent {
             event_id,
         }
     }
+}
+
+/// Whether somebody is there to answer.
+fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// The user and the machine: `ada@shop-1`.

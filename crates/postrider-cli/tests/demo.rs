@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 
 use sqlx::MySqlPool;
 use sqlx::sqlite::SqlitePool;
+use tokio::sync::RwLock;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a demo takes is measured while no other plays.
+static MACHINE: RwLock<()> = RwLock::const_new(());
 
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
@@ -144,6 +148,7 @@ async fn count(shop: &SqlitePool, sql: &'static str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_demos_at_once_keep_their_promises_and_count_them() {
+    let _here = MACHINE.read().await;
     let folder = Folder::new("demo");
     let start =
         || demo(&folder.0, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -192,6 +197,7 @@ async fn the_kept_shop_says_the_same(folder: &Path) {
 
 #[test]
 fn piped_it_is_plain_text_that_fits_eighty_columns_and_ends_within_twenty_seconds() {
+    let _here = MACHINE.blocking_write();
     let folder = Folder::new("piped");
     let output = demo(&folder.0, &["--keep"]).arg(folder.0.join("kept")).output().expect("it runs");
     let said = text(&output.stdout);
@@ -228,6 +234,7 @@ fn on_a_terminal(folder: &Folder, colours: bool) -> Child {
 
 #[test]
 fn on_a_terminal_it_draws_and_gives_the_cursor_back() {
+    let _here = MACHINE.blocking_read();
     let folder = Folder::new("terminal");
     for (colours, playing) in [true, false].map(|colours| (colours, on_a_terminal(&folder, colours))) {
         let output = playing.wait_with_output().expect("it ends");
@@ -244,6 +251,7 @@ fn on_a_terminal_it_draws_and_gives_the_cursor_back() {
 
 #[test]
 fn a_broken_promise_is_named_and_ends_with_1() {
+    let _here = MACHINE.blocking_read();
     let folder = Folder::new("broken");
     let start = |fault: &'static str| {
         let mut command = demo(&folder.0, &["--break", fault]);
@@ -267,6 +275,7 @@ fn a_broken_promise_is_named_and_ends_with_1() {
 
 #[test]
 fn an_interrupted_demo_leaves_nothing_behind() {
+    let _here = MACHINE.blocking_read();
     let folder = Folder::new("interrupted");
     let mut playing = Playing::start(&folder);
     playing.signal("-INT");
@@ -279,6 +288,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 
 #[test]
 fn the_relays_of_a_killed_demo_end_by_themselves() {
+    let _here = MACHINE.blocking_read();
     let folder = Folder::new("killed");
     let mut playing = Playing::start(&folder);
     playing.signal("-KILL");
@@ -288,6 +298,7 @@ fn the_relays_of_a_killed_demo_end_by_themselves() {
 
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
+    let _here = MACHINE.blocking_read();
     let folder = Folder::new("pipe");
     let mut playing = Playing::start(&folder);
     drop(playing.out.take());
@@ -365,6 +376,7 @@ async fn databases(pool: &MySqlPool) -> BTreeSet<String> {
 /// One test, so that no other demo makes a database meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_mariadb_it_keeps_the_same_promises_in_a_database_of_its_own() {
+    let _here = MACHINE.read().await;
     let folder = Folder::new("mariadb");
     let visitor = Visitor::new("visitor").await;
     let address = visitor.address();

@@ -10,6 +10,7 @@ use super::times;
 use crate::Failure;
 use crate::config::secret::plain;
 use crate::config::{Config, Problem};
+use crate::confirm::Consent;
 use crate::database::Database;
 use crate::output;
 
@@ -57,6 +58,9 @@ pub(crate) struct Arguments {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -77,6 +81,11 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     let event = arguments.event()?;
     event.check(&Limits::default()).map_err(|error| wrong(&error))?;
     let database = Database::open(&config.store).await?;
+    let NewEvent { stream, event_type, aggregate_type, aggregate_id, .. } = &event;
+    let question = format!("Record {event_type} of {aggregate_type} {aggregate_id} into {stream}?");
+    if !(Consent { yes: arguments.yes, ..Consent::default() }).not_refused(&question)? {
+        return Ok(false);
+    }
     let recorded =
         database.record(&event, arguments.once).await.map_err(|failure| explained(failure, &event))?;
     if arguments.json {

@@ -122,6 +122,9 @@ async fn resume(controls: &Controls, Named { name, json, consent }: &Named) -> R
     if !info.paused {
         return tell(*json, name, false, "is not paused");
     }
+    if !consent.not_refused(&format!("Resume {name}? What waits is delivered at once."))? {
+        return Ok(false);
+    }
     controls.desk.pause(name, false).await?;
     consent.audit(&*controls.desk, "resume", Some(name), None).await?;
     tell(*json, name, true, "goes on")

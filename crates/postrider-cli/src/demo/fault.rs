@@ -15,9 +15,12 @@ pub(crate) enum Fault {
     Effects,
 }
 
+/// Whose event it is: a customer whose address exists, so that a mail is due.
+pub(crate) const CUSTOMER: &str = "customer-3";
+
 impl Fault {
     /// Whether it is to happen at this change, and it is this fault.
     pub(crate) fn strikes(self, wanted: Option<Self>, change: &Change) -> bool {
-        wanted == Some(self) && change.customer == "customer-3" && change.number == 6
+        wanted == Some(self) && change.customer == CUSTOMER && change.number == 6
     }
 }

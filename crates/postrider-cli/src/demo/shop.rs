@@ -7,6 +7,7 @@ use std::time::Duration;
 use postrider::NewEvent;
 use serde::{Deserialize, Serialize};
 
+use super::fault::CUSTOMER;
 use super::premises::Premises;
 use crate::Failure;
 
@@ -91,7 +92,8 @@ impl<P: Premises> Shop<P> {
         while !self.doors.closed.load(Ordering::Acquire) {
             let customer = format!("customer-{}", (sale * 7 + till * 5) % CUSTOMERS);
             let regretted = (sale + till) % 10 == 9;
-            let is_stranger = !regretted && self.doors.stranger.swap(false, Ordering::AcqRel);
+            let is_stranger =
+                !regretted && customer != CUSTOMER && self.doors.stranger.swap(false, Ordering::AcqRel);
             let address = if is_stranger { NOWHERE.to_owned() } else { format!("{customer}@shop.example") };
             self.premises.sell(Sale { customer, address, regretted }).await?;
             sale += 1;

@@ -7,6 +7,7 @@ crate::on_both!(
     subscriptions_are_listed_as_they_are_in_force,
     a_subscription_is_made_by_flags_or_from_the_settings,
     a_pause_holds_and_a_resume_lets_go,
+    on_a_terminal_what_adds_something_is_asked_first,
     lanes_are_changed_while_a_relay_runs,
     a_change_of_lanes_need_not_be_waited_for,
     a_subscription_is_removed_by_force_only_while_it_is_held,
@@ -54,6 +55,34 @@ async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {
     assert!(said.code == Some(2) && said.err.contains("key, strict, none"), "{}", said.err);
     let audit = log.run(&["audit"]).good();
     assert!(audit.contains("create (streams orders.*, types Order*)"), "{audit}");
+}
+
+async fn on_a_terminal_what_adds_something_is_asked_first(log: Log) {
+    let create: &[&str] = &["subscriptions", "create", "mail"];
+    let record: &[&str] =
+        &["record", "--stream", "s", "--type", "Tested", "--aggregate", "A", "1", "{\"secret\":1}"];
+    let names = || {
+        let list = log.run(&["subscriptions", "list", "--json"]).json();
+        list.as_array().expect("an array").len()
+    };
+    let events = || log.run(&["events", "--json"]).json()["events"].as_array().expect("an array").len();
+    let said = log.on_a_terminal(create, "n\n");
+    assert!(
+        said.contains("Create mail, from the beginning of the log") && said.contains("nothing was changed"),
+        "{said}"
+    );
+    let said = log.on_a_terminal(record, "\n");
+    assert!(said.contains("Record Tested of A 1 into s? [y/N]") && !said.contains("secret"), "{said}");
+    assert_eq!((names(), events()), (0, 0));
+    log.on_a_terminal(create, "y\n");
+    log.on_a_terminal(record, "yes\n");
+    assert_eq!((names(), events()), (1, 1));
+    log.run(&["subscriptions", "pause", "mail", "--yes"]).good();
+    let said = log.on_a_terminal(&["subscriptions", "resume", "mail"], "n\n");
+    assert!(said.contains("Resume mail?") && said.contains("nothing was changed"), "{said}");
+    assert!(log.run(&["subscriptions", "list"]).good().contains("paused"));
+    let said = log.on_a_terminal(&["subscriptions", "resume", "mail", "--yes"], "");
+    assert!(said.contains("goes on") && !said.contains("[y/N]"), "{said}");
 }
 
 async fn a_pause_holds_and_a_resume_lets_go(log: Log) {

@@ -1,6 +1,7 @@
 //! A log with something wrong in it: what operators' commands are for.
 
-use std::process::{Output, Stdio};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +100,20 @@ impl Log {
     pub fn run(&self, arguments: &[&str]) -> Said {
         let output = postrider(&self.url, arguments).stdin(Stdio::null()).output().expect("it runs");
         said(&output)
+    }
+
+    /// Runs a command on a terminal of its own, where somebody types an answer: everything that was shown there.
+    pub fn on_a_terminal(&self, arguments: &[&str], answer: &str) -> String {
+        let script = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+        let inner = postrider(&self.url, arguments);
+        let mut command = Command::new(xtask::python::ready().expect("a Python"));
+        command.args(["-c", script]).arg(inner.get_program()).args(inner.get_args());
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = command.spawn().expect("it runs");
+        running.stdin.take().expect("a pipe").write_all(answer.as_bytes()).expect("typed");
+        let output = running.wait_with_output().expect("it ends");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Records an event of an order.

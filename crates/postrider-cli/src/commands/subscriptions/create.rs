@@ -108,6 +108,14 @@ impl Arguments {
     }
 }
 
+fn from(start: Start) -> String {
+    match start {
+        Start::Beginning => "the beginning of the log".to_owned(),
+        Start::Now => "now on".to_owned(),
+        Start::At(time) => time.to_string(),
+    }
+}
+
 /// Makes what is not there yet.
 pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     arguments.consent.check()?;
@@ -129,8 +137,15 @@ pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Argumen
             answers.push(Answer::of(name, false, "is there already".to_owned()));
             continue;
         }
-        controls.store.subscribe(&subscription).await?;
         let (streams, types) = wanted(&subscription);
+        let question = format!(
+            "Create {name}, from {}, with streams {streams} and types {types}?",
+            from(subscription.start)
+        );
+        if !arguments.consent.not_refused(&question)? {
+            return Ok(false);
+        }
+        controls.store.subscribe(&subscription).await?;
         let what = format!("create (streams {streams}, types {types})");
         let what = what.chars().take(100).collect::<String>();
         arguments.consent.audit(&*controls.desk, &what, Some(name), None).await?;
