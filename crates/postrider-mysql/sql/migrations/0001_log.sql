@@ -317,8 +317,8 @@ end;
 drop procedure if exists postrider_clear;
 
 -- Clears arrivals away that have their numbers, some 10,000 of them, unless somebody else does; says up to which number that is
--- done. A delete that looks for the end of its range would lock the row behind it, and wait for the publisher who has just
--- written that: each knows how many rows it has to find, and stops at the last.
+-- done. A delete by a range locks the row behind it, and would wait for a publisher who has just written that one: so the last row
+-- of a run is left out of the range, and is the row behind it. The index is forced: a scan of the whole table would lock it all.
 create procedure postrider_clear()
     modifies sql data
 begin
@@ -344,7 +344,10 @@ begin
             set done = false;
             fetch cleared_runs into last_id, many;
             while not done do
-                delete from postrider_arrival where id between last_id - many + 1 and last_id order by id limit many;
+                delete a from postrider_clearing c
+                straight_join postrider_arrival a force index (primary) on a.id between last_id - many + 1 and last_id - 1
+                where c.one = 1;
+                delete from postrider_arrival where id = last_id;
                 set done = false;
                 fetch cleared_runs into last_id, many;
             end while;
