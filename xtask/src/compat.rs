@@ -29,7 +29,8 @@ const TESTS: &[&str] =
     &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
 
 /// The same of MariaDB.
-const MARIADB_TESTS: &[&str] = &["conformance", "effects", "engine", "numbering", "planted", "retention", "waiting"];
+const MARIADB_TESTS: &[&str] =
+    &["conformance", "effects", "engine", "numbering", "planted", "retention", "waiting"];
 
 /// What came of one version.
 #[derive(Debug)]

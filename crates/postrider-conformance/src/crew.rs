@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider_core::{ErrorKind, Standing, Store, Uuid};
 use tokio::task::JoinSet;
@@ -161,6 +161,7 @@ async fn turn(
         }
         worked = true;
         // The lease is extended first, as a relay does that was slow: a stale one must not deliver.
+        let extending = Instant::now();
         if store.extend(&mut lease, manner.lease, None).await.expect("extend") == Standing::Lost {
             return true;
         }
@@ -170,7 +171,14 @@ async fn turn(
         match settle(store, &mut lease, &batch).await {
             Standing::Held => {}
             Standing::Recalled => break,
-            Standing::Lost => panic!("the lease was extended a moment ago"),
+            Standing::Lost if extending.elapsed() < manner.lease => {
+                panic!("the lease was extended a moment ago")
+            }
+            // The server stood still for longer than the lease: what was delivered comes again, as it must.
+            Standing::Lost => {
+                delivered.take_back(&batch);
+                return true;
+            }
         }
     }
     store.release(lease).await.expect("release");

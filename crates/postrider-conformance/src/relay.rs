@@ -124,6 +124,16 @@ impl Delivered {
         self.all().push((event.event_id, event.aggregate_id.clone(), version));
     }
 
+    /// Takes the deliveries of a batch back that could not be settled: of two of the same event the first.
+    pub fn take_back(&self, batch: &Batch) {
+        let mut all = self.all();
+        for read in &batch.events {
+            if let Some(at) = all.iter().position(|(id, ..)| *id == read.event.event_id) {
+                all.remove(at);
+            }
+        }
+    }
+
     fn all(&self) -> std::sync::MutexGuard<'_, Vec<(Uuid, String, i64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
