@@ -9,7 +9,7 @@ use postrider_core::{
     Clock, DeliveryChange, DeliveryState, NewEvent, Settlement, Store, Subscription, Sweep,
 };
 use postrider_mysql::{Outbox, StoreOptions};
-use support::{My, MyLog, run};
+use support::{My, MyLog, run, until};
 
 const LEASE: Duration = Duration::from_secs(600);
 /// Sessions have patience for ten seconds: who waits takes longer than this.
@@ -35,14 +35,6 @@ async fn settled(store: &impl Store, name: &str) {
         store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
     }
     store.release(lease).await.expect("release");
-}
-
-async fn until(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + within;
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}: not within {within:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, Log, Writer};
@@ -86,6 +86,15 @@ impl My {
 
 pub async fn run(connection: &mut MySqlConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.expect(sql);
+}
+
+/// Looks again and again until a condition holds.
+pub async fn until(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + within;
+    while !holds().await {
+        assert!(Instant::now() < end, "{what}: not within {within:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// A database that goes with its log, also after a failure.

@@ -1,0 +1,137 @@
+//! Events that die: each is told, and its incident ends with its death.
+
+use crate::ground::{Ground, until};
+use crate::{SLACK, actions, documented, texts};
+
+/// L8, T4: each event that dies is told with its id and its error, and without its payload; a flood in one message.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
+    let ground = Ground::new().await;
+    let alerts = "[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n";
+    ground.settings(alerts);
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay"]);
+    let ids = ground.record(2).await;
+    until("both are told", || ear.heard(SLACK).len() >= 2 && ear.heard("/own").len() >= 2).await;
+    ground.rounds(3).await;
+    let (slack, own, pager) = (ear.heard(SLACK), ear.heard("/own"), ear.heard("/pager"));
+    assert_eq!((slack.len(), own.len(), pager.len()), (2, 2, 2), "each once: {slack:?}");
+    for (place, id) in ids.iter().enumerate() {
+        let text = texts(&slack).into_iter().find(|text| text.contains(id)).expect("its id");
+        assert!(text.contains("OrderPaid of Order") && text.contains("for mail after 1 attempt"), "{text}");
+        assert!(text.contains("422"), "its error: {text}");
+        let own = own.iter().find(|each| each.body["event_id"] == id.as_str()).expect("its id");
+        assert_eq!(own.body["aggregate_id"], (place + 1).to_string());
+        assert!(own.body["error_message"].as_str().is_some_and(|text| text.contains("422")), "{own:?}");
+        assert!(
+            actions(&pager).iter().any(|(action, incident)| action == "trigger" && incident.contains(id))
+        );
+    }
+    for heard in [&slack, &own, &pager] {
+        assert!(!format!("{heard:?}").contains("planted-payload"), "no payload: {heard:?}");
+    }
+
+    // One that died while nobody looked is told by the next who does.
+    relay.end();
+    ground.settings("");
+    let mut quiet = ground.start("quiet", &["relay"]);
+    let late = ground.record(1).await;
+    until("it was tried", || ear.heard("/mail").len() >= 3).await;
+    quiet.end();
+    let heard = ear.heard(SLACK).len();
+    assert_eq!(heard, 2, "nobody looked");
+    ground.settings(alerts);
+    let mut relay = ground.start("again", &["relay"]);
+    until("it is told", || ear.heard(SLACK).len() > heard).await;
+    assert_eq!(texts(&ear.heard(SLACK)).iter().filter(|text| text.contains(&late[0])).count(), 1);
+
+    let before = ear.heard(SLACK).len();
+    ground.record(60).await;
+    until("the flood is told", || ear.heard(SLACK).len() > before).await;
+    ground.rounds(3).await;
+    let flood = &texts(&ear.heard(SLACK))[before..];
+    assert_eq!(flood.len(), 1, "{flood:?}");
+    assert!(
+        flood[0].contains("60 events died (60 for mail)") && flood[0].contains("postrider dead list"),
+        "{flood:?}"
+    );
+    documented(&ear.heard("/own"));
+    relay.end();
+    ground.end().await;
+}
+
+/// L9, T4: who keeps incidents is told when an event is dead no longer, however that came to be, and by any relay.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longer() {
+    let ground = Ground::new().await;
+    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
+    let ear = &ground.ear;
+    ear.always("/mail", Some(422));
+    let mut relay = ground.start("relay", &["relay"]);
+    let ids = ground.record(3).await;
+    until("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
+    let told = actions(&ear.heard("/pager"));
+    let incident = |id: &str| {
+        let (_, incident) = told.iter().find(|(_, incident)| incident.contains(id)).expect("its incident");
+        incident.clone()
+    };
+    let resolved = || {
+        let all = actions(&ear.heard("/pager"));
+        all.into_iter().filter(|(action, _)| action == "resolve").map(|(_, of)| of).collect::<Vec<_>>()
+    };
+    // One dies anew: its incident goes on, and is told again.
+    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    until("it is told anew", || ear.heard("/pager").len() >= 4).await;
+    ground.rounds(2).await;
+    let again = actions(&ear.heard("/pager"));
+    let of_it: Vec<_> = again.iter().filter(|(_, each)| *each == incident(&ids[0])).collect();
+    assert_eq!(of_it.last().map(|(action, _)| action.as_str()), Some("trigger"), "it is dead: {again:?}");
+    assert!(again.iter().all(|(action, of)| action == "trigger" || *of == incident(&ids[0])), "{again:?}");
+
+    // One is delivered after all, one is discarded while nobody speaks, and one stays.
+    relay.end();
+    let before = ear.heard("/pager").len();
+    let (code, said) = ground.run(&["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    ear.always("/mail", None);
+    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let mut relay = ground.start("heir", &["relay"]);
+    until("both are resolved", || {
+        let told = actions(&ear.heard("/pager")[before..]);
+        [0, 1].iter().all(|each| told.contains(&("resolve".to_owned(), incident(&ids[*each]))))
+    })
+    .await;
+    ground.rounds(3).await;
+    let heard = ear.heard("/pager");
+    let last = actions(&heard[before..]);
+    assert_eq!(last.len(), 2, "each once, and not the one that is dead: {last:?}");
+    let summary = heard[heard.len() - 1].body["payload"]["summary"].as_str().expect("a sentence");
+    assert!(
+        summary.starts_with("an event is dead no longer: ") && summary.ends_with(", for mail"),
+        "{summary}"
+    );
+    assert!(
+        ear.heard("/own").iter().all(|each| each.body["state"] == "firing"),
+        "others hear of deaths only"
+    );
+
+    // A flood is one incident, until the last of it is dealt with.
+    ear.always("/mail", Some(422));
+    ground.record(40).await;
+    until("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
+    ground.rounds(2).await;
+    let flood = ear.heard("/pager").len();
+    assert!(actions(&ear.heard("/pager")[heard.len()..]).iter().all(|(action, _)| action == "trigger"));
+    ear.always("/mail", None);
+    let (code, said) = ground.run(&["dead", "requeue", "--all", "--yes"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let of_flood: Vec<String> =
+        actions(&ear.heard("/pager")[heard.len()..flood]).into_iter().map(|(_, of)| of).collect();
+    until("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
+    until("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
+    relay.end();
+    ground.end().await;
+}
