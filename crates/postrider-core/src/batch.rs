@@ -35,4 +35,7 @@ pub struct ReadEvent {
     pub late: bool,
     /// Whether an earlier event of its key is still open, so that it has to wait behind it.
     pub held: bool,
+    /// Why the event's row can't be read, if it can't. `event` then has its number and its id, and of the rest what could be
+    /// read; it is never delivered, and becomes a dead delivery with this reason.
+    pub unreadable: Option<String>,
 }

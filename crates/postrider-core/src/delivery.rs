@@ -37,11 +37,28 @@ words!(
     Discarded = "discarded"
 );
 
+/// Which event of which history: its number in the log, and its own id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EventRef {
+    /// The event's number in the log.
+    pub id: i64,
+    /// The event's own id.
+    pub event_id: Uuid,
+}
+
+impl From<&Recorded> for EventRef {
+    fn from(event: &Recorded) -> Self {
+        Self { id: event.id, event_id: event.event_id }
+    }
+}
+
 /// What a settle says of one event that did not simply succeed the first time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryChange {
     /// The event's number in the log.
     pub id: i64,
+    /// The event's own id: after a failover or a restore another event may have that number, and nothing is written to it.
+    pub event_id: Uuid,
     /// Where it stands now.
     pub state: DeliveryState,
     /// How often it was tried.
@@ -54,23 +71,53 @@ pub struct DeliveryChange {
 
 impl DeliveryChange {
     /// It was not tried: an earlier event of its key is open.
-    pub fn waiting(id: i64) -> Self {
-        Self { id, state: DeliveryState::Waiting, attempts: 0, retry_in: Duration::ZERO, failure: None }
+    pub fn waiting(event: impl Into<EventRef>) -> Self {
+        let EventRef { id, event_id } = event.into();
+        Self {
+            id,
+            event_id,
+            state: DeliveryState::Waiting,
+            attempts: 0,
+            retry_in: Duration::ZERO,
+            failure: None,
+        }
     }
 
     /// It failed and is to be tried again.
-    pub fn retrying(id: i64, attempts: u32, retry_in: Duration, failure: DeliveryFailure) -> Self {
-        Self { id, state: DeliveryState::Retrying, attempts, retry_in, failure: Some(failure) }
+    pub fn retrying(
+        event: impl Into<EventRef>,
+        attempts: u32,
+        retry_in: Duration,
+        failure: DeliveryFailure,
+    ) -> Self {
+        let EventRef { id, event_id } = event.into();
+        Self { id, event_id, state: DeliveryState::Retrying, attempts, retry_in, failure: Some(failure) }
     }
 
     /// It is given up.
-    pub fn dead(id: i64, attempts: u32, failure: DeliveryFailure) -> Self {
-        Self { id, state: DeliveryState::Dead, attempts, retry_in: Duration::ZERO, failure: Some(failure) }
+    pub fn dead(event: impl Into<EventRef>, attempts: u32, failure: DeliveryFailure) -> Self {
+        let EventRef { id, event_id } = event.into();
+        Self {
+            id,
+            event_id,
+            state: DeliveryState::Dead,
+            attempts,
+            retry_in: Duration::ZERO,
+            failure: Some(failure),
+        }
     }
 
     /// It was delivered in the end. The last failure on record stays.
-    pub fn delivered(id: i64, attempts: u32) -> Self {
-        Self { id, state: DeliveryState::Delivered, attempts, retry_in: Duration::ZERO, failure: None }
+    pub fn delivered(event: impl Into<EventRef>, attempts: u32) -> Self {
+        let EventRef { id, event_id } = event.into();
+        Self {
+            id,
+            event_id,
+            state: DeliveryState::Delivered,
+            attempts,
+            retry_in: Duration::ZERO,
+            failure: None,
+        }
     }
 }
 
@@ -106,6 +153,8 @@ pub struct Due {
     pub error_code: Option<String>,
     /// The store's time of this look, for ages.
     pub now: OffsetDateTime,
+    /// Why the event's row can't be read, if it can't: see [`ReadEvent`](crate::ReadEvent).
+    pub unreadable: Option<String>,
 }
 
 /// What a look at the open deliveries of a lane found.

@@ -19,7 +19,13 @@ pub struct Settlement {
     pub deliveries: Vec<DeliveryChange>,
     /// For the store's own use: the mark of the batch.
     pub mark: String,
+    /// Asks the store to write the deliveries one by one: what the database refuses becomes a dead delivery with the code
+    /// [`UNWRITABLE`], without a message, and the rest is written as it is.
+    pub one_by_one: bool,
 }
+
+/// The code of a delivery that the database refused to write as it was.
+pub const UNWRITABLE: &str = "unwritable";
 
 impl Settlement {
     /// All of a batch was delivered; what was not is to be pushed to `deliveries`.
@@ -32,6 +38,7 @@ impl Settlement {
             late: batch.events.iter().filter(|read| read.late).map(|read| read.event.id).collect(),
             deliveries: Vec::new(),
             mark: batch.mark.clone(),
+            one_by_one: false,
         }
     }
 
@@ -45,6 +52,7 @@ impl Settlement {
             late: Vec::new(),
             deliveries: Vec::new(),
             mark: String::new(),
+            one_by_one: false,
         }
     }
 }

@@ -150,6 +150,7 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
                 first_failed_at: delivery.first_failed_at,
                 error_code: delivery.error_code.clone(),
                 now,
+                unreadable: None,
             });
         }
     }

@@ -30,7 +30,12 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
             && lease.filter.wants(&event.stream, &event.event_type)
             && lane_of(&event.key(), lease.lanes as usize) == lease.lane as usize
         {
-            events.push(ReadEvent { event: event.clone(), late: event.id < start.frontier, held: false });
+            events.push(ReadEvent {
+                event: event.clone(),
+                late: event.id < start.frontier,
+                held: false,
+                unreadable: None,
+            });
         }
     }
     if let Some(target) = target

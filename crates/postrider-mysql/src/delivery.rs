@@ -36,6 +36,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
             first_failed_at: maybe_time(row, "first_failed_at", OP)?,
             error_code: maybe_text(row, "error_code", OP)?,
             now: time_of(now),
+            unreadable: None,
         })
     });
     Ok(DueBatch {

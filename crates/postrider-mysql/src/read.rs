@@ -47,7 +47,7 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
         if wanted(lease, row)? {
             let mut event = row::recorded(row, &mut names, OP)?;
             event.id = *number;
-            events.push(ReadEvent { event, late: *late, held: false });
+            events.push(ReadEvent { event, late: *late, held: false, unreadable: None });
         }
     }
     if lease.open {

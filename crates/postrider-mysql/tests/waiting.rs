@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::Log;
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryState, NewEvent, Settlement, Store, Subscription, Sweep,
+    Clock, DeliveryChange, DeliveryState, NewEvent, Recorded, Settlement, Store, Subscription, Sweep,
 };
 use postrider_mysql::{Outbox, StoreOptions};
 use support::{My, MyLog, run, until};
@@ -87,8 +87,9 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     let store = outbox.store();
     store.subscribe(&Subscription::new("s")).await.expect("subscribe");
     let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
-    let retrying = |id| DeliveryChange {
-        id,
+    let retrying = |event: &Recorded| DeliveryChange {
+        id: event.id,
+        event_id: event.event_id,
         state: DeliveryState::Retrying,
         attempts: 1,
         retry_in: Duration::ZERO,
@@ -96,7 +97,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     };
     recorded(&log, 1).await;
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
-    let first = retrying(batch.events[0].event.id);
+    let first = retrying(&batch.events[0].event);
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(first.clone());
     store.settle(&mut lease, &settlement).await.expect("settle");
@@ -105,7 +106,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     recorded(&log, 1).await;
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries.extend([first, retrying(batch.events[0].event.id)]);
+    settlement.deliveries.extend([first, retrying(&batch.events[0].event)]);
     let mut holder = log.pool.begin().await.expect("begin");
     run(&mut holder, "select id from postrider_delivery for update").await;
     let (killed, outcome) = tokio::join!(

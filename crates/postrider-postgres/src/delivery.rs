@@ -47,6 +47,7 @@ impl PgStore {
                 first_failed_at: row::opt_time(row, 17)?,
                 error_code: row::opt_text(row, 18)?.map(ToOwned::to_owned),
                 now,
+                unreadable: None,
             });
         }
         Ok(batch)

@@ -191,7 +191,12 @@ impl PgStore {
                 });
             } else {
                 let event = row::recorded(&row, &mut names)?;
-                events.push(ReadEvent { event, late: row::flag(&row, 15)?, held: row::flag(&row, 16)? });
+                events.push(ReadEvent {
+                    event,
+                    late: row::flag(&row, 15)?,
+                    held: row::flag(&row, 16)?,
+                    unreadable: None,
+                });
             }
         }
         if !events.is_sorted_by_key(|read| read.event.id) {

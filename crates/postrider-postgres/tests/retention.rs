@@ -427,7 +427,7 @@ async fn the_next_round_begins_behind_the_last_one() {
     let batch = log.store.read(&lease, &lease.position.clone(), 10).await.expect("read");
     let first = &batch.events[0].event;
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries.push(DeliveryChange::dead(first.id, 1, DeliveryFailure::new("x", "y")));
+    settlement.deliveries.push(DeliveryChange::dead(first, 1, DeliveryFailure::new("x", "y")));
     log.store.settle(&mut lease, &settlement).await.expect("settle");
     clock.advance(DAY);
     let prune = Sweep::Prune { older_than: DAY, limit: 2 };

@@ -37,14 +37,14 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     /// The row it leaves; nothing for an event that simply succeeded and has none yet.
-    pub(crate) fn row(&self, id: i64, has_row: bool) -> Option<DeliveryChange> {
+    pub(crate) fn row(&self, event: &Recorded, has_row: bool) -> Option<DeliveryChange> {
         match self {
-            Self::Delivered { attempts, .. } => has_row.then(|| DeliveryChange::delivered(id, *attempts)),
+            Self::Delivered { attempts, .. } => has_row.then(|| DeliveryChange::delivered(event, *attempts)),
             Self::Retry { attempts, pause, failure } => {
-                Some(DeliveryChange::retrying(id, *attempts, *pause, failure.clone()))
+                Some(DeliveryChange::retrying(event, *attempts, *pause, failure.clone()))
             }
             Self::Dead { attempts, failure, .. } => {
-                Some(DeliveryChange::dead(id, *attempts, failure.clone()))
+                Some(DeliveryChange::dead(event, *attempts, failure.clone()))
             }
         }
     }

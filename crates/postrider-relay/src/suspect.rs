@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{DeliveryChange, DeliveryFailure, OnDead, Settlement, Stopped, Unavailable};
+use postrider_core::{DeliveryChange, DeliveryFailure, EventRef, OnDead, Settlement, Stopped, Unavailable};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::judge::Verdict;
@@ -72,7 +72,7 @@ impl Lane {
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
-            let row = DeliveryChange::retrying(item.event.id, item.tried, Duration::ZERO, suspicion(0, ""));
+            let row = DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, suspicion(0, ""));
             work.settlement.deliveries.push(row);
         }
         self.settle(work).await
@@ -129,7 +129,7 @@ impl Lane {
     async fn try_alone(&mut self, mut item: Item, on_dead: OnDead) -> Result<Alone, Halt> {
         let owner = self.reader.owner.clone();
         let before = deaths(&item, &owner).unwrap_or(0);
-        let (id, tried) = (item.event.id, item.tried);
+        let (event, tried) = (EventRef::from(&*item.event), item.tried);
         let after_death = if on_dead == OnDead::Skip { Alone::Done } else { Alone::Held };
         let of_one = |item: Item, lane: &Self| Work {
             items: vec![item],
@@ -147,7 +147,7 @@ impl Lane {
         let Some(turn) = self.wait_for_turn().await? else { return Ok(Alone::Held) };
         let mut mark = Settlement::at(self.lease.position.clone());
         let failure = suspicion(before + 1, &owner);
-        mark.deliveries.push(DeliveryChange::retrying(id, tried + 1, Duration::ZERO, failure));
+        mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure));
         self.settle(Work { items: Vec::new(), settlement: mark, next: None, full: false }).await?;
         let work = of_one(item, self);
         self.alone = true;
@@ -157,7 +157,7 @@ impl Lane {
         let verdict = work.items.first().and_then(|item| item.verdict.clone());
         if verdict.is_none() {
             // It was not tried after all: the mark must not count.
-            let row = DeliveryChange::retrying(id, tried, Duration::ZERO, suspicion(before, ""));
+            let row = DeliveryChange::retrying(event, tried, Duration::ZERO, suspicion(before, ""));
             work.settlement.deliveries.push(row);
         }
         self.settle(work).await?;

@@ -119,9 +119,9 @@ impl Work {
     pub(crate) fn close(&mut self) {
         for item in &self.items {
             let row = match &item.verdict {
-                Some(verdict) => verdict.row(item.event.id, item.has_row),
+                Some(verdict) => verdict.row(&item.event, item.has_row),
                 None if item.has_row => None,
-                None => Some(DeliveryChange::waiting(item.event.id)),
+                None => Some(DeliveryChange::waiting(&*item.event)),
             };
             self.settlement.deliveries.extend(row);
         }
@@ -185,6 +185,7 @@ pub(crate) mod tests {
             event: Recorded { id: index as i64 + 1, ..event(&order.to_string()) },
             late: false,
             held: held.contains(order),
+            unreadable: None,
         });
         let batch = Batch {
             from: Position::new("0"),

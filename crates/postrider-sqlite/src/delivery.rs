@@ -39,6 +39,7 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
             first_failed_at: first_failed_at.map(time_of),
             error_code: row.try_get("error_code").map_err(failed(OP))?,
             now: time_of(now),
+            unreadable: None,
         })
     });
     Ok(DueBatch {

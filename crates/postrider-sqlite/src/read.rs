@@ -41,7 +41,12 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
     let (mut names, mut events) = (Names::default(), Vec::with_capacity(rows.len()));
     for row in &rows {
         if wanted(lease, since, row)? {
-            events.push(ReadEvent { event: row::recorded(row, &mut names, OP)?, late: false, held: false });
+            events.push(ReadEvent {
+                event: row::recorded(row, &mut names, OP)?,
+                late: false,
+                held: false,
+                unreadable: None,
+            });
         }
     }
     if lease.open {

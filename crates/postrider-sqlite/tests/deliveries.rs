@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{Fixture, LEASE, event};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, Filing, Lease, OnDead, Order, Settlement, State,
-    StateQuery, Store, Subscription, Sweep,
+    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Filing, Lease, OnDead, Order, Settlement,
+    State, StateQuery, Store, Subscription, Sweep, Uuid,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -16,11 +16,26 @@ fn failure() -> DeliveryFailure {
     DeliveryFailure::new("timeout", "it took too long")
 }
 
+/// The event with this number; its own id is looked up when it is settled.
+fn the(id: i64) -> EventRef {
+    EventRef { id, event_id: Uuid::nil() }
+}
+
+/// The same changes with the events' own ids.
+async fn known(fixture: &Fixture, mut deliveries: Vec<DeliveryChange>) -> Vec<DeliveryChange> {
+    let states = fixture.store.states(&StateQuery::default()).await.expect("states");
+    for change in &mut deliveries {
+        let state = states.iter().find(|state| state.id == change.id).expect("an event");
+        change.event_id = state.event_id;
+    }
+    deliveries
+}
+
 /// Settles all that is there, with these changes.
 async fn settle(fixture: &Fixture, lease: &mut Lease, deliveries: Vec<DeliveryChange>) {
     let batch = fixture.store.read(lease, &lease.position, 100).await.expect("read");
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries = deliveries;
+    settlement.deliveries = known(fixture, deliveries).await;
     fixture.store.settle(lease, &settlement).await.expect("settled");
 }
 
@@ -47,7 +62,8 @@ async fn a_failing_event_holds_its_key_and_no_other() {
     }
     fixture.subscribe(Subscription::new("s")).await;
     let mut lease = fixture.hold().await;
-    let changes = vec![DeliveryChange::retrying(1, 1, MINUTE, failure()), DeliveryChange::waiting(2)];
+    let changes =
+        vec![DeliveryChange::retrying(the(1), 1, MINUTE, failure()), DeliveryChange::waiting(the(2))];
     settle(&fixture, &mut lease, changes).await;
     assert!(lease.open);
     assert_eq!(states(&fixture).await, [State::Retrying, State::Retrying, State::Done]);
@@ -56,7 +72,7 @@ async fn a_failing_event_holds_its_key_and_no_other() {
     }
     let batch = fixture.store.read(&lease, &lease.position, 100).await.expect("read");
     assert_eq!(batch.events.iter().map(|read| read.held).collect::<Vec<_>>(), [true, false]);
-    settle(&fixture, &mut lease, vec![DeliveryChange::waiting(4)]).await;
+    settle(&fixture, &mut lease, vec![DeliveryChange::waiting(the(4))]).await;
     assert_eq!(due(&fixture, &lease).await, Vec::<i64>::new());
     fixture.clock.advance(MINUTE);
     let found = fixture.store.due(&lease, 100).await.expect("due").deliveries;
@@ -65,10 +81,14 @@ async fn a_failing_event_holds_its_key_and_no_other() {
         (found[0].attempts, found[0].now - found[0].first_failed_at.expect("failed")),
         (1, time::Duration::MINUTE)
     );
-    settle(&fixture, &mut lease, vec![DeliveryChange::delivered(1, 2)]).await;
+    settle(&fixture, &mut lease, vec![DeliveryChange::delivered(the(1), 2)]).await;
     assert_eq!(due(&fixture, &lease).await, [2, 4]);
-    settle(&fixture, &mut lease, vec![DeliveryChange::delivered(2, 1), DeliveryChange::delivered(4, 1)])
-        .await;
+    settle(
+        &fixture,
+        &mut lease,
+        vec![DeliveryChange::delivered(the(2), 1), DeliveryChange::delivered(the(4), 1)],
+    )
+    .await;
     assert!(!lease.open);
     assert_eq!(states(&fixture).await, [State::Done; 5]);
 }
@@ -82,9 +102,9 @@ async fn a_retry_that_is_not_due_is_not_brought_along() {
     fixture.subscribe(Subscription::new("s")).await;
     let mut lease = fixture.hold().await;
     let changes = vec![
-        DeliveryChange::retrying(1, 1, Duration::ZERO, failure()),
-        DeliveryChange::retrying(2, 1, MINUTE, failure()),
-        DeliveryChange::waiting(3),
+        DeliveryChange::retrying(the(1), 1, Duration::ZERO, failure()),
+        DeliveryChange::retrying(the(2), 1, MINUTE, failure()),
+        DeliveryChange::waiting(the(3)),
     ];
     settle(&fixture, &mut lease, changes).await;
     assert_eq!(due(&fixture, &lease).await, [1]);
@@ -99,9 +119,9 @@ async fn under_strict_order_a_failure_holds_its_lane() {
     fixture.subscribe(Subscription::new("s").order(Order::Strict)).await;
     let mut lease = fixture.hold().await;
     let changes = vec![
-        DeliveryChange::waiting(1),
-        DeliveryChange::retrying(2, 1, MINUTE, failure()),
-        DeliveryChange::waiting(3),
+        DeliveryChange::waiting(the(1)),
+        DeliveryChange::retrying(the(2), 1, MINUTE, failure()),
+        DeliveryChange::waiting(the(3)),
     ];
     settle(&fixture, &mut lease, changes).await;
     fixture.record(event("d")).await;
@@ -120,8 +140,8 @@ async fn without_order_nothing_waits() {
     fixture.subscribe(Subscription::new("s").order(Order::None)).await;
     let mut lease = fixture.hold().await;
     let changes = vec![
-        DeliveryChange::retrying(1, 1, MINUTE, failure()),
-        DeliveryChange::retrying(2, 1, Duration::ZERO, failure()),
+        DeliveryChange::retrying(the(1), 1, MINUTE, failure()),
+        DeliveryChange::retrying(the(2), 1, Duration::ZERO, failure()),
     ];
     settle(&fixture, &mut lease, changes).await;
     assert!(lease.open, "a retry is open, although it holds nothing");
@@ -136,8 +156,12 @@ async fn a_dead_event_holds_its_key_only_if_told_to_and_is_requeued_in_its_place
     }
     fixture.subscribe(Subscription::new("s").on_dead(OnDead::Hold)).await;
     let mut lease = fixture.hold().await;
-    settle(&fixture, &mut lease, vec![DeliveryChange::dead(1, 5, failure()), DeliveryChange::waiting(2)])
-        .await;
+    settle(
+        &fixture,
+        &mut lease,
+        vec![DeliveryChange::dead(the(1), 5, failure()), DeliveryChange::waiting(the(2))],
+    )
+    .await;
     assert_eq!((due(&fixture, &lease).await, lease.open), (vec![], true));
     assert_eq!(states(&fixture).await, [State::Dead, State::Retrying]);
 
@@ -150,7 +174,7 @@ async fn a_dead_event_holds_its_key_only_if_told_to_and_is_requeued_in_its_place
     assert_eq!((found[0].event.id, found[0].attempts, found[0].first_failed_at), (1, 0, None));
     assert_eq!(found[1].event.id, 2);
 
-    settle(&fixture, &mut lease, vec![DeliveryChange::dead(1, 1, failure())]).await;
+    settle(&fixture, &mut lease, vec![DeliveryChange::dead(the(1), 1, failure())]).await;
     let dead = found[0].event.event_id;
     let discard = Amend::Discard { subscription: "s".into(), events: vec![dead, uuid::Uuid::now_v7()] };
     assert_eq!(fixture.store.amend(&discard).await.expect("amended"), 1);
@@ -168,11 +192,12 @@ async fn a_step_that_does_not_exist_is_refused_and_nothing_is_written() {
     fixture.record(event("a")).await;
     fixture.subscribe(Subscription::new("s")).await;
     let mut lease = fixture.hold().await;
-    settle(&fixture, &mut lease, vec![DeliveryChange::delivered(1, 2)]).await;
+    settle(&fixture, &mut lease, vec![DeliveryChange::delivered(the(1), 2)]).await;
     fixture.record(event("a")).await;
     let batch = fixture.store.read(&lease, &lease.position, 10).await.expect("read");
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries = vec![DeliveryChange::retrying(1, 3, MINUTE, failure())];
+    let refused = vec![DeliveryChange::retrying(the(1), 3, MINUTE, failure())];
+    settlement.deliveries = known(&fixture, refused).await;
     let error = fixture.store.settle(&mut lease, &settlement).await.expect_err("final is final");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(fixture.number("select position from postrider_lane").await, 1);
@@ -191,7 +216,7 @@ async fn retention_takes_only_what_everybody_settled_long_enough_ago() {
     fixture.store.subscribe(&Subscription::new("slow")).await.expect("subscribed");
     let mut slow = fixture.store.claim("slow", "a", LEASE).await.expect("claim").expect("free");
     let (mut one, mut two) = (fixture.hold().await, fixture.hold().await);
-    settle(&fixture, &mut one, vec![DeliveryChange::dead(2, 1, failure())]).await;
+    settle(&fixture, &mut one, vec![DeliveryChange::dead(the(2), 1, failure())]).await;
     settle(&fixture, &mut two, vec![]).await;
     fixture.clock.advance(MINUTE);
     assert_eq!(fixture.store.sweep(&prune).await.expect("swept").taken, 0, "one has not read");

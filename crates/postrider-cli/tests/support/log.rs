@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{
-    DeliveryChange, DeliveryFailure, Desk, Filing, Lease, NewEvent, OnDead, Payload, Settlement, Standing,
-    Store, Subscription, Sweep, Uuid, postgres, sqlite,
+    DeliveryChange, DeliveryFailure, Desk, EventRef, Filing, Lease, NewEvent, OnDead, Payload, Settlement,
+    Standing, Store, Subscription, Sweep, Uuid, postgres, sqlite,
 };
 use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -175,11 +175,11 @@ impl Log {
     }
 
     /// Reads all there is and settles it, with what failed; the lane stays held.
-    pub async fn settle(&self, lease: &mut Lease, failed: impl Fn(&str, i64) -> Option<DeliveryChange>) {
+    pub async fn settle(&self, lease: &mut Lease, failed: impl Fn(&str, EventRef) -> Option<DeliveryChange>) {
         let batch = self.store.read(lease, &lease.position.clone(), 1000).await.expect("read");
         let mut settlement = Settlement::of(&batch);
         for read in &batch.events {
-            settlement.deliveries.extend(failed(&read.event.aggregate_id, read.event.id));
+            settlement.deliveries.extend(failed(&read.event.aggregate_id, (&read.event).into()));
         }
         let standing = self.store.settle(lease, &settlement).await.expect("settle");
         assert_eq!(standing, Standing::Held);

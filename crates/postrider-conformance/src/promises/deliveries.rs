@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, Lease, ManualClock, OnDead, Order,
-    Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
+    Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, EventRef, Lease, ManualClock,
+    OnDead, Order, Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
 };
 
 use crate::harness::{Harness, Log};
@@ -40,7 +40,7 @@ impl Scene {
     async fn batch(
         &mut self,
         aggregates: &[&str],
-        outcome: impl Fn(usize, i64) -> Option<DeliveryChange>,
+        outcome: impl Fn(usize, EventRef) -> Option<DeliveryChange>,
     ) -> Vec<Uuid> {
         for aggregate in aggregates {
             commit_one(&*self.log, aggregate).await;
@@ -48,7 +48,8 @@ impl Scene {
         let batch = read(&*self.store, &self.lease, 100).await;
         assert_eq!(batch.events.len(), aggregates.len());
         let mut settlement = Settlement::of(&batch);
-        let changes = batch.events.iter().enumerate().filter_map(|(n, read)| outcome(n, read.event.id));
+        let changes =
+            batch.events.iter().enumerate().filter_map(|(n, read)| outcome(n, (&read.event).into()));
         settlement.deliveries.extend(changes);
         assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), Standing::Held);
         batch.events.iter().map(|read| read.event.event_id).collect()
@@ -80,7 +81,7 @@ impl Scene {
 }
 
 fn delivered(due: &Due) -> DeliveryChange {
-    DeliveryChange::delivered(due.event.id, due.attempts + 1)
+    DeliveryChange::delivered(&due.event, due.attempts + 1)
 }
 
 /// U11, E7: a failed event is due when its time has come, not before, and keeps its attempts and error.
@@ -97,7 +98,7 @@ pub async fn a_failed_event_is_due_when_its_time_has_come(harness: &dyn Harness)
     assert_eq!((due_ids(&due), due[0].attempts, due[0].state), (vec![events[1]], 1, DeliveryState::Retrying));
     assert_eq!(due[0].first_failed_at, Some(scene.clock.now() - MINUTE));
     assert_eq!((due[0].now, due[0].error_code.as_deref()), (scene.clock.now(), Some("timeout")));
-    scene.settle_due(&due, |due| DeliveryChange::retrying(due.event.id, 2, 5 * MINUTE, failure())).await;
+    scene.settle_due(&due, |due| DeliveryChange::retrying(&due.event, 2, 5 * MINUTE, failure())).await;
     scene.clock.advance(5 * MINUTE);
     let due = scene.due().await;
     assert_eq!((due[0].attempts, due[0].first_failed_at), (2, Some(scene.clock.now() - 6 * MINUTE)));
@@ -149,7 +150,7 @@ pub async fn a_look_says_when_to_look_again(harness: &dyn Harness) {
         let batch = read(&**store, &lease, 100).await;
         let mut settlement = Settlement::of(&batch);
         if let Some(first) = batch.events.first().filter(|_| failed == 0) {
-            settlement.deliveries.push(DeliveryChange::retrying(first.event.id, 1, MINUTE, failure()));
+            settlement.deliveries.push(DeliveryChange::retrying(&first.event, 1, MINUTE, failure()));
             failed += 1;
         }
         let mine = !settlement.deliveries.is_empty();
@@ -178,7 +179,7 @@ pub async fn later_events_of_a_key_wait_behind_it(harness: &dyn Harness) {
         batch.events.iter().map(|read| (read.event.aggregate_id.as_str(), read.held)).collect();
     assert_eq!(held, [("a", true), ("c", false)], "a read says whose key is held");
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries.push(DeliveryChange::waiting(batch.events[0].event.id));
+    settlement.deliveries.push(DeliveryChange::waiting(&batch.events[0].event));
     scene.store.settle(&mut scene.lease, &settlement).await.expect("settle");
     assert!(scene.due().await.is_empty());
     scene.clock.advance(MINUTE);
@@ -190,9 +191,9 @@ pub async fn later_events_of_a_key_wait_behind_it(harness: &dyn Harness) {
         .settle_due(&due, |due| match () {
             () if due.event.event_id == first[0] => delivered(due),
             () if due.event.event_id == first[2] => {
-                DeliveryChange::retrying(due.event.id, 1, MINUTE, failure())
+                DeliveryChange::retrying(&due.event, 1, MINUTE, failure())
             }
-            () => DeliveryChange::waiting(due.event.id),
+            () => DeliveryChange::waiting(&due.event),
         })
         .await;
     assert!(scene.due().await.is_empty());
@@ -233,7 +234,7 @@ pub async fn under_strict_order_the_first_decides_for_all(harness: &dyn Harness)
     scene.clock.advance(MINUTE);
     let due = scene.due().await;
     assert_eq!(due_ids(&due), events);
-    scene.settle_due(&due[..1], |due| DeliveryChange::dead(due.event.id, 2, failure())).await;
+    scene.settle_due(&due[..1], |due| DeliveryChange::dead(&due.event, 2, failure())).await;
     assert_eq!(due_ids(&scene.due().await), events[1..], "after its death the rest goes on");
 }
 
@@ -270,7 +271,7 @@ pub async fn a_dead_event_under_hold_holds_its_key_until_discarded(harness: &dyn
     let batch = read(&*scene.store, &scene.lease, 100).await;
     assert!(batch.events[0].held);
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries.push(DeliveryChange::waiting(batch.events[0].event.id));
+    settlement.deliveries.push(DeliveryChange::waiting(&batch.events[0].event));
     scene.store.settle(&mut scene.lease, &settlement).await.expect("settle");
     scene.clock.advance(Duration::from_secs(1_000_000));
     assert!(scene.due().await.is_empty());
@@ -326,7 +327,7 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     let mut heir = claim(&*scene.store, "s").await;
     let mut stale = scene.lease.clone();
     let mut settlement = Settlement::of(&batch);
-    settlement.deliveries.push(DeliveryChange::dead(batch.events[0].event.id, 1, failure()));
+    settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure()));
     assert_eq!(scene.store.settle(&mut stale, &settlement).await.expect("settle"), Standing::Lost);
     assert_eq!(scene.state(event).await.state, State::Pending);
     let batch = read(&*scene.store, &heir, 10).await;

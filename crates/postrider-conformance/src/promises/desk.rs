@@ -127,7 +127,7 @@ pub async fn a_removed_subscription_holds_nothing_up(harness: &dyn Harness) {
     };
     let mut settlement = Settlement::of(&batch);
     let failure = DeliveryFailure::new("refused", "no");
-    settlement.deliveries.push(DeliveryChange::dead(batch.events[0].event.id, 1, failure));
+    settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
     store.settle(&mut lease, &settlement).await.expect("settle");
 
     let error = desk.remove("old", false).await.expect_err("it is held");
@@ -315,7 +315,7 @@ pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harne
         let mut lease = claim(&*store, name).await;
         let batch = read(&*store, &lease, 10).await;
         let mut settlement = Settlement::of(&batch);
-        let id = |n: usize| batch.events[n].event.id;
+        let id = |n: usize| &batch.events[n].event;
         settlement.deliveries = vec![
             DeliveryChange::dead(id(0), 3, DeliveryFailure::new("refused", format!("{name} said no"))),
             DeliveryChange::dead(id(1), 5, DeliveryFailure::new("timeout", "too slow")),

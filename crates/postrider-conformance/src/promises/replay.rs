@@ -135,10 +135,10 @@ pub async fn deliveries_of_what_comes_again_are_forgotten(harness: &dyn Harness)
     let mut settlement = Settlement::of(&batch);
     let failure = DeliveryFailure::new("refused", "no");
     for place in [0, 2] {
-        let id = batch.events[place].event.id;
+        let id = &batch.events[place].event;
         settlement.deliveries.push(DeliveryChange::dead(id, 3, failure.clone()));
     }
-    let id = batch.events[3].event.id;
+    let id = &batch.events[3].event;
     settlement.deliveries.push(DeliveryChange::retrying(id, 1, LONG, failure));
     store.settle(&mut lease, &settlement).await.expect("settle");
     store.release(lease).await.expect("release");
@@ -227,7 +227,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
         let batch = read(&*store, &lease, 10).await;
         let mut settlement = Settlement::of(&batch);
         for read in batch.events.iter().filter(|read| read.event.event_id == second) {
-            let dead = DeliveryChange::dead(read.event.id, 1, DeliveryFailure::new("x", "y"));
+            let dead = DeliveryChange::dead(&read.event, 1, DeliveryFailure::new("x", "y"));
             settlement.deliveries.push(dead);
         }
         store.settle(&mut lease, &settlement).await.expect("settle");

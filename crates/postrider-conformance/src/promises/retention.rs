@@ -50,7 +50,7 @@ pub async fn dead_and_waiting_events_stay(harness: &dyn Harness) {
     }
     let mut lease = claim(&*store, "s").await;
     let batch = read(&*store, &lease, 10).await;
-    let id = |n: usize| batch.events[n].event.id;
+    let id = |n: usize| &batch.events[n].event;
     let failure = DeliveryFailure::new("x", "y");
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::dead(id(0), 1, failure.clone()));
@@ -165,7 +165,7 @@ pub async fn what_one_sweep_passed_over_the_next_one_takes(harness: &dyn Harness
     let batch = read(&*store, &lease, 100).await;
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::dead(
-        batch.events[0].event.id,
+        &batch.events[0].event,
         1,
         DeliveryFailure::new("x", "y"),
     ));

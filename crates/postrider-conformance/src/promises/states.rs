@@ -47,7 +47,7 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
                 && state.lease_until == Some(lease.until))
     );
 
-    let id = |n: usize| batch.events[n].event.id;
+    let id = |n: usize| &batch.events[n].event;
     let failure = DeliveryFailure::new("refused", "the destination said no");
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::retrying(
@@ -155,9 +155,9 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
         let mut settlement = Settlement::of(&batch);
         for read in &batch.events {
             let change = match read.event.aggregate_id.as_str() {
-                "a" => DeliveryChange::retrying(read.event.id, 3, LONG, failure.clone()),
-                "b" => DeliveryChange::waiting(read.event.id),
-                "c" => DeliveryChange::dead(read.event.id, 5, failure.clone()),
+                "a" => DeliveryChange::retrying(&read.event, 3, LONG, failure.clone()),
+                "b" => DeliveryChange::waiting(&read.event),
+                "c" => DeliveryChange::dead(&read.event, 5, failure.clone()),
                 _ => continue,
             };
             settlement.deliveries.push(change);
@@ -216,9 +216,9 @@ pub async fn those_undelivered_for_long_are_counted(harness: &dyn Harness) {
     let mut settlement = Settlement::of(&batch);
     for read in &batch.events {
         settlement.deliveries.extend(match read.event.aggregate_id.as_str() {
-            "a" => Some(DeliveryChange::retrying(read.event.id, 3, LONG, failure.clone())),
-            "b" => Some(DeliveryChange::waiting(read.event.id)),
-            "c" => Some(DeliveryChange::dead(read.event.id, 5, failure.clone())),
+            "a" => Some(DeliveryChange::retrying(&read.event, 3, LONG, failure.clone())),
+            "b" => Some(DeliveryChange::waiting(&read.event)),
+            "c" => Some(DeliveryChange::dead(&read.event, 5, failure.clone())),
             _ => None,
         });
     }
