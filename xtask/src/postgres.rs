@@ -1,7 +1,7 @@
 //! A PostgreSQL server of one's own, that may be stopped, killed, copied and restored.
 //!
 //! This module owns the life of such a server. Where its programs come from is in [`binaries`], what is in its
-//! data folder in [`data`].
+//! data folder in [`data`]; [`standby`] follows another server, [`restore`] sets one back.
 
 use std::env;
 use std::fs;
@@ -20,6 +20,10 @@ use crate::process::{self, shell_quoted};
 
 pub mod binaries;
 pub mod data;
+pub mod restore;
+pub mod standby;
+
+pub use standby::Standby;
 
 /// Debian's and Ubuntu's packages of it.
 pub const PACKAGES: &[&str] = &["postgresql"];
@@ -67,6 +71,14 @@ impl Cluster {
 
     /// The same of the programs in the folder `binaries`.
     pub fn create_of(binaries: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        let mut cluster = Self::empty(binaries)?;
+        data::initialise(&cluster, settings)?;
+        cluster.start_on_a_free_port()?;
+        Ok(cluster)
+    }
+
+    /// One without data, in a folder and with a port of its own.
+    fn empty(binaries: PathBuf) -> Result<Self, Failure> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
         let pg_ctl = binaries.join("pg_ctl");
@@ -79,15 +91,7 @@ impl Cluster {
                 return Err(failure);
             }
         };
-        let mut cluster = Self { binaries, account, folder, port: port::free()?, keeper: Some(keeper) };
-        data::initialise(&cluster, settings)?;
-        for _ in 1..PORT_ATTEMPTS {
-            match cluster.start() {
-                Err(failure) if failure.mentions("could not bind") => cluster.port = port::free()?,
-                other => return other.map(|()| cluster),
-            }
-        }
-        cluster.start().map(|()| cluster)
+        Ok(Self { binaries, account, folder, port: port::free()?, keeper: Some(keeper) })
     }
 
     /// The address of a database of this cluster, for clients; `postgres` is there from the beginning.
@@ -168,6 +172,24 @@ impl Cluster {
             Failure::new("PostgreSQL did not start; the end of its log:")
                 .with_log(&String::from_utf8_lossy(new))
         })
+    }
+
+    /// Starts it, on another port if somebody took the one that was free.
+    fn start_on_a_free_port(&mut self) -> Result<(), Failure> {
+        for _ in 1..PORT_ATTEMPTS {
+            match self.start() {
+                Err(failure) if failure.mentions("could not bind") => self.port = port::free()?,
+                other => return other,
+            }
+        }
+        self.start()
+    }
+
+    /// Runs one statement as the superuser and gives what it answered.
+    fn ask(&self, statement: &str) -> Result<String, Failure> {
+        let mut psql = self.bin("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+        process::output(&mut psql, "ask PostgreSQL").map(|answer| answer.trim().to_owned())
     }
 
     /// Stops the server in order: clients are cut off, everything committed is on disk.

@@ -34,13 +34,33 @@ pub fn initialise(cluster: &Cluster, settings: &[(&str, &str)]) -> Result<(), Fa
         .arg(cluster.data_dir());
     process::output(&mut initdb, "make a PostgreSQL data folder")?;
 
-    let path = cluster.data_dir().join("postgresql.conf");
     let lines: String = SETTINGS.iter().chain(settings).map(|(name, value)| setting(name, value)).collect();
+    append(cluster, &lines)
+}
+
+/// Makes a base backup of a running server in the folder `to`, with the log that it needs to start.
+pub fn back_up(cluster: &Cluster, to: &Path) -> Result<(), Failure> {
+    let mut backup = cluster.bin("pg_basebackup");
+    backup.args(["--checkpoint=fast", "--wal-method=stream", "--no-sync", "-D"]).arg(to);
+    process::output(&mut backup, "back up a PostgreSQL server").map(drop)
+}
+
+/// Adds lines to the configuration of a cluster.
+pub fn append(cluster: &Cluster, lines: &str) -> Result<(), Failure> {
+    let path = cluster.data_dir().join("postgresql.conf");
     OpenOptions::new()
         .append(true)
         .open(&path)
         .and_then(|mut file| file.write_all(lines.as_bytes()))
         .map_err(|error| Failure::new(format!("could not write {}: {error}", path.display())))
+}
+
+/// Puts an empty file into the data folder, by which a server is told how to start.
+pub fn signal(cluster: &Cluster, name: &str) -> Result<(), Failure> {
+    let path = cluster.data_dir().join(name);
+    fs::write(&path, "")
+        .map_err(|error| Failure::new(format!("could not write {}: {error}", path.display())))?;
+    cluster.account.own(&path)
 }
 
 /// Copies the folder `from` to `to`, which must not exist, keeping owners, modes and times.
@@ -69,7 +89,8 @@ pub fn replace(data: &Path, from: &Path, account: &Account) -> Result<(), Failur
         .map_err(|error| Failure::new(format!("could not replace {}: {error}", data.display())))
 }
 
-fn setting(name: &str, value: &str) -> String {
+/// A line of the configuration.
+pub fn setting(name: &str, value: &str) -> String {
     format!("{name} = '{}'\n", value.replace('\'', "''"))
 }
 
