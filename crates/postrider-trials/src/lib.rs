@@ -8,12 +8,14 @@
 //! Nothing here knows how the engine does it: only what it promised.
 
 pub mod dice;
+pub mod endpoint;
 pub mod gate;
 pub mod ground;
 pub mod ground_mysql;
 pub mod ground_postgres;
 pub mod ground_sqlite;
 pub mod log;
+pub mod proxy;
 pub mod ride;
 pub mod rider;
 pub mod riding;
