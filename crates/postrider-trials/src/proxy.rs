@@ -41,6 +41,8 @@ struct Orders {
     server: u64,
     /// A statement with this text in it is not passed on.
     hold: Option<String>,
+    /// Counted up when connections are to look again.
+    look: u64,
 }
 
 /// How a connection is doing.
@@ -48,23 +50,39 @@ struct Orders {
 struct Stand {
     server: u64,
     held: bool,
+    quiet: bool,
 }
 
 /// What the connections say of themselves.
 #[derive(Debug, Default)]
-struct Board(Mutex<HashMap<u64, Stand>>);
+struct Board {
+    stands: Mutex<HashMap<u64, Stand>>,
+    /// How many statements that are to be held may pass.
+    passes: AtomicU64,
+}
 
 impl Board {
     fn note(&self, session: u64, stand: Stand) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session, stand);
+        self.stands.lock().unwrap_or_else(PoisonError::into_inner).insert(session, stand);
     }
 
     fn gone(&self, session: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        self.stands.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+    }
+
+    /// Whether a statement that is to be held may pass: each pass is for one.
+    fn may_pass(&self) -> bool {
+        let take = |passes: u64| passes.checked_sub(1);
+        self.passes.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
     }
 
     fn count(&self, which: impl Fn(&Stand) -> bool) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().filter(|stand| which(stand)).count()
+        self.stands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .filter(|stand| which(stand))
+            .count()
     }
 }
 
@@ -82,7 +100,7 @@ impl Proxy {
     pub async fn before(server: u16, clients: Clients) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let (orders, told) = watch::channel(Orders { clients, port: server, server: 1, hold: None });
+        let (orders, told) = watch::channel(Orders { clients, port: server, server: 1, hold: None, look: 0 });
         let board = Arc::new(Board::default());
         let listening = tokio::spawn(listen(listener, told, Arc::clone(&board)));
         Self { port, orders, board, listening }
@@ -115,6 +133,20 @@ impl Proxy {
     pub async fn holds(&self, connections: usize) {
         self.wait("the statements to hold did not come", |board| {
             board.count(|stand| stand.held) >= connections
+        })
+        .await;
+    }
+
+    /// Passes on so many of the statements that are held, or that come, and holds those behind them.
+    pub fn let_pass(&self, statements: u64) {
+        self.board.passes.store(statements, Ordering::Release);
+        self.orders.send_modify(|orders| orders.look += 1);
+    }
+
+    /// Waits until as many statements have passed as were let, and were answered.
+    pub async fn passed(&self) {
+        self.wait("what was let pass did not come", |board| {
+            board.passes.load(Ordering::Acquire) == 0 && board.count(|stand| !stand.quiet) == 0
         })
         .await;
     }

@@ -78,7 +78,8 @@ impl Session {
         loop {
             self.obey().await?;
             self.pass_on().await?;
-            self.board.note(self.number, Stand { server: self.leads_to, held: self.held });
+            self.board
+                .note(self.number, Stand { server: self.leads_to, held: self.held, quiet: self.is_quiet() });
             let listens = !self.held && self.server.is_some();
             tokio::select! {
                 changed = self.orders.changed() => changed.map_err(|_| broken("the proxy is gone"))?,
@@ -189,6 +190,7 @@ impl Session {
             };
             if let (Some(text), Some(hold)) = (&text, &hold)
                 && text.contains(hold)
+                && !self.board.may_pass()
             {
                 self.held = true;
                 break;
@@ -229,15 +231,21 @@ impl Session {
     /// Passes on what the server has sent.
     async fn answer(&mut self, bytes: &[u8]) -> Result<()> {
         self.from_server.extend(bytes);
-        while let Some(message) = first(&self.from_server) {
+        let keeps = self.orders.borrow().clients == Clients::Kept;
+        let mut out = Vec::new();
+        while let Some(message) = first(&self.from_server).map(<[u8]>::to_vec) {
+            self.from_server.drain(..message.len());
+            // A server that ends tells those who asked for nothing: they are to be kept.
+            if message[0] == b'E' && keeps && self.is_quiet() {
+                continue;
+            }
             if message[0] == b'Z' {
                 self.asked = self.asked.saturating_sub(1);
                 self.status = message.get(5).copied().unwrap_or(b'I');
             }
-            let length = message.len();
-            self.from_server.drain(..length);
+            out.extend(message);
         }
-        self.client.write_all(bytes).await
+        self.client.write_all(&out).await
     }
 }
 

@@ -61,9 +61,11 @@ async fn with_settles_that_vanished(clients: Clients) {
     scene.cut_off();
     scene.vanish(&["k1", "k2", "k3", "k4"], MANY).await;
     scene.until_settled().await;
+    scene.hold_reads().await;
     scene.kill().await;
     let log = scene.promote().await;
     let late = scene.record_anew(&log).await;
+    scene.proxy.let_go();
     scene.delivers_everything(&log, late).await;
     scene.stop().await;
 }

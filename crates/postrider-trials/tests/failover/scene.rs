@@ -1,11 +1,12 @@
 //! A relay on a server with an asynchronous standby, behind one address.
 
+#![allow(unreachable_pub)]
+
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider::postgres::Outbox;
-use postrider::{Recorded, Relay, Retry, Running, Subscriber, Uuid};
+use postrider::{Relay, Retry, Running, Subscriber, Uuid};
 use postrider_trials::endpoint::Endpoint;
 use postrider_trials::proxy::{Clients, Proxy};
 use sqlx::postgres::PgPoolOptions;
@@ -124,10 +125,10 @@ impl Reader {
         subscriber.lanes(self.lanes).batch(self.batch).retry(retry).sink(self.endpoint.clone())
     }
 
-    /// Finds that all events of its streams that the log has were taken, those of a key in their order.
-    async fn verdict(&self, log: &Log) -> Result<(), String> {
+    /// Finds that all events of its streams that the log has were taken in time, those of a key in their order.
+    async fn verdict(&self, log: &Log, end: Instant) -> Result<(), String> {
         let events = log.events(self.streams).await;
-        let missing = self.endpoint.missing(&events, PATIENCE).await;
+        let missing = self.endpoint.missing(&events, end.saturating_duration_since(Instant::now())).await;
         if !missing.is_empty() {
             return Err(format!("{}: {} of {} events never came", self.name, missing.len(), events.len()));
         }
@@ -166,10 +167,20 @@ impl Scene {
     /// A relay that has delivered and settled some events, which the standby knows of.
     pub async fn set(clients: Clients, readers: Vec<Reader>) -> Self {
         let primary = blocking(|| Cluster::create(&SMALL));
+        let standby = blocking(|| Standby::of(&primary));
+        Self::set_on(primary, Some(standby), clients, readers).await
+    }
+
+    /// The same on servers that are there.
+    pub async fn set_on(
+        primary: Cluster,
+        standby: Option<Standby>,
+        clients: Clients,
+        readers: Vec<Reader>,
+    ) -> Self {
         let proxy = Proxy::before(primary.port(), clients).await;
         let direct = connect(&primary).await;
         Outbox::builder().migrated(&direct).await.expect("migrated");
-        let standby = blocking(|| Standby::of(&primary));
         let pool = PgPoolOptions::new()
             .max_connections(8)
             .acquire_timeout(Duration::from_secs(5))
@@ -177,7 +188,7 @@ impl Scene {
             .await
             .expect("the proxy leads to the server");
         let outbox = Outbox::builder().connect(&pool).await.expect("an outbox");
-        let (old, standby) = (Log(direct), Some(standby));
+        let old = Log(direct);
         let mut scene =
             Self { primary, standby, proxy, outbox, old, readers, relay: None, vanished_up_to: 0 };
         scene.relay = Some(scene.start().await);
@@ -212,6 +223,12 @@ impl Scene {
         wait_for("lanes are not at the end of the log", async || self.old.number(settled).await == 0).await;
     }
 
+    /// Holds the next read of every lane: nothing of the relay is under way.
+    pub async fn hold_reads(&self) {
+        self.proxy.hold(READ);
+        self.proxy.holds(self.lanes()).await;
+    }
+
     /// From here on the standby gets nothing more.
     pub fn cut_off(&self) {
         let standby = self.standby.as_ref().expect("a standby");
@@ -232,21 +249,48 @@ impl Scene {
     ///
     /// What vanishes is not wanted by the filter and is of keys of lane 1: the last event that `filtered` and lane 0 get is
     /// known to the standby, and the end of what they passed over is not.
-    pub async fn take_in_hand(&self, replicated: usize) -> Vec<Uuid> {
+    pub async fn take_in_hand(&self, replicated: usize) {
+        self.take_in_hand_with(replicated, async || ()).await;
+    }
+
+    /// The same, with something else that only the old primary will ever have had.
+    pub async fn take_in_hand_with(&self, replicated: usize, and: impl AsyncFnOnce()) {
+        let kept = self.prepare_hands(replicated, and).await;
+        self.proxy.let_go();
+        self.until_in_hand(&kept).await;
+    }
+
+    /// The same, but only so many reads are answered; those behind them are held.
+    pub async fn take_some_in_hand(&self, replicated: usize, reads: usize) {
+        let kept = self.prepare_hands(replicated, async || ()).await;
+        self.proxy.let_pass(reads as u64);
+        self.until_in_hand(&kept).await;
+    }
+
+    /// The same, with one batch for each lane that was read ahead.
+    pub async fn take_in_hand_and_ahead(&self, replicated: usize) {
+        self.take_some_in_hand(replicated, 2 * self.lanes()).await;
+        self.proxy.passed().await;
+        self.proxy.let_go();
+    }
+
+    async fn prepare_hands(&self, replicated: usize, and: impl AsyncFnOnce()) -> Vec<Uuid> {
         self.close();
-        self.proxy.hold(READ);
-        self.proxy.holds(self.lanes()).await;
+        self.hold_reads().await;
         let all: Vec<String> = (1..=20).map(|key| format!("k{key}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let kept = self.old.record("wanted", &all, replicated).await;
         self.cut_off();
+        and().await;
         let keys = self.old.keys_of_lane(1).await;
         self.vanish(&keys.iter().map(String::as_str).collect::<Vec<_>>(), MANY).await;
-        self.proxy.let_go();
+        kept
+    }
+
+    async fn until_in_hand(&self, kept: &[Uuid]) {
         for reader in &self.readers {
             reader.endpoint.holds(|event| kept.contains(&event.event_id)).await;
         }
-        kept
     }
 
     /// Records what only the old primary will ever have had.
@@ -256,14 +300,36 @@ impl Scene {
 
     /// The old primary dies.
     pub async fn kill(&mut self) {
-        self.vanished_up_to = self.old.number("select max(id) from postrider.event").await;
+        self.note_the_end().await;
         blocking(|| self.primary.kill());
+    }
+
+    /// Remembers the last number that the old primary has handed out.
+    pub async fn note_the_end(&mut self) {
+        self.vanished_up_to = self.old.number("select max(id) from postrider.event").await;
     }
 
     /// The standby takes its place at the address, and clients record there.
     pub async fn promote(&mut self) -> Log {
         let standby = self.standby.take().expect("a standby");
         self.primary = blocking(|| standby.promote());
+        self.lead_to_the_primary().await
+    }
+
+    /// What the standby has written to its log.
+    pub fn said_by_the_standby(&self) -> String {
+        let standby = self.standby.as_ref().expect("a standby");
+        std::fs::read_to_string(standby.cluster().log()).unwrap_or_default()
+    }
+
+    /// The address leads to the standby, which is none but read-only yet.
+    pub async fn lead_to_the_standby(&self) {
+        let standby = self.standby.as_ref().expect("a standby");
+        self.proxy.lead_to(standby.cluster().port()).await;
+    }
+
+    /// The address leads to what is the primary now.
+    pub async fn lead_to_the_primary(&self) -> Log {
         let log = Log(connect(&self.primary).await);
         self.proxy.lead_to(self.primary.port()).await;
         log
@@ -277,16 +343,15 @@ impl Scene {
             self.primary.stop()
         });
         self.primary = blocking(|| standby.promote());
-        let log = Log(connect(&self.primary).await);
-        self.proxy.lead_to(self.primary.port()).await;
-        log
+        self.lead_to_the_primary().await
     }
 
     /// Finds that every destination took all that the log has of its streams, in the order of each key.
     pub async fn keeps_its_promises(&self, log: &Log) {
         let mut troubles = Vec::new();
+        let end = Instant::now() + PATIENCE;
         for reader in &self.readers {
-            troubles.extend(reader.verdict(log).await.err());
+            troubles.extend(reader.verdict(log, end).await.err());
         }
         assert!(troubles.is_empty(), "{}", troubles.join("; "));
     }
@@ -337,14 +402,4 @@ pub async fn wait_for(trouble: &str, mut done: impl AsyncFnMut() -> bool) {
         assert!(tokio::time::Instant::now() < end, "{trouble}, {PATIENCE:?} long");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// Whether an event is of a stream.
-pub fn is_of(stream: &'static str) -> impl Fn(&Recorded) -> bool {
-    move |event| *event.stream == *stream
-}
-
-/// For events that are compared by what they are.
-pub fn ids(events: &[Arc<Recorded>]) -> Vec<Uuid> {
-    events.iter().map(|event| event.event_id).collect()
 }
