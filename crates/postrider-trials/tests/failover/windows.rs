@@ -48,7 +48,8 @@ async fn a_subscription_that_begins_now_gets_all_that_the_new_primary_records_af
     scene.cut_off();
     scene.vanish(&["k1", "k2", "k3"], MANY).await;
     scene.until_settled().await;
-    scene.proxy.hold("insert into postrider.subscription");
+    // It is written in a transaction of its own, which begins when the end of the log is known.
+    scene.proxy.hold("BEGIN");
     let endpoint = Endpoint::default();
     let sink = endpoint.clone();
     let relay = Relay::new(&scene.outbox).lease(LEASE).poll_interval(Duration::from_millis(100));
