@@ -1,7 +1,7 @@
 , deliveries as (
     insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at,
                                         first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by)
-    select $2, e.id, e.event_id, k.key, {schema}.hash_of(k.key), c.state,
+    select $2, e.id, e.event_id, {schema}.short_key(k.key), {schema}.hash_of(k.key), c.state,
            subscription.order_policy <> 'none'
                and (c.state in ('waiting', 'retrying') or (c.state = 'dead' and subscription.on_dead = 'hold')),
            c.attempts,

@@ -11,14 +11,14 @@ use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn settle_batch(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
-        let from = LogPosition::parse(&settlement.from)?;
-        let to = LogPosition::parse(&settlement.to)?;
+        if settlement.one_by_one {
+            return self.settle_one_by_one(lease, settlement).await;
+        }
         let with_deliveries = usize::from(!settlement.deliveries.is_empty());
         // By ctid first; if the row has moved (an extension by another hand), by its key.
         for by_key in [0, 2] {
             let query = self.sql.settle[by_key + with_deliveries].query();
-            let query = self.bind_settle(query, lease, settlement, &from, &to)?;
-            let query = if with_deliveries == 1 { bind_deliveries(query, settlement) } else { query };
+            let query = self.bind_settle(query, lease, settlement)?;
             if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
                 lease.cookie = row::text(&row, 0)?.to_owned();
                 lease.open =
@@ -31,18 +31,18 @@ impl PgStore {
         Ok(Standing::Lost)
     }
 
-    fn bind_settle<'q>(
+    pub(crate) fn bind_settle<'q>(
         &self,
         query: Query<'q, Postgres, PgArguments>,
         lease: &Lease,
         settlement: &Settlement,
-        from: &LogPosition,
-        to: &LogPosition,
     ) -> Result<Query<'q, Postgres, PgArguments>> {
+        let from = LogPosition::parse(&settlement.from)?;
+        let to = LogPosition::parse(&settlement.to)?;
         let witness = witness(&settlement.mark);
         let target = lease.target.as_ref().map(|target| target.as_str().to_owned());
         let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
-        Ok(query
+        let query = query
             .bind(lease.cookie.clone())
             .bind(lease.subscription.clone())
             .bind(lease.lane.cast_signed())
@@ -62,7 +62,8 @@ impl PgStore {
             .bind(witness.map(|(id, _)| id))
             .bind(witness.map(|(_, event)| event))
             .bind(target)
-            .bind(self.home().system))
+            .bind(self.home().system);
+        Ok(if settlement.deliveries.is_empty() { query } else { bind_deliveries(query, settlement) })
     }
 }
 

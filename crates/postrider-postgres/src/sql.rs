@@ -48,7 +48,7 @@ const FILTER: &str = "where ($14::text[] is null or e.stream like any ($14::text
      and ($17::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
           % $17::integer = $8::integer)";
 const HELD: &str = "(exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
-     and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+     and d.key = {schema}.short_key({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))) \
      or ((select order_policy from {schema}.subscription where name = $6::text) = 'strict' \
          and exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
              and d.lane_hash % (select lanes from {schema}.subscription where name = $6::text) \
