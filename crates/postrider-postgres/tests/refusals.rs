@@ -22,12 +22,12 @@ async fn a_key_too_long_for_an_index_holds_its_own_events_and_no_others() {
     subscribe(&log.store, "s").await;
     let mut lease = claim(&log.store, "s").await;
     // Characters that can't be compressed, which an index would do.
-    let horses = "select string_agg(chr(127744 + ('x' || substr(md5(n::text), 1, 4))::bit(16)::integer % 700), '' order by n) \
+    let letters = "select string_agg(chr(65536 + ('x' || substr(md5(n::text), 1, 6))::bit(24)::integer % 1000000), '' order by n) \
                   from generate_series";
     let record = async |last: &str| {
         log.run(&format!(
             "insert into {{schema}}.event (event_type, aggregate_type, aggregate_id, payload) \
-             values ('Long', ({horses}(1, 200) as n), ({horses}(201, 699) as n) || '{last}', '1')"
+             values ('Long', ({letters}(1, 200) as n), ({letters}(201, 699) as n) || '{last}', '1')"
         ))
         .await;
     };
