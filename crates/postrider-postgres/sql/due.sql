@@ -3,7 +3,7 @@
 -- due_in_lane.sql and due_each.sql, one for each order policy; the next one's time is found by delivery_due, whether anything
 -- holds by delivery_key (in its order, so that the first one found ends the search). A row whose time has come but that waits behind a dead one counts as neither due nor next.
 -- Parameters: $1 subscription, $2 lanes, $3 lane, $4 limit, $5 the time, if not the database's,
---   $6 how far the lane had read when the lease was last in use: a replay may have set it back.
+--   $6 to $10 prove that the lane stands where the lease says: ctid, epoch, owner, position, system.
 with recursive clock as materialized (
     select coalesce($5::timestamptz, clock_timestamp()) as now
 ), {chosen}
@@ -20,11 +20,10 @@ select null::bigint as id, null::uuid as event_id, null::text as stream, null::t
        (select d.id from {schema}.delivery d
         where d.subscription = $1::text and d.holds and d.lane_hash % $2::integer = $3::integer
         order by d.key, d.id limit 1) is not null as holds,
-       (select l.frontier < $6::bigint from {schema}.lane l
-        where l.subscription = $1::text and l.lane = $3::integer) as set_back
+       {stands} as stands
 union all
 (select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
         e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
         chosen.state, chosen.attempts, chosen.first_failed_at, chosen.error_code, (select now from clock), null, null, null
- from (select * from chosen order by id limit $4::bigint) as chosen join {schema}.event e on e.id = chosen.id
+ from (select * from chosen order by id limit $4::bigint) as chosen join {schema}.event e on e.id = chosen.id and e.event_id = chosen.event_id
  order by e.id)

@@ -13,7 +13,7 @@ head (key, id, lane_hash) as (
     from head cross join lateral (
         select f.*, bool_or(f.state = 'dead' or (f.state = 'retrying' and f.next_at > (select now from clock)))
                         over (order by f.id) as blocked
-        from (select k.id, k.state, k.attempts, k.first_failed_at, k.error_code, k.next_at from {schema}.delivery k
+        from (select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code, k.next_at from {schema}.delivery k
               where k.subscription = $1::text and k.holds and k.key = head.key order by k.key, k.id limit $4::bigint) as f
     ) as d
     where head.lane_hash % $2::integer = $3::integer and not d.blocked

@@ -2,7 +2,7 @@
 -- Index: delivery_key; a strict lane reads nothing more while a row is open, so there are few.
 chosen as (
     select f.*
-    from (select d.id, d.state, d.attempts, d.first_failed_at, d.error_code,
+    from (select d.id, d.event_id, d.state, d.attempts, d.first_failed_at, d.error_code,
                  bool_or(d.state = 'dead' or (d.state = 'retrying' and d.next_at > (select now from clock)))
                      over (order by d.id) as blocked
           from {schema}.delivery d

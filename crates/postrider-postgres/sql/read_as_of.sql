@@ -1,12 +1,12 @@
 -- Reads what follows a position as an earlier snapshot saw it: the next part of many late rows, or, while lanes
 -- change, what lies between a lane and the common position.
 -- Lock, index: as in read.sql.
--- Parameters: $1 to $6 as in read.sql, $12 the snapshot, $13 the last fresh id it is to reach (the frontier, if no
---   fresh rows are wanted), $14 the floor of this cluster; $7 to $11 the filter.
+-- Parameters: $1 to $17 as in read.sql, $18 the snapshot, $19 the last fresh id it is to reach (the frontier, if no
+--   fresh rows are wanted), $20 the floor of this cluster.
 with late as materialized (
     select e.*
     from (select x from unnest($2::text[]::xid8[]) as c (x)
-          where $3::boolean or pg_visible_in_snapshot(x, $12::text::pg_snapshot)) as ended
+          where $3::boolean or pg_visible_in_snapshot(x, $18::text::pg_snapshot)) as ended
     cross join lateral (
         select * from {schema}.event e
         where (e.tx_id, e.id) > (ended.x, $4::bigint) and (e.tx_id, e.id) <= (ended.x, $1::bigint)
@@ -14,16 +14,17 @@ with late as materialized (
     order by e.id limit $5::bigint
 ), fresh as materialized (
     select * from {schema}.event e
-    where e.id > $1::bigint and e.id <= $13::bigint
-      and (e.id <= $14::bigint or pg_visible_in_snapshot(e.tx_id, $12::text::pg_snapshot))
+    where e.id > $1::bigint and e.id <= $19::bigint
+      and (e.id <= $20::bigint or pg_visible_in_snapshot(e.tx_id, $18::text::pg_snapshot))
     order by e.id limit $5::bigint
 )
 select (select count(*) from late) as id, null::uuid as event_id, null::text as stream, null::text as event_type,
-       null::text as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
+       (select w.id || '/' || w.event_id from (select * from fresh union all select * from late) as w
+        order by w.id desc limit 1) as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
        (select max(id) from late) as sequence, null::json as payload, null::text as content_type, null::bytea as content,
        null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
        (select count(*) from fresh)::integer as max_attempts,
-       null::boolean as late,
+       {stands} as late,
        coalesce((select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text), true) as held,
        (select max(id) from fresh) as scanned_to
 union all

@@ -1,7 +1,7 @@
 , deliveries as (
     insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at,
                                         first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by)
-    select $2, e.id, e.event_id, k.key, {schema}.hash_of(k.key), c.state,
+    select $2, e.id, e.event_id, {schema}.short_key(k.key), {schema}.hash_of(k.key), c.state,
            subscription.order_policy <> 'none'
                and (c.state in ('waiting', 'retrying') or (c.state = 'dead' and subscription.on_dead = 'hold')),
            c.attempts,
@@ -10,9 +10,9 @@
            case when c.state <> 'waiting' then clock.now end, c.code, c.message,
            case when c.state = 'delivered' then clock.now end, case when c.state = 'delivered' then $5 end
     from moved cross join clock cross join subscription
-    cross join unnest($20::bigint[], $21::text[], $22::integer[], $23::bigint[], $24::text[], $25::text[])
-        as c (id, state, attempts, retry_in, code, message)
-    join {schema}.event e on e.id = c.id
+    cross join unnest($21::bigint[], $22::uuid[], $23::text[], $24::integer[], $25::bigint[], $26::text[], $27::text[])
+        as c (id, event_id, state, attempts, retry_in, code, message)
+    join {schema}.event e on e.id = c.id and e.event_id = c.event_id
     cross join lateral (select {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) as key) k
     on conflict (subscription, id) do update
     set state = excluded.state, holds = excluded.holds, attempts = excluded.attempts, next_at = excluded.next_at,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Lease, Order, Result};
 
 use crate::error::during;
-use crate::position::LogPosition;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
@@ -23,7 +22,11 @@ impl PgStore {
             .bind(lease.lane.cast_signed())
             .bind(i64::from(limit))
             .bind(self.clock.now())
-            .bind(LogPosition::parse(&lease.position)?.frontier)
+            .bind(lease.cookie.clone())
+            .bind(lease.epoch)
+            .bind(lease.owner.clone())
+            .bind(lease.position.as_str().to_owned())
+            .bind(self.home().system)
             .fetch_all(&self.pool)
             .await
             .map_err(during("due"))?;
@@ -32,9 +35,8 @@ impl PgStore {
         for row in &rows {
             let now = row::timestamp(row, 19)?;
             if row::opt_i64(row, 0)?.is_none() {
-                if row::flag(row, 22)? {
-                    let message = "the lane was set back to be read again; it has to be claimed anew";
-                    return Err(Error::new(ErrorKind::LeaseLost, "due", message));
+                if !row::flag(row, 22)? {
+                    return Err(self.elsewhere("due").await);
                 }
                 batch.next_in = row::opt_time(row, 20)?.and_then(|next| Duration::try_from(next - now).ok());
                 batch.holds = row::flag(row, 21)?;

@@ -40,8 +40,8 @@ impl PgStore {
             .query()
             .bind(subscription.to_owned())
             .bind(self.clock.now())
-            .bind(self.system)
-            .bind(self.floor)
+            .bind(self.home().system)
+            .bind(self.home().floor)
             .bind(age.map(|age| age.min(CENTURY).as_secs_f64()))
             .fetch_all(&self.pool)
             .await

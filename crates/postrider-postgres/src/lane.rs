@@ -1,6 +1,5 @@
 //! Lanes and their leases: claim, extend, release.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use postrider_core::{Error, ErrorKind, Filter, Lease, Pattern, Position, Relane, Result, Standing};
@@ -56,7 +55,7 @@ impl PgStore {
             let heard = self.sql.heard.query().bind(subscription.to_owned()).bind(until);
             let _ = heard.execute(&self.pool).await;
         }
-        granted(&row, subscription, owner, self.cookie(row::text(&row, 6)?)).map(Some)
+        granted(&row, subscription, owner, row::text(&row, 6)?.to_owned()).map(Some)
     }
 
     pub(crate) async fn extend_lease(
@@ -69,7 +68,7 @@ impl PgStore {
         for text in [&self.sql.extend, &self.sql.extend_by_key] {
             let row = text
                 .query()
-                .bind(Cookie::parse(&lease.cookie).ctid.to_owned())
+                .bind(lease.cookie.clone())
                 .bind(lease.subscription.clone())
                 .bind(lease.lane.cast_signed())
                 .bind(lease.epoch)
@@ -82,8 +81,7 @@ impl PgStore {
                 .await
                 .map_err(during("extend"))?;
             if let Some(row) = row {
-                // Not the count of connections: an extension says nothing of a batch that was read before it.
-                lease.cookie = format!("{}@{}", row::text(&row, 0)?, Cookie::parse(&lease.cookie).connects);
+                lease.cookie = row::text(&row, 0)?.to_owned();
                 lease.until = row::timestamp(&row, 1)?;
                 lease.open = row::flag(&row, 2)?;
                 return Ok(if row::flag(&row, 3)? { Standing::Recalled } else { Standing::Held });
@@ -92,28 +90,14 @@ impl PgStore {
         Ok(Standing::Lost)
     }
 
-    /// Whether the lane stands where the lease says, asked only if a connection was made since the store last saw it
-    /// there: behind a new connection there may be a database that was set back. A lane that was given back, and that nobody
-    /// has claimed since, stands there, too.
-    pub(crate) async fn verify(&self, lease: &Lease) -> Result<()> {
-        if Cookie::parse(&lease.cookie).connects == self.connects.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        const STANDS: &str = "select from {schema}.lane where subscription = $1 and lane = $2 \
-             and lease_epoch = $3 and coalesce(lease_owner, $4) = $4 and position = $5";
-        let query = self.sql.text("verify", STANDS).query();
-        let query = query.bind(lease.subscription.clone()).bind(lease.lane.cast_signed()).bind(lease.epoch);
-        let query = query.bind(lease.owner.clone()).bind(lease.position.as_str().to_owned());
-        if query.fetch_optional(&self.pool).await.map_err(during("read"))?.is_some() {
-            return Ok(());
+    /// The error of who finds a lane elsewhere than the lease says. There may be another server behind the address: the store
+    /// gets to know it, so that the next claim finds its way there.
+    pub(crate) async fn elsewhere(&self, op: &'static str) -> Error {
+        if let Err(error) = self.come_home().await {
+            return error;
         }
         let message = "the lane does not stand where this relay left it; it will be claimed anew";
-        Err(Error::new(ErrorKind::LeaseLost, "read", message))
-    }
-
-    /// What the store keeps in a lease: where its row is, and how many connections there had been by then.
-    pub(crate) fn cookie(&self, ctid: &str) -> String {
-        format!("{ctid}@{}", self.connects.load(Ordering::Acquire))
+        Error::new(ErrorKind::LeaseLost, op, message)
     }
 
     pub(crate) async fn release_lease(&self, lease: Lease) -> Result<()> {
@@ -123,18 +107,6 @@ impl PgStore {
         let query = query.bind(self.clock.now());
         query.execute(&self.pool).await.map_err(during("release"))?;
         Ok(())
-    }
-}
-
-pub(crate) struct Cookie<'c> {
-    pub(crate) ctid: &'c str,
-    pub(crate) connects: u64,
-}
-
-impl<'c> Cookie<'c> {
-    pub(crate) fn parse(text: &'c str) -> Self {
-        let (ctid, connects) = text.split_once('@').unwrap_or(("(0,0)", ""));
-        Self { ctid, connects: connects.parse().unwrap_or(0) }
     }
 }
 

@@ -26,6 +26,7 @@ mod relane;
 mod replay;
 mod row;
 mod settle;
+mod settle_each;
 mod source;
 mod sql;
 mod state;

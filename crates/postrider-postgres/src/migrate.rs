@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../sql/migrations/0001_log.sql")),
     ("lanes", include_str!("../sql/migrations/0002_lanes.sql")),
     ("retention", include_str!("../sql/migrations/0003_retention.sql")),
+    ("keys", include_str!("../sql/migrations/0005_keys.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;

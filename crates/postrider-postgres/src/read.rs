@@ -1,7 +1,5 @@
 //! Reading what follows a position.
 
-use std::sync::atomic::Ordering;
-
 use futures_util::TryStreamExt;
 use postrider_core::{Batch, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
@@ -10,8 +8,7 @@ use sqlx_postgres::{PgArguments, Postgres};
 use crate::error::{acquire, during};
 use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
-use crate::settle::Mark;
-use crate::store::PgStore;
+use crate::store::{Home, PgStore};
 
 /// What the first row of a read says of the read itself.
 struct Scan {
@@ -22,19 +19,12 @@ struct Scan {
     snapshot: Option<Snapshot>,
     bound: Option<u64>,
     recalled: bool,
+    /// A row at or above the new frontier, if the statement has looked for one.
+    witness: Option<String>,
 }
 
 impl PgStore {
     pub(crate) async fn read_from(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        let connects = self.connects.load(Ordering::Acquire);
-        let mut batch = self.read_next(lease, from, limit).await?;
-        batch.mark = Mark::of(connects, &batch.events);
-        // Afterwards: the read itself may have been the first to use a new connection.
-        self.verify(lease).await?;
-        Ok(batch)
-    }
-
-    async fn read_next(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
         let position = LogPosition::parse(from)?;
         if let Some(part) = position.part.clone() {
             return self.read_part(lease, from, &position, &part, limit).await;
@@ -42,17 +32,18 @@ impl PgStore {
         if let Some(target) = &lease.target {
             return self.read_up_to(lease, from, &position, target, limit).await;
         }
+        let home = self.home();
         let filtered = self.is_filtered(lease);
         let query = self.bind_late(
             self.sql.read[variant(filtered, lease.open)].query(),
+            home,
             lease,
             &position,
-            self.is_foreign(&position),
-            0,
-            limit,
+            (position.system != home.system, 0, limit),
         );
         let query = if filtered { bind_filter(query, lease) } else { query };
         let (mut events, scan) = self.fetch(query).await?;
+        let witness = scan.witness;
         let (Some(snapshot), Some(bound)) = (scan.snapshot, scan.bound) else {
             return Ok(idle(from, scan.recalled));
         };
@@ -60,13 +51,13 @@ impl PgStore {
             // There may be more late rows: read them all, as this snapshot shows them, before anything fresh.
             Some(last) if scan.late >= i64::from(limit) => {
                 events.retain(|read| read.late);
-                position.within(last, self.system, snapshot, bound)
+                position.within(last, home.system, snapshot, bound)
             }
             _ => {
                 let last_fresh =
                     if filtered { scan.last_fresh } else { fresh(&events).map(|read| read.event.id).max() };
                 LogPosition {
-                    system: self.system,
+                    system: home.system,
                     frontier: position.frontier.max(last_fresh.unwrap_or(0)),
                     snapshot,
                     bound,
@@ -75,7 +66,7 @@ impl PgStore {
             }
         };
         let fresh = if filtered { scan.fresh.unwrap_or(0) } else { fresh(&events).count() as i64 };
-        Ok(batch(from, &next, events, scan.late + fresh, scan.recalled))
+        Ok(batch(from, &next, events, scan.late + fresh, scan.recalled, witness))
     }
 
     /// The next part of late rows that were too many for one read.
@@ -87,14 +78,17 @@ impl PgStore {
         part: &crate::position::Part,
         limit: u32,
     ) -> Result<Batch> {
+        let home = self.home();
         // The part's snapshot restricts the late rows only if it is of the cluster whose transactions they were.
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
         let unrestricted = position.system != part.system;
-        let query =
-            bind_filter(self.bind_late(query, lease, position, unrestricted, part.after, limit), lease)
-                .bind(part.snapshot.to_string())
-                .bind(position.frontier)
-                .bind(self.floor);
+        let query = bind_filter(
+            self.bind_late(query, home, lease, position, (unrestricted, part.after, limit)),
+            lease,
+        )
+        .bind(part.snapshot.to_string())
+        .bind(position.frontier)
+        .bind(home.floor);
         let (events, scan) = self.fetch(query).await?;
         let next = match scan.last_late {
             Some(last) if scan.late >= i64::from(limit) => {
@@ -108,7 +102,7 @@ impl PgStore {
                 part: None,
             },
         };
-        Ok(batch(from, &next, events, scan.late, scan.recalled))
+        Ok(batch(from, &next, events, scan.late, scan.recalled, scan.witness))
     }
 
     /// What lies between a lane and the common position of a change of lanes.
@@ -124,12 +118,13 @@ impl PgStore {
             return Ok(idle(from, true));
         }
         let end = LogPosition::parse(target)?;
+        let home = self.home();
+        let foreign = position.system != home.system;
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
-        let query =
-            bind_filter(self.bind_late(query, lease, position, self.is_foreign(position), 0, limit), lease)
-                .bind(end.snapshot.to_string())
-                .bind(end.frontier)
-                .bind(self.floor);
+        let query = bind_filter(self.bind_late(query, home, lease, position, (foreign, 0, limit)), lease)
+            .bind(end.snapshot.to_string())
+            .bind(end.frontier)
+            .bind(home.floor);
         let (mut events, scan) = self.fetch(query).await?;
         let (late, fresh) = (scan.late, scan.fresh.unwrap_or(0));
         let next = match (scan.last_late, scan.last_fresh) {
@@ -140,11 +135,7 @@ impl PgStore {
             (_, Some(last)) if fresh >= i64::from(limit) => LogPosition { frontier: last, ..end },
             _ => end,
         };
-        Ok(batch(from, &next, events, late + fresh, scan.recalled))
-    }
-
-    fn is_foreign(&self, position: &LogPosition) -> bool {
-        position.system != self.system
+        Ok(batch(from, &next, events, late + fresh, scan.recalled, scan.witness))
     }
 
     /// Whether the rows must be filtered in the database.
@@ -157,25 +148,32 @@ impl PgStore {
     fn bind_late<'q>(
         &self,
         query: Query<'q, Postgres, PgArguments>,
+        home: Home,
         lease: &Lease,
         position: &LogPosition,
-        unrestricted: bool,
-        after: i64,
-        limit: u32,
+        (unrestricted, after, limit): (bool, i64, u32),
     ) -> Query<'q, Postgres, PgArguments> {
         query
             .bind(position.frontier)
             .bind(position.in_flight())
             .bind(unrestricted)
-            .bind(if self.is_foreign(position) { after } else { after.max(self.floor) })
+            .bind(if position.system == home.system { after.max(home.floor) } else { after })
             .bind(i64::from(limit.max(1)))
             .bind(lease.subscription.clone())
+            .bind(lease.cookie.clone())
+            .bind(lease.lane.cast_signed())
+            .bind(lease.epoch)
+            .bind(lease.owner.clone())
+            .bind(lease.position.as_str().to_owned())
+            .bind(Position::from(position).as_str().to_owned())
+            .bind(home.system)
     }
 
     async fn fetch(&self, query: Query<'_, Postgres, PgArguments>) -> Result<(Vec<ReadEvent>, Scan)> {
         let mut connection = acquire(&self.pool, "read").await?;
         let mut rows = query.fetch(&mut *connection);
         let mut scan = None;
+        let mut stands = false;
         let mut events = Vec::new();
         let mut names = Names::default();
         while let Some(row) = rows.try_next().await.map_err(during("read"))? {
@@ -188,7 +186,9 @@ impl PgStore {
                     snapshot: row::opt_text(&row, 2)?.and_then(Snapshot::parse),
                     bound: row::opt_text(&row, 3)?.and_then(|bound| bound.parse().ok()),
                     recalled: row::flag(&row, 16)?,
+                    witness: row::opt_text(&row, 4)?.map(ToOwned::to_owned),
                 });
+                stands = row::flag(&row, 15)?;
             } else {
                 let event = row::recorded(&row, &mut names)?;
                 events.push(ReadEvent {
@@ -198,6 +198,11 @@ impl PgStore {
                     unreadable: None,
                 });
             }
+        }
+        if !stands {
+            drop(rows);
+            drop(connection);
+            return Err(self.elsewhere("read").await);
         }
         if !events.is_sorted_by_key(|read| read.event.id) {
             events.sort_by_key(|read| read.event.id);
@@ -226,7 +231,6 @@ fn bind_filter<'q>(
         .bind(likes(&lease.filter.types))
         .bind(lease.since)
         .bind(lease.lanes.cast_signed())
-        .bind(lease.lane.cast_signed())
 }
 
 fn idle(from: &Position, recalled: bool) -> Batch {
@@ -240,7 +244,17 @@ fn idle(from: &Position, recalled: bool) -> Batch {
     }
 }
 
-fn batch(from: &Position, next: &LogPosition, events: Vec<ReadEvent>, scanned: i64, recalled: bool) -> Batch {
+/// A batch with its witness: the row that the statement named, or the last event.
+fn batch(
+    from: &Position,
+    next: &LogPosition,
+    events: Vec<ReadEvent>,
+    scanned: i64,
+    recalled: bool,
+    witness: Option<String>,
+) -> Batch {
     let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
-    Batch { from: from.clone(), next: next.into(), events, scanned, recalled, mark: String::new() }
+    let last = || events.last().map(|read| format!("{}/{}", read.event.id, read.event.event_id));
+    let mark = witness.or_else(last).unwrap_or_default();
+    Batch { from: from.clone(), next: next.into(), events, scanned, recalled, mark }
 }

@@ -21,7 +21,9 @@ const LANES: &str = "select position, lease_epoch, \
 const FENCE: &str = "update {schema}.lane set lease_epoch = lease_epoch + 1, lease_owner = null, lease_until = null \
      where subscription = $1";
 const AIM: &str = "update {schema}.subscription set target = $2 \
-     where name = $1 and lanes_next is not null and target is null";
+     where name = $1 and lanes_next is not null and target is null \
+       and (select max(lease_epoch) from {schema}.lane where subscription = $1) = $3 \
+       and not exists (select from {schema}.lane where subscription = $1 and lease_owner is not null)";
 const CLOSE: &str = "delete from {schema}.lane where subscription = $1";
 const FINISH: &str = "update {schema}.subscription set lanes = lanes_next, lanes_next = null, target = null \
      where name = $1";
@@ -87,13 +89,10 @@ impl PgStore {
             if leased {
                 return Ok(Relane::Recalling);
             }
-            // Nobody holds a lane and nobody can claim one: after this, positions stand still. The common
-            // position is taken outside of this transaction, which has an xid of its own already.
+            // Nobody holds a lane and nobody can claim one: after this, positions stand still.
             text(FENCE).query().bind(name.clone()).execute(&mut *tx).await.map_err(during("relane"))?;
             tx.commit().await.map_err(during("relane"))?;
-            let target = Position::from(&self.stand(subscription, None).await?);
-            let query = text(AIM).query().bind(name).bind(target.as_str().to_owned());
-            query.execute(&self.pool).await.map_err(during("relane"))?;
+            self.aim(subscription, epoch + 1).await?;
             return Ok(Relane::Draining);
         };
         if leased || !all_there {
@@ -105,5 +104,16 @@ impl PgStore {
         text(FINISH).query().bind(name).execute(&mut *tx).await.map_err(during("relane"))?;
         tx.commit().await.map_err(during("relane"))?;
         Ok(Relane::Done)
+    }
+
+    /// Takes the common position, in a transaction of its own: the one that fenced the lanes has an xid already. The fence must
+    /// be there (the highest epoch tells): after a failover in between, a lane may still be held and move on.
+    async fn aim(&self, subscription: &str, fenced: i64) -> Result<()> {
+        let mut tx = self.pool.begin().await.map_err(during("relane"))?;
+        let target = Position::from(&self.stand(&mut tx, subscription, None).await?);
+        let query = self.sql.text("relane", AIM).query().bind(subscription.to_owned());
+        let query = query.bind(target.as_str().to_owned()).bind(fenced);
+        query.execute(&mut *tx).await.map_err(during("relane"))?;
+        tx.commit().await.map_err(during("relane"))
     }
 }

@@ -1,60 +1,49 @@
 //! Settling: the new position, the settled batch and the deliveries, all or nothing.
 
-use std::sync::atomic::Ordering;
-
-use postrider_core::{DeliveryState, Lease, Position, ReadEvent, Result, Settlement, Standing, Uuid};
+use postrider_core::{DeliveryState, Lease, Position, Result, Settlement, Standing, Uuid};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
 use crate::error::during;
-use crate::lane::Cookie;
 use crate::position::LogPosition;
 use crate::row;
 use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn settle_batch(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
-        let from = LogPosition::parse(&settlement.from)?;
-        let to = LogPosition::parse(&settlement.to)?;
-        // A connection was made since the batch was read: behind it may be a database that was set back, in which the
-        // lane stands where it stood, but the batch never was. An event of it has to be there, and the xid that bounds it.
-        let mark = Mark::parse(&settlement.mark);
-        let connects = mark.connects.unwrap_or(Cookie::parse(&lease.cookie).connects);
-        let doubtful = connects != self.connects.load(Ordering::Acquire);
-        let witness = mark.witness.filter(|_| doubtful);
-        let bound = (doubtful && to.system == self.system).then(|| to.bound.to_string());
+        if settlement.one_by_one {
+            return self.settle_one_by_one(lease, settlement).await;
+        }
         let with_deliveries = usize::from(!settlement.deliveries.is_empty());
         // By ctid first; if the row has moved (an extension by another hand), by its key.
         for by_key in [0, 2] {
             let query = self.sql.settle[by_key + with_deliveries].query();
-            let query = self.bind_settle(query, lease, settlement, &from, &to)?;
-            let query = query
-                .bind(witness.map(|(id, _)| id))
-                .bind(witness.map(|(_, event)| event))
-                .bind(bound.clone());
-            let query = if with_deliveries == 1 { bind_deliveries(query, settlement) } else { query };
+            let query = self.bind_settle(query, lease, settlement)?;
             if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
-                lease.cookie = self.cookie(row::text(&row, 0)?);
+                lease.cookie = row::text(&row, 0)?.to_owned();
                 lease.open =
                     row::flag(&row, 2)? || settlement.deliveries.iter().any(|change| is_open(change.state));
                 lease.position = settlement.to.clone();
                 return Ok(if row::flag(&row, 1)? { Standing::Recalled } else { Standing::Held });
             }
         }
+        self.elsewhere("settle").await;
         Ok(Standing::Lost)
     }
 
-    fn bind_settle<'q>(
+    pub(crate) fn bind_settle<'q>(
         &self,
         query: Query<'q, Postgres, PgArguments>,
         lease: &Lease,
         settlement: &Settlement,
-        from: &LogPosition,
-        to: &LogPosition,
     ) -> Result<Query<'q, Postgres, PgArguments>> {
+        let from = LogPosition::parse(&settlement.from)?;
+        let to = LogPosition::parse(&settlement.to)?;
+        let witness = witness(&settlement.mark);
+        let target = lease.target.as_ref().map(|target| target.as_str().to_owned());
         let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
-        Ok(query
-            .bind(Cookie::parse(&lease.cookie).ctid.to_owned())
+        let query = query
+            .bind(lease.cookie.clone())
             .bind(lease.subscription.clone())
             .bind(lease.lane.cast_signed())
             .bind(lease.epoch)
@@ -69,31 +58,19 @@ impl PgStore {
             .bind(from.frontier + 1)
             .bind(to.frontier)
             .bind(late)
-            .bind(settlement.count.cast_signed()))
+            .bind(settlement.count.cast_signed())
+            .bind(witness.map(|(id, _)| id))
+            .bind(witness.map(|(_, event)| event))
+            .bind(target)
+            .bind(self.home().system);
+        Ok(if settlement.deliveries.is_empty() { query } else { bind_deliveries(query, settlement) })
     }
 }
 
-/// What a read leaves in its batch: how many connections had been made when it began, and one of its events.
-pub(crate) struct Mark {
-    connects: Option<u64>,
-    witness: Option<(i64, Uuid)>,
-}
-
-impl Mark {
-    pub(crate) fn of(connects: u64, events: &[ReadEvent]) -> String {
-        match events.last() {
-            Some(read) => format!("{connects}/{}/{}", read.event.id, read.event.event_id),
-            None => connects.to_string(),
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        let mut parts = text.split('/');
-        let connects = parts.next().and_then(|connects| connects.parse().ok());
-        let id = parts.next().and_then(|id| id.parse().ok());
-        let event = parts.next().and_then(|event| event.parse().ok());
-        Self { connects, witness: id.zip(event) }
-    }
+/// The batch's witness, as [`batch`](crate::read) wrote it into its mark.
+fn witness(mark: &str) -> Option<(i64, Uuid)> {
+    let (id, event) = mark.split_once('/')?;
+    Some((id.parse().ok()?, event.parse().ok()?))
 }
 
 /// How far a position reaches, for the *processing* state.
@@ -116,6 +93,7 @@ fn bind_deliveries<'q>(
     };
     query
         .bind(changes.iter().map(|change| change.id).collect::<Vec<_>>())
+        .bind(changes.iter().map(|change| change.event_id).collect::<Vec<_>>())
         .bind(changes.iter().map(|change| change.state.as_str().to_owned()).collect::<Vec<_>>())
         .bind(changes.iter().map(|change| change.attempts.cast_signed()).collect::<Vec<_>>())
         .bind(changes.iter().map(|change| micros(change.retry_in)).collect::<Vec<_>>())

@@ -42,24 +42,59 @@ pub(crate) struct Sql {
     patch: Option<Patch>,
 }
 
-const FILTER: &str = "where ($7::text[] is null or e.stream like any ($7::text[])) \
-     and ($8::text[] is null or e.event_type like any ($8::text[])) \
-     and ($9::timestamptz is null or e.recorded_at >= $9::timestamptz) \
-     and ($10::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
-          % $10::integer = $11::integer)";
+const FILTER: &str = "where ($14::text[] is null or e.stream like any ($14::text[])) \
+     and ($15::text[] is null or e.event_type like any ($15::text[])) \
+     and ($16::timestamptz is null or e.recorded_at >= $16::timestamptz) \
+     and ($17::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+          % $17::integer = $8::integer)";
 const HELD: &str = "(exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
-     and d.key = {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
+     and d.key = {schema}.short_key({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))) \
      or ((select order_policy from {schema}.subscription where name = $6::text) = 'strict' \
          and exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
              and d.lane_hash % (select lanes from {schema}.subscription where name = $6::text) \
                  = {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
                      % (select lanes from {schema}.subscription where name = $6::text))))";
 const SCAN: &str = ", scan as materialized (\
-     select first.id as first, least(first.id - 1 + $5::bigint, (select max(id) from {schema}.event)) as last \
-     from (select id from {schema}.event where id > $1::bigint order by id limit 1) as first)";
-const FRESH: &str = "(select * from {schema}.event where id > $1::bigint order by id limit $5::bigint) as e";
+     select first.id as first, least(first.id - 1 + $5::bigint, (select max(id) from {schema}.event where id <= {end})) as last \
+     from (select id from {schema}.event where id > $1::bigint and id <= {end} order by id limit 1) as first)";
+const FRESH: &str =
+    "(select * from {schema}.event where id > $1::bigint and id <= {end} order by id limit $5::bigint) as e";
+/// The last id that was handed out, as one value that is looked up once.
+const END: &str = "(select pg_sequence_last_value('{schema}.event_id'))";
+/// A row at or above the end of the scan, which that end itself may not be.
+const WITNESS: &str = "coalesce(\
+     (select w.id || '/' || w.event_id from {schema}.event w where w.id >= (select last from scan) order by w.id limit 1), \
+     (select w.id || '/' || w.event_id from late w order by w.id desc limit 1))";
+/// Whether the lane stands where the lease says, and this is the server that the store knows. A lane that was given back, and
+/// that nobody has claimed since, stands there, too.
+const STANDS: &str = "{schema}.this_system() = {system}::bigint and case \
+     when exists (select from {schema}.lane l where l.ctid = {ctid}::text::tid and {standing}) then true \
+     else exists (select from {schema}.lane l where {standing}) end";
+const STANDING: &str = "l.subscription = {subscription}::text and l.lane = {lane}::integer \
+     and l.lease_epoch = {epoch}::bigint and coalesce(l.lease_owner, {owner}::text) = {owner}::text \
+     and l.position in ({position}::text, {from}::text)";
 const FRESH_OF: &str =
     "{schema}.event e {filter} and e.id > $1::bigint and e.id <= (select last from scan) order by e.id";
+
+/// Where a statement has the parameters of [`STANDS`]: subscription, ctid, lane, epoch, owner, position, where it begins, system.
+type Proof = [&'static str; 8];
+const READ_PROOF: Proof = ["$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13"];
+const DUE_PROOF: Proof = ["$1", "$6", "$3", "$7", "$8", "$9", "$9", "$10"];
+
+fn stands([subscription, ctid, lane, epoch, owner, position, from, system]: Proof) -> String {
+    let parts = [
+        ("{standing}", STANDING),
+        ("{subscription}", subscription),
+        ("{ctid}", ctid),
+        ("{lane}", lane),
+        ("{epoch}", epoch),
+        ("{owner}", owner),
+        ("{position}", position),
+        ("{from}", from),
+        ("{system}", system),
+    ];
+    parts.iter().fold(STANDS.to_owned(), |text, (placeholder, part)| text.replace(placeholder, part))
+}
 
 impl Sql {
     pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
@@ -83,6 +118,9 @@ impl Sql {
                         ("{scanned}", if filtered { "(select last - first + 1 from scan)" } else { "null" }),
                         ("{scanned_to}", if filtered { "(select last from scan)" } else { "null" }),
                         ("{held}", if open { HELD } else { "false" }),
+                        ("{witness}", if filtered { WITNESS } else { "null::text" }),
+                        ("{stands}", &stands(READ_PROOF)),
+                        ("{end}", END),
                     ],
                 )
             })
@@ -115,7 +153,10 @@ impl Sql {
                 include_str!("../sql/due_in_lane.sql"),
                 include_str!("../sql/due_each.sql"),
             ]
-            .map(|chosen| load("due", include_str!("../sql/due.sql"), &[("{chosen}", chosen)])),
+            .map(|chosen| {
+                let parts = [("{chosen}", chosen), ("{stands}", &stands(DUE_PROOF))];
+                load("due", include_str!("../sql/due.sql"), &parts)
+            }),
             requeue: load("requeue", include_str!("../sql/requeue.sql"), &[]),
             discard: load("discard", include_str!("../sql/discard.sql"), &[]),
             states: load("states", include_str!("../sql/states.sql"), &[]),

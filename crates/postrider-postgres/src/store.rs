@@ -1,7 +1,6 @@
 //! The store: what relays use. The work itself is in the modules named after it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +35,15 @@ impl Default for StoreOptions {
     }
 }
 
+/// Where the log lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// Which cluster this is.
+    pub(crate) system: i64,
+    /// Up to this id, transaction ids are not this cluster's.
+    pub(crate) floor: i64,
+}
+
 /// The log on PostgreSQL, for relays. Cheap to clone.
 ///
 /// It has connections of its own, set up so that no plan depends on statistics and no frozen session holds
@@ -45,12 +53,7 @@ pub struct PgStore {
     pub(crate) pool: PgPool,
     pub(crate) sql: Arc<Sql>,
     pub(crate) clock: Clock,
-    /// Which cluster this is.
-    pub(crate) system: i64,
-    /// Up to this id, transaction ids are not this cluster's.
-    pub(crate) floor: i64,
-    /// How many connections were made so far.
-    pub(crate) connects: Arc<AtomicU64>,
+    home: Arc<RwLock<Home>>,
     pub(crate) hub: Arc<Hub>,
     /// How far a sweep has got.
     pub(crate) reached: Arc<Reached>,
@@ -64,20 +67,29 @@ impl PgStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let patience = i64::try_from(options.patience.as_millis()).unwrap_or(i64::MAX);
-        let connects = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&connects);
         let pool = PgPoolOptions::new()
             .max_connections(options.connections.max(2))
             .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
-                count.fetch_add(1, Ordering::AcqRel);
                 Box::pin(async move { settle_in(connection, patience).await })
             })
             .connect_lazy_with((*outbox_pool.connect_options()).clone());
-        let (system, floor) = arrive(&pool, &sql).await?;
+        let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
         let hub = Hub::new(pool.clone(), Arc::clone(&sql), options.bell);
         let reached = Arc::default();
-        Ok(Self { pool, sql, clock, system, floor, connects, hub, reached })
+        Ok(Self { pool, sql, clock, home, hub, reached })
+    }
+
+    /// The cluster that this store knows.
+    pub(crate) fn home(&self) -> Home {
+        *self.home.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gets to know the cluster that is there now, if it is another one.
+    pub(crate) async fn come_home(&self) -> Result<()> {
+        let home = arrive(&self.pool, &self.sql).await?;
+        *self.home.write().unwrap_or_else(PoisonError::into_inner) = home;
+        Ok(())
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
@@ -142,11 +154,14 @@ async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::R
 }
 
 /// Which cluster this is, and from which id on its transaction ids count.
-async fn arrive(pool: &PgPool, sql: &Sql) -> Result<(i64, i64)> {
+async fn arrive(pool: &PgPool, sql: &Sql) -> Result<Home> {
     let text = sql.text("arrive", "select {schema}.this_system(), {schema}.arrive()");
     let mut connection = acquire(pool, "connect").await?;
     let row = text.query().fetch_one(&mut *connection).await.map_err(during("connect"))?;
-    Ok((row.try_get(0).map_err(during("connect"))?, row.try_get(1).map_err(during("connect"))?))
+    Ok(Home {
+        system: row.try_get(0).map_err(during("connect"))?,
+        floor: row.try_get(1).map_err(during("connect"))?,
+    })
 }
 
 #[async_trait]

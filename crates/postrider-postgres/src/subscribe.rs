@@ -12,14 +12,17 @@ use crate::store::PgStore;
 impl PgStore {
     pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<()> {
         subscription.check()?;
-        let start = match subscription.start {
-            // It keeps its place.
-            _ if self.exists(&subscription.name).await? => self.stand(&subscription.name, None).await?,
-            Start::Beginning => LogPosition { frontier: 0, ..self.stand(&subscription.name, None).await? },
-            Start::Now => self.stand(&subscription.name, None).await?,
-            Start::At(time) => self.stand(&subscription.name, Some(time)).await?,
+        let since = match subscription.start {
+            Start::At(time) => Some(time),
+            Start::Beginning | Start::Now => None,
         };
+        // One that exists keeps its place, and nobody looks through the log for a time.
+        let looked_for = if self.exists(&subscription.name).await? { None } else { since };
         let mut tx = self.pool.begin().await.map_err(during("subscribe"))?;
+        let mut start = self.stand(&mut tx, &subscription.name, looked_for).await?;
+        if subscription.start == Start::Beginning {
+            start.frontier = 0;
+        }
         let likes = |patterns: &[Pattern]| patterns.iter().map(Pattern::to_like).collect::<Vec<_>>();
         let row = self
             .sql
@@ -31,10 +34,7 @@ impl PgStore {
             .bind(subscription.order.as_str())
             .bind(subscription.on_dead.as_str())
             .bind(subscription.lanes.cast_signed())
-            .bind(match subscription.start {
-                Start::At(time) => Some(time),
-                Start::Beginning | Start::Now => None,
-            })
+            .bind(since)
             .bind(start.frontier)
             .bind(start.snapshot.to_string())
             .bind(self.clock.now())
@@ -59,16 +59,18 @@ impl PgStore {
         Ok(())
     }
 
-    /// A position at which everything visible now (or recorded before a time) counts as read.
+    /// A position at which everything visible now (or recorded before a time) counts as read. The connection is in a
+    /// transaction in which this is the first statement.
     pub(crate) async fn stand(
         &self,
+        connection: &mut PgConnection,
         subscription: &str,
         since: Option<time::OffsetDateTime>,
     ) -> Result<LogPosition> {
         let query = self.sql.stand.query().bind(subscription.to_owned()).bind(since);
-        let row = query.fetch_one(&self.pool).await.map_err(during("subscribe"))?;
+        let row = query.fetch_one(connection).await.map_err(during("subscribe"))?;
         Ok(LogPosition {
-            system: self.system,
+            system: row::int64(&row, 3)?,
             frontier: row::int64(&row, 1)?,
             snapshot: Snapshot::parse(row::text(&row, 0)?).ok_or_else(|| row::malformed(0))?,
             bound: row::text(&row, 2)?.parse().map_err(|_| row::malformed(2))?,

@@ -42,9 +42,16 @@ fn read_arguments(lease: &Lease, filtered: bool, in_flight: &[u64]) -> Vec<Strin
         "0".into(),
         "1000".into(),
         format!("'{}'", lease.subscription),
+        format!("'{}'", lease.cookie),
+        lease.lane.to_string(),
+        lease.epoch.to_string(),
+        format!("'{}'", lease.owner),
+        format!("'{position}'"),
+        format!("'{position}'"),
+        position.split('/').next().expect("a system").to_owned(),
     ];
     if filtered {
-        arguments.extend(["'{orders}'", "null", "null", "2", "0"].map(ToOwned::to_owned));
+        arguments.extend(["'{orders}'", "null", "null", "2"].map(ToOwned::to_owned));
     }
     arguments
 }
@@ -159,10 +166,17 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
             text(fields[2]),
             fields[0].into(),
         ]);
-        arguments.extend(["0", "null", "1", "0", "null", "0", "null", "null", "null"].map(ToOwned::to_owned));
+        arguments.extend(
+            ["0", "null", "1", "0", "null", "0", "null", "null", "null", fields[0]].map(ToOwned::to_owned),
+        );
         arguments
     };
-    let ctid = lease.cookie.split('@').next().expect("a ctid").to_owned();
+    let ctid = lease.cookie.clone();
+    // A read proves where the lane stands, and finds its row in the same way.
+    let reading = log.store.read_sql(false, false).to_owned();
+    let ran = run(&mut connection, &reading, true, &read_arguments(&lease, false, &[])).await;
+    assert!(ran.plan.contains("Tid Scan on lane"), "{}", ran.plan);
+    assert!(ran.pages < 30, "{} pages\n{}", ran.pages, ran.plan);
     let sql = log.store.settle_sql().to_owned();
     let ran = run(&mut connection, &sql, false, &by(&ctid)).await;
     assert!(ran.plan.contains("Tid Scan on lane"), "{}", ran.plan);

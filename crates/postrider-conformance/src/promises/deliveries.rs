@@ -334,3 +334,21 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     assert_eq!(settle(&*scene.store, &mut heir, &batch).await, Standing::Held);
     assert_eq!(scene.state(event).await.state, State::Done);
 }
+
+/// A row of before a replay is in the way of what became of its event now: settled one by one, it is replaced.
+pub async fn what_is_settled_one_by_one_replaces_a_final_row(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let events = scene.batch(&["a", "b"], |n, id| (n == 0).then(|| DeliveryChange::delivered(id, 2))).await;
+    let states = scene.store.states(&StateQuery::default()).await.expect("states");
+    let place = |n: usize| EventRef { id: states[n].id, event_id: states[n].event_id };
+    let mut settlement = Settlement::at(scene.lease.position.clone());
+    settlement.deliveries.push(DeliveryChange::retrying(place(0), 3, MINUTE, failure()));
+    settlement.deliveries.push(DeliveryChange::retrying(place(1), 1, MINUTE, failure()));
+    let refused = scene.store.settle(&mut scene.lease, &settlement).await.expect_err("final is final");
+    assert_eq!(refused.kind(), postrider_core::ErrorKind::Invalid, "{refused}");
+    settlement.one_by_one = true;
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    scene.clock.advance(MINUTE);
+    assert_eq!(due_ids(&scene.due().await), events);
+    assert_eq!(scene.state(events[0]).await.attempts, 3);
+}

@@ -4,6 +4,7 @@ pub mod bell;
 pub mod deliveries;
 pub mod desk;
 pub mod duties;
+pub mod history;
 pub mod inbox;
 pub mod lanes;
 pub mod late;

@@ -1,0 +1,9 @@
+-- A key as deliveries keep it. An index entry has room for some 2,700 bytes, and a plain insert can make a key longer than that:
+-- its row could never be written, and its lane would stand still. A long key is kept as two hashes of it. Lanes go by the whole
+-- key, as before. Should two long keys ever have the same hashes, the one would wait for the other, and nothing else.
+create function {schema}.short_key(key text) returns text language sql immutable strict parallel safe as $$
+    select case when octet_length(key) <= 1000 then key
+                else 'long key ' || hashtextextended(key collate "C", 1) || ' ' || hashtextextended(key collate "C", 2) end
+$$;
+
+update {schema}.delivery set key = {schema}.short_key(key) where holds and octet_length(key) > 1000;
