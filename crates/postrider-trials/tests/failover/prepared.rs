@@ -71,3 +71,39 @@ async fn a_failed_event_whose_prepared_transaction_is_committed_again_is_deliver
     scene.keeps_its_promises(&log).await;
     scene.stop().await;
 }
+
+/// The same, when the relay is in the middle of more late events than a batch: it goes through the rest of them on the new
+/// primary, as a snapshot of the old one shows them, in which the prepared transaction is committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_prepared_among_many_late_ones_is_delivered_when_it_is_committed_again() {
+    let mut scene = Scene::set(Clients::Kept, vec![Reader::plain().batch(20)]).await;
+    scene.hold_reads().await;
+    let mut many = scene.old.0.begin().await.expect("begin");
+    let sql = "insert into postrider.event (stream, event_type, aggregate_type, aggregate_id, payload) \
+               select 'wanted', 'Paid', 'Order', 'm' || n, 'null' from generate_series(1, 50) as n";
+    sqlx::query(sql).execute(&mut *many).await.expect("recorded");
+    prepare(&scene.old).await;
+    scene.proxy.let_go();
+    scene.old.record("wanted", &["k1", "k2", "k3"], 10).await;
+    scene.until_settled().await;
+    scene.close();
+    scene.hold_reads().await;
+    many.commit().await.expect("commit");
+    scene.cut_off();
+    scene.old.run("commit prepared 'p'").await;
+    scene.proxy.let_pass(1);
+    scene.readers[0].endpoint.holds(|event| event.aggregate_id.starts_with('m')).await;
+    scene.proxy.let_go();
+    scene.kill().await;
+    let log = scene.promote().await;
+    for _ in 0..50 {
+        log.run("select pg_current_xact_id()").await;
+    }
+    scene.open();
+    scene.keeps_its_promises(&log).await;
+    let parts = "select count(*) from postrider.lane where position like '%/%/%/%/%'";
+    wait_for("the lane stays among the late events", async || log.number(parts).await == 0).await;
+    log.run("commit prepared 'p'").await;
+    scene.keeps_its_promises(&log).await;
+    scene.stop().await;
+}

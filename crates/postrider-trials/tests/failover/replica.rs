@@ -44,3 +44,18 @@ async fn rows_applied_above_the_sequence_hide_nothing_and_come_once_it_is_set() 
     scene.keeps_its_promises(&scene.old).await;
     scene.stop().await;
 }
+
+/// A sequence that was restarted has no last value until it is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_come_although_their_sequence_was_restarted_behind_them() {
+    let primary = blocking(|| Cluster::create(&SMALL));
+    let scene = Scene::set_on(primary, None, Clients::Cut, vec![Reader::plain(), Reader::filtered()]).await;
+    scene.hold_reads().await;
+    scene.old.record("wanted", &["k1", "k2"], 10).await;
+    scene.old.run("alter sequence postrider.event_id restart with 1000").await;
+    scene.proxy.let_go();
+    scene.keeps_its_promises(&scene.old).await;
+    scene.old.record("wanted", &["k1", "k2"], 10).await;
+    scene.keeps_its_promises(&scene.old).await;
+    scene.stop().await;
+}
