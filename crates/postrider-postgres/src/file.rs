@@ -29,7 +29,7 @@ impl PgStore {
             return self.taken(sweep, 0, None).await;
         };
         let at = row::timestamp(first, 15)?;
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         let mut events = rows.iter().map(|row| row::recorded(row, &mut names)).collect::<Result<Vec<_>>>()?;
         for event in &mut events {
             filing.mask.apply(event);
@@ -46,7 +46,7 @@ impl PgStore {
         events: &[Recorded],
         at: OffsetDateTime,
     ) -> Result<()> {
-        let schema = &self.sql.schema.name;
+        let schema = self.sql.schema.quoted();
         let (into, fields) = match target {
             None => (format!("{schema}.archive ({ARCHIVE})"), ARCHIVE.to_owned()),
             Some(target) => {

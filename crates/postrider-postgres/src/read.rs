@@ -152,8 +152,8 @@ impl PgStore {
         lease.lanes > 1 || lease.since.is_some() || !lease.filter.is_all()
     }
 
-    /// A position of another cluster does one last look for what it owes, by that cluster's transaction ids. A
-    /// position of this one compares its snapshot only with rows that were written here.
+    /// A position of another cluster does one last look for what it owes, by that cluster's transaction ids. Either way a
+    /// snapshot is compared only with rows that were written where it was taken.
     fn bind_late<'q>(
         &self,
         query: Query<'q, Postgres, PgArguments>,
@@ -167,7 +167,7 @@ impl PgStore {
             .bind(position.frontier)
             .bind(position.in_flight())
             .bind(unrestricted)
-            .bind(if self.is_foreign(position) { after } else { after.max(self.floor) })
+            .bind(after.max(self.floor_of(position.system)))
             .bind(i64::from(limit.max(1)))
             .bind(lease.subscription.clone())
     }
@@ -177,7 +177,7 @@ impl PgStore {
         let mut rows = query.fetch(&mut *connection);
         let mut scan = None;
         let mut events = Vec::new();
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         while let Some(row) = rows.try_next().await.map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {
                 scan = Some(Scan {
@@ -190,12 +190,12 @@ impl PgStore {
                     recalled: row::flag(&row, 16)?,
                 });
             } else {
-                let event = row::recorded(&row, &mut names)?;
+                let decoded = row::decoded(&row, &mut names)?;
                 events.push(ReadEvent {
-                    event,
+                    event: decoded.event,
                     late: row::flag(&row, 15)?,
                     held: row::flag(&row, 16)?,
-                    unreadable: None,
+                    unreadable: decoded.unreadable,
                 });
             }
         }
