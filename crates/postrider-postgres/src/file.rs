@@ -23,7 +23,14 @@ impl PgStore {
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
         let query = self.aged("take_events", include_str!("../sql/take_events.sql"), sweep);
         let query = query.bind(self.reached.id(sweep)).bind(filing.target.is_none());
-        let rows = query.fetch_all(&mut *tx).await.map_err(during(OP))?;
+        let rows = match query.fetch_all(&mut *tx).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                // At once: it holds the lock of sweeps, and may be tried again.
+                let _ = tx.rollback().await;
+                return Err(during(OP)(error));
+            }
+        };
         let Some(first) = rows.first() else {
             tx.rollback().await.map_err(during(OP))?;
             return self.taken(sweep, 0, None).await;

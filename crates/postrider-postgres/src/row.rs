@@ -140,7 +140,8 @@ impl<'r> Texts<'r> {
         let bytes = opt_bytes(self.row, column).ok().flatten()?;
         if self.names.is_mark(bytes) {
             self.fail(what, "the database can't send it as UTF-8");
-            return Some(Cow::Borrowed("\u{fffd}"));
+            // Something that every encoding has: it may go into the archive.
+            return Some(Cow::Borrowed("?"));
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => Some(Cow::Borrowed(text)),
@@ -192,7 +193,9 @@ impl<'r> Texts<'r> {
             self.fail("recorded_at", "it is out of range");
             OffsetDateTime::UNIX_EPOCH
         });
-        let occurred_at = opt_time(self.row, 12).ok().flatten().unwrap_or_else(|| {
+        // What RFC 3339 can write.
+        let can_be_shown = |time: &OffsetDateTime| (1..=9999).contains(&time.year());
+        let occurred_at = opt_time(self.row, 12).ok().flatten().filter(can_be_shown).unwrap_or_else(|| {
             tracing::warn!(%event_id, "occurred_at is out of range; the time of the recording stands for it");
             recorded_at
         });

@@ -180,10 +180,9 @@ fn carefully(text: &str) -> String {
         ];
         plain.into_iter().zip(careful)
     };
-    // A list that goes on in the next line is the same list.
-    let lines = text.lines().map(|line| if line.trim_start().starts_with("--") { "" } else { line });
-    let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // A list that goes on in the next line is the same list; a comment ends with its line.
+    let lines = text.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code));
+    let text = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     [("e", ""), ("e", "::text"), ("a", "")]
         .into_iter()
         .flat_map(|(table, cast)| listed(table, cast))
