@@ -263,8 +263,9 @@ begin
             using errcode = 'data_corrupted', hint = 'Run: alter sequence {schema}.event_id cache 1';
     end if;
     if not {schema}.numbers_rows() then
-        raise exception 'postrider: the trigger before_record of {schema}.event is missing or off: events would have no number'
-            using errcode = 'data_corrupted', hint = 'Run: alter table {schema}.event enable trigger user';
+        raise exception 'postrider: the trigger before_record of {schema}.event is missing or off, or a column that it sets has a default: events would have no number'
+            using errcode = 'data_corrupted',
+                  hint = 'Run: alter table {schema}.event enable trigger user, alter id drop default, alter tx_id drop default, alter recorded_at drop default';
     end if;
     if {schema}.is_home() then
         return (select floor from {schema}.cluster where system = {schema}.this_system());
