@@ -78,9 +78,12 @@ pub(crate) enum Command {
     Prune(PruneArguments),
     /// Create or update the schema
     Migrate {
-        /// Print the SQL instead, for who runs it by hand (PostgreSQL)
+        /// Print the SQL that the database lacks instead, for who runs it by hand
         #[arg(long)]
         print: bool,
+        /// Print all of it, for a database without the schema, and ask no database
+        #[arg(long, requires = "print")]
+        all: bool,
         /// Print a JSON object
         #[arg(long, conflicts_with = "print")]
         json: bool,

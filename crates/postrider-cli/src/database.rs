@@ -159,14 +159,28 @@ pub(crate) fn check(store: &Store) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Prints the SQL that creates or updates the schema.
-pub(crate) fn print_migration(store: &Store) -> Result<bool, Failure> {
+/// Prints the SQL that creates or updates the schema: what the database lacks, or all of it.
+pub(crate) async fn print_migration(store: &Store, all: bool) -> Result<bool, Failure> {
     if store.is_file() {
         return Err("--print is for servers; SQLite has no DBA to give it to".into());
     }
-    let sql = if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
+    let sql = if store.is_mysql() { mysql::migration_sql() } else { postgres_migration(store, all).await? };
     output::print(&sql)?;
     Ok(true)
+}
+
+async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure> {
+    if all || store.url.is_none() {
+        return Ok(postgres::migration_sql(&store.schema)?);
+    }
+    let Address::Postgres(options) = Address::of(store)? else {
+        return Ok(postgres::migration_sql(&store.schema)?);
+    };
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE).connect_lazy_with(options);
+    let applied = postgres::applied_version(&pool, &store.schema).await.map_err(|error| {
+        format!("{error}; --print asks the database for its version, and --print --all prints everything without it")
+    })?;
+    Ok(postgres::migration_sql_since(&store.schema, applied)?)
 }
 
 /// What `migrate` did, as JSON.

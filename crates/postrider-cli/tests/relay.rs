@@ -190,6 +190,30 @@ async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
     assert_eq!((code, said.as_str()), (Some(0), "{\"up_to_date\":true,\"schema\":\"postrider\"}\n"));
 }
 
+/// A schema that is there is not made again: what it has is left out, and where nothing is lacking nothing is to be run.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
+    let ground = Ground::new().await;
+    let (code, all) = ground.run(&["migrate", "--print", "--all"]);
+    assert!(code == Some(0) && all.contains("-- migration 1: log"), "{all}");
+    // As an older version left it.
+    let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
+    let older = AssertSqlSafe(format!("{older}\ncommit;"));
+    sqlx::raw_sql(older).execute(&ground.pool).await.expect("an older schema");
+    let (code, pending) = ground.run(&["migrate", "--print"]);
+    assert!(code == Some(0) && !pending.contains("-- migration 3:"), "{pending}");
+    assert!(pending.contains("-- migration 4:"), "{pending}");
+    sqlx::raw_sql(AssertSqlSafe(pending.clone())).execute(&ground.pool).await.expect("it runs by hand");
+    let (code, said) = ground.run(&["migrate", "--print"]);
+    assert!(code == Some(0) && said.starts_with("-- the schema postrider is up to date"), "{said}");
+    let again =
+        sqlx::raw_sql(AssertSqlSafe(pending)).execute(&ground.pool).await.expect_err("it was run already");
+    assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
+    let (code, said) =
+        ground.run(&["migrate", "--print", "--store", "postgres://nobody@127.0.0.1:1/nowhere"]);
+    assert!(code == Some(1) && said.contains("--print --all"), "{said}");
+}
+
 /// All there is in a topic: key and number of each event.
 fn topic(brokers: &str, topic: &str) -> Vec<(String, u64)> {
     let consumer: BaseConsumer = ClientConfig::new()

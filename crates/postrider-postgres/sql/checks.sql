@@ -31,5 +31,5 @@ select clock_timestamp() as database_now,
         where s.replay
           and f.handled_at >= (select e.recorded_at from {schema}.event e order by e.id limit 1)) as forgetful,
        (select string_agg(t.relname || ' (' || t.n_dead_tup || ')', ', ') from pg_stat_user_tables t
-        where t.schemaname = '{schema}' and t.relname in ('lane', 'delivery', 'settled_batch')
+        where t.schemaname = '{schema_name}' and t.relname in ('lane', 'delivery', 'settled_batch')
           and t.n_dead_tup > 10000 and t.n_dead_tup > t.n_live_tup) as bloated

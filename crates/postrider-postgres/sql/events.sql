@@ -28,5 +28,5 @@ where ($4::text is null or aggregate_type = $4) and ($5::text is null or aggrega
   and ($6::text is null or {schema}.key_of(ordering_key, aggregate_type, aggregate_id) = $6)
   and ($7::text is null or event_type like $7) and ($8::text is null or stream like $8)
   and ($9::timestamptz is null or recorded_at >= $9) and ($10::timestamptz is null or recorded_at < $10)
-  and ($11::text is null or headers ->> 'correlation_id' = $11)
-  and (not $12::boolean or headers ->> 'causation_id' is not null)
+  and ($11::text is null or {schema}.header(headers, 'correlation_id') = $11)
+  and (not $12::boolean or {schema}.header(headers, 'causation_id') is not null)

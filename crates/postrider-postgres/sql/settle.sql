@@ -21,7 +21,7 @@ with clock as materialized (
     from clock
     where ($17::bigint is null or exists (select from {schema}.event w where w.id = $17::bigint and w.event_id = $18::uuid))
       and ($19::text is null or exists (select from {schema}.subscription t where t.name = $2::text and t.target = $19::text))
-      and {schema}.this_system() = $20::bigint
+      and {schema}.is_at($20::bigint)
       and {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
     returning l.ctid::text as cookie, l.position
 ), subscription as (

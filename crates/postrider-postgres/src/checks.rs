@@ -48,8 +48,30 @@ impl PgStore {
             inbox(&row)?,
             dead_rows(&row)?,
         ];
+        checks.push(self.trigger().await?);
         checks.push(bell(self.hub.hears(ECHO).await));
         Ok(checks)
+    }
+
+    /// Whether a row can go without its number.
+    async fn trigger(&self) -> Result<Check> {
+        const NAME: &str = "trigger";
+        let text = self.sql.text("checks", "select {schema}.numbers_rows()");
+        let row = text.query().fetch_one(&self.pool).await.map_err(during("checks"))?;
+        if row::flag(&row, 0)? {
+            return Ok(Check::good(NAME, "it gives every event its number"));
+        }
+        let table = self.sql.schema.fill("{schema}.event");
+        Ok(Check::bad(
+            NAME,
+            format!(
+                "before_record of {table} is missing or off, or a column that it sets has a default: events would have no number"
+            ),
+            format!(
+                "run: alter table {table} enable trigger user, alter id drop default, alter tx_id drop default, alter recorded_at \
+                 drop default"
+            ),
+        ))
     }
 
     fn schema(&self, row: &PgRow) -> Result<Check> {
@@ -72,7 +94,7 @@ impl PgStore {
 
     fn sequence(&self, row: &PgRow) -> Result<Check> {
         let (last, cache, highest) = (row::int64(row, 6)?, row::int64(row, 7)?, row::int64(row, 8)?);
-        let sequence = format!("{}.event_id", self.sql.schema.name);
+        let sequence = self.sql.schema.fill("{schema}.event_id");
         Ok(if last < highest {
             Check::bad(
                 "sequence",

@@ -30,7 +30,7 @@ impl PgStore {
             .fetch_all(&self.pool)
             .await
             .map_err(during("due"))?;
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         let mut batch = DueBatch::default();
         for row in &rows {
             let now = row::timestamp(row, 19)?;
@@ -42,14 +42,15 @@ impl PgStore {
                 batch.holds = row::flag(row, 21)?;
                 continue;
             }
+            let decoded = row::decoded(row, &mut names)?;
             batch.deliveries.push(Due {
-                event: row::recorded(row, &mut names)?,
+                event: decoded.event,
                 state: row::text(row, 15)?.parse()?,
                 attempts: row::count(row, 16)?,
                 first_failed_at: row::opt_time(row, 17)?,
                 error_code: row::opt_text(row, 18)?.map(ToOwned::to_owned),
                 now,
-                unreadable: None,
+                unreadable: decoded.unreadable,
             });
         }
         Ok(batch)

@@ -46,14 +46,19 @@ impl Desk for PgStore {
     }
 
     async fn events(&self, query: &EventQuery) -> Result<Found> {
-        match query.event_id {
-            Some(event_id) => self.event_by_id(query, event_id).await,
-            None => self.walk(query).await,
+        let outcome = self.find(query).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.find(query).await,
+            None => outcome,
         }
     }
 
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
-        self.list_stuck(query).await
+        let outcome = self.list_stuck(query).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.list_stuck(query).await,
+            None => outcome,
+        }
     }
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
@@ -140,10 +145,17 @@ impl PgStore {
         self.ring().await
     }
 
+    async fn find(&self, query: &EventQuery) -> Result<Found> {
+        match query.event_id {
+            Some(event_id) => self.event_by_id(query, event_id).await,
+            None => self.walk(query).await,
+        }
+    }
+
     async fn event_by_id(&self, query: &EventQuery, event_id: postrider_core::Uuid) -> Result<Found> {
         let text = self.sql.text("event", include_str!("../sql/event.sql"));
         let rows = text.query().bind(event_id).fetch_all(&self.pool).await.map_err(during("events"))?;
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         let events = rows.iter().map(|row| logged(row, &mut names)).collect::<Result<Vec<_>>>()?;
         let looked = events.len() as u64;
         let events = events.into_iter().filter(|logged| query.wants(&logged.event)).collect();
@@ -155,7 +167,7 @@ impl PgStore {
         let text = include_str!("../sql/events.sql").replace("{direction}", direction).replace("{end}", end);
         let text = self.sql.text("events", &text);
         let mut search = Search::new(query);
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         while let Some((after, before, rows)) = search.page() {
             let page = text
                 .query()
@@ -211,7 +223,7 @@ impl PgStore {
             .fetch_all(&self.pool)
             .await
             .map_err(during("stuck"))?;
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         rows.iter()
             .map(|row| {
                 Ok(Stuck {

@@ -6,6 +6,16 @@ use sqlx_core::error::Error as SqlxError;
 use sqlx_core::pool::PoolConnection;
 use sqlx_postgres::{PgConnection, PgDatabaseError, PgPool, Postgres};
 
+const NO_TRIGGER: &str = "the trigger before_record did not run, so the event has no number; session_replication_role must be \
+     origin, and the trigger must be enabled: alter table event enable trigger user";
+
+/// Whether the server failed while it made or sent an answer, by what is in a row: a character that UTF-8 lacks, a text too large.
+pub(crate) fn is_unsendable(error: &Error) -> bool {
+    let code = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let code = code.strip_prefix("SQLSTATE ").unwrap_or_default();
+    code.starts_with("22") || matches!(code, "54000" | "53200")
+}
+
 /// Turns an error of the driver into ours. Details of a database error (which may quote values) stay out.
 pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
     // The driver's error shows, in its debug form, the row that failed: only its code goes along.
@@ -18,7 +28,13 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
         SqlxError::Database(database) => {
             let code = database.code().unwrap_or_default();
             let hint = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::hint);
-            explain(&code, database.message(), hint, database.constraint())
+            let column = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::column);
+            match (&*code, column, database.table()) {
+                ("23502", Some("id" | "tx_id" | "recorded_at"), Some("event")) => {
+                    (ErrorKind::Invalid, NO_TRIGGER.to_owned())
+                }
+                _ => explain(&code, database.message(), hint, database.constraint()),
+            }
         }
         SqlxError::PoolTimedOut => (
             ErrorKind::PoolExhausted,
@@ -72,7 +88,13 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         "42501" => {
             (ErrorKind::Denied, said("a privilege is missing; grant it with grant_record or grant_relay"))
         }
-        "25006" => (ErrorKind::Denied, said("the database is read-only; connect to the primary")),
+        "25006" => (
+            ErrorKind::Denied,
+            said(
+                "the transaction is read-only; connect to the primary, and set default_transaction_read_only to off or begin \
+                 with `read write`",
+            ),
+        ),
         "40001" | "40P01" | "55P03" => {
             let what = ours.map(|what| format!("{what}; try again"));
             (
@@ -92,8 +114,13 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         }
         // What follows a colon quotes the value.
         _ if code.starts_with("22") => {
-            let what = message.split(':').next().unwrap_or_default();
-            (ErrorKind::Invalid, format!("the database can't keep this value: {what}"))
+            let what = || {
+                format!(
+                    "the database can't keep this value: {}",
+                    message.split(':').next().unwrap_or_default()
+                )
+            };
+            (ErrorKind::Invalid, ours.unwrap_or_else(what))
         }
         _ => (
             ErrorKind::Database,

@@ -41,7 +41,7 @@ impl PgStore {
             .bind(subscription.to_owned())
             .bind(self.clock.now())
             .bind(self.home().system)
-            .bind(self.home().floor)
+            .bind(self.home().floor())
             .bind(age.map(|age| age.min(CENTURY).as_secs_f64()))
             .fetch_all(&self.pool)
             .await
@@ -54,7 +54,7 @@ impl PgStore {
                 let number = |column| row::int64(row, column).map(|n| u64::try_from(n).unwrap_or(0));
                 let figures = Figures {
                     subscription: subscription.to_owned(),
-                    stream: row::text(row, 0)?.to_owned(),
+                    stream: row::shown(row, 0)?,
                     pending: number(1)?,
                     processing: number(2)?,
                     retrying: number(3)?,

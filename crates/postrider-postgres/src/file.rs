@@ -23,13 +23,20 @@ impl PgStore {
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
         let query = self.aged("take_events", include_str!("../sql/take_events.sql"), sweep);
         let query = query.bind(self.reached.id(sweep)).bind(filing.target.is_none());
-        let rows = query.fetch_all(&mut *tx).await.map_err(during(OP))?;
+        let rows = match query.fetch_all(&mut *tx).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                // At once: it holds the lock of sweeps, and may be tried again.
+                let _ = tx.rollback().await;
+                return Err(during(OP)(error));
+            }
+        };
         let Some(first) = rows.first() else {
             tx.rollback().await.map_err(during(OP))?;
             return self.taken(sweep, 0, None).await;
         };
         let at = row::timestamp(first, 15)?;
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         let mut events = rows.iter().map(|row| row::recorded(row, &mut names)).collect::<Result<Vec<_>>>()?;
         for event in &mut events {
             filing.mask.apply(event);
@@ -46,7 +53,7 @@ impl PgStore {
         events: &[Recorded],
         at: OffsetDateTime,
     ) -> Result<()> {
-        let schema = &self.sql.schema.name;
+        let schema = self.sql.schema.quoted();
         let (into, fields) = match target {
             None => (format!("{schema}.archive ({ARCHIVE})"), ARCHIVE.to_owned()),
             Some(target) => {

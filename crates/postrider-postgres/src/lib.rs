@@ -35,7 +35,7 @@ mod subscribe;
 mod sweep;
 
 pub use inbox::Inbox;
-pub use migrate::{migration_sql, schema_version};
+pub use migrate::{applied_version, migration_sql, migration_sql_since, schema_version};
 pub use outbox::{Outbox, OutboxBuilder};
 pub use source::HandlerTransaction;
 pub use sql::Patch;

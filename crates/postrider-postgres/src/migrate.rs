@@ -1,7 +1,7 @@
 //! Migrations: embedded, numbered, forward only.
 
 use postrider_core::{Error, ErrorKind, Result};
-use sqlx_core::acquire::Acquire;
+use sqlx_core::connection::Connection;
 use sqlx_core::executor::Executor;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::row::Row;
@@ -17,7 +17,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../sql/migrations/0001_log.sql")),
     ("lanes", include_str!("../sql/migrations/0002_lanes.sql")),
     ("retention", include_str!("../sql/migrations/0003_retention.sql")),
-    ("keys", include_str!("../sql/migrations/0005_keys.sql")),
+    ("guard", include_str!("../sql/migrations/0004_guard.sql")),
+    ("proofs", include_str!("../sql/migrations/0005_proofs.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;
@@ -27,11 +28,23 @@ pub fn schema_version() -> i32 {
     i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
 }
 
-/// All migrations as SQL, for those whose DBA runs them.
+/// All migrations as SQL, for those whose DBA runs them on a database without the schema.
 pub fn migration_sql(schema: &str) -> Result<String> {
+    migration_sql_since(schema, 0)
+}
+
+/// The migrations that follow a version, as SQL: one transaction, which fails as a whole if the schema is at another version.
+pub fn migration_sql_since(schema: &str, applied: i32) -> Result<String> {
     let schema = Schema::new(schema)?;
-    let mut text = schema.fill(PREPARE);
-    for (place, (name, sql)) in MIGRATIONS.iter().enumerate() {
+    refuse_newer(applied, &schema)?;
+    if applied == schema_version() {
+        return Ok(format!("-- the schema {} is up to date: version {applied}\n", schema.name));
+    }
+    let mut text = format!("begin;\n{SESSION}");
+    text.push_str(&format!("do $$ begin perform pg_advisory_xact_lock({}); end $$;\n", lock_of(&schema)));
+    text.push_str(&schema.fill(PREPARE));
+    text.push_str(&schema.fill(EXPECT).replace("{version}", &applied.to_string()));
+    for (place, (name, sql)) in pending(applied) {
         text.push_str(&format!("\n-- migration {}: {name}\n", place + 1));
         text.push_str(&schema.fill(sql));
         text.push_str(&schema.fill(&format!(
@@ -39,8 +52,42 @@ pub fn migration_sql(schema: &str) -> Result<String> {
             place + 1
         )));
     }
-    Ok(format!("begin;\n{text}commit;\n"))
+    text.push_str("commit;\n");
+    Ok(text)
 }
+
+/// The version of a schema in a database; 0 if it was never made.
+pub async fn applied_version(pool: &PgPool, schema: &str) -> Result<i32> {
+    let schema = Schema::new(schema)?;
+    let mut connection = acquire(pool, "connect").await?;
+    check_server(&mut connection).await?;
+    Ok(version(&mut connection, &schema).await?.unwrap_or(0))
+}
+
+fn pending(applied: i32) -> impl Iterator<Item = (usize, &'static (&'static str, &'static str))> {
+    MIGRATIONS.iter().enumerate().skip(usize::try_from(applied).unwrap_or(0))
+}
+
+fn lock_of(schema: &Schema) -> i64 {
+    stable_hash(&format!("postrider migrate {}", schema.name))
+}
+
+/// What a migration needs of its session, whatever a role or a database has set; it ends with the transaction.
+const SESSION: &str = "set local standard_conforming_strings = on;
+set local search_path = pg_catalog, pg_temp;
+set local statement_timeout = 0;
+set local check_function_bodies = on;
+";
+
+const EXPECT: &str = "do $$
+begin
+    if (select coalesce(max(version), 0) from {schema}.migration) <> {version} then
+        raise exception 'postrider: this SQL is for the schema {schema} at version {version}, and it is at version %',
+            (select coalesce(max(version), 0) from {schema}.migration)
+            using hint = 'Print it anew: postrider migrate --print';
+    end if;
+end $$;
+";
 
 const PREPARE: &str = "create schema if not exists {schema};
 create table if not exists {schema}.migration (
@@ -60,14 +107,15 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
     {
         return Ok(());
     }
-    let mut tx = connection.begin().await.map_err(during("migrate"))?;
+    let begin = format!("begin isolation level read committed read write;\n{SESSION}");
+    let mut tx = connection.begin_with(AssertSqlSafe(begin)).await.map_err(during("migrate"))?;
     let lock = sqlx_core::query::query("select pg_advisory_xact_lock($1)");
-    let lock = lock.bind(stable_hash(&format!("postrider migrate {}", schema.name)));
+    let lock = lock.bind(lock_of(schema));
     lock.execute(&mut *tx).await.map_err(during("migrate"))?;
     run(&mut tx, &schema.fill(PREPARE)).await?;
     let applied = version(&mut tx, schema).await?.unwrap_or(0);
     refuse_newer(applied, schema)?;
-    for (place, (name, sql)) in MIGRATIONS.iter().enumerate().skip(usize::try_from(applied).unwrap_or(0)) {
+    for (place, (name, sql)) in pending(applied) {
         run(&mut tx, &schema.fill(sql)).await?;
         let note = schema.fill("insert into {schema}.migration (version, name) values ($1, $2)");
         let note = sqlx_core::query::query(AssertSqlSafe(note))
@@ -130,8 +178,8 @@ async fn check_server(connection: &mut PgConnection) -> Result<()> {
 
 /// The version that was applied last; nothing if the schema was never made.
 async fn version(connection: &mut PgConnection, schema: &Schema) -> Result<Option<i32>> {
-    let there = sqlx_core::query::query("select to_regclass($1) is not null")
-        .bind(format!("{}.migration", schema.name));
+    let there =
+        sqlx_core::query::query("select to_regclass($1) is not null").bind(schema.fill("{schema}.migration"));
     let row = there.fetch_one(&mut *connection).await.map_err(during("connect"))?;
     if !row.try_get::<bool, _>(0).map_err(during("connect"))? {
         return Ok(None);

@@ -36,7 +36,7 @@ impl PgStore {
         let filtered = self.is_filtered(lease);
         let query = self.bind_late(
             self.sql.read[variant(filtered, lease.open)].query(),
-            home,
+            &home,
             lease,
             &position,
             (position.system != home.system, 0, limit),
@@ -83,12 +83,12 @@ impl PgStore {
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
         let unrestricted = position.system != part.system;
         let query = bind_filter(
-            self.bind_late(query, home, lease, position, (unrestricted, part.after, limit)),
+            self.bind_late(query, &home, lease, position, (unrestricted, part.after, limit)),
             lease,
         )
         .bind(part.snapshot.to_string())
         .bind(position.frontier)
-        .bind(home.floor);
+        .bind(home.floor());
         let (events, scan) = self.fetch(query).await?;
         let next = match scan.last_late {
             Some(last) if scan.late >= i64::from(limit) => {
@@ -121,10 +121,10 @@ impl PgStore {
         let home = self.home();
         let foreign = position.system != home.system;
         let query = self.sql.read_as_of[variant(true, lease.open)].query();
-        let query = bind_filter(self.bind_late(query, home, lease, position, (foreign, 0, limit)), lease)
+        let query = bind_filter(self.bind_late(query, &home, lease, position, (foreign, 0, limit)), lease)
             .bind(end.snapshot.to_string())
             .bind(end.frontier)
-            .bind(home.floor);
+            .bind(home.floor());
         let (mut events, scan) = self.fetch(query).await?;
         let (late, fresh) = (scan.late, scan.fresh.unwrap_or(0));
         let next = match (scan.last_late, scan.last_fresh) {
@@ -143,12 +143,12 @@ impl PgStore {
         lease.lanes > 1 || lease.since.is_some() || !lease.filter.is_all()
     }
 
-    /// A position of another cluster does one last look for what it owes, by that cluster's transaction ids. A
-    /// position of this one compares its snapshot only with rows that were written here.
+    /// A position of another cluster does one last look for what it owes, by that cluster's transaction ids. Either way a
+    /// snapshot is compared only with rows that were written where it was taken.
     fn bind_late<'q>(
         &self,
         query: Query<'q, Postgres, PgArguments>,
-        home: Home,
+        home: &Home,
         lease: &Lease,
         position: &LogPosition,
         (unrestricted, after, limit): (bool, i64, u32),
@@ -157,7 +157,7 @@ impl PgStore {
             .bind(position.frontier)
             .bind(position.in_flight())
             .bind(unrestricted)
-            .bind(if position.system == home.system { after.max(home.floor) } else { after })
+            .bind(after.max(home.floor_of(position.system)))
             .bind(i64::from(limit.max(1)))
             .bind(lease.subscription.clone())
             .bind(lease.cookie.clone())
@@ -175,7 +175,7 @@ impl PgStore {
         let mut scan = None;
         let mut stands = false;
         let mut events = Vec::new();
-        let mut names = Names::default();
+        let mut names = Names::of(&self.sql);
         while let Some(row) = rows.try_next().await.map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {
                 scan = Some(Scan {
@@ -190,12 +190,12 @@ impl PgStore {
                 });
                 stands = row::flag(&row, 15)?;
             } else {
-                let event = row::recorded(&row, &mut names)?;
+                let decoded = row::decoded(&row, &mut names)?;
                 events.push(ReadEvent {
-                    event,
+                    event: decoded.event,
                     late: row::flag(&row, 15)?,
                     held: row::flag(&row, 16)?,
-                    unreadable: None,
+                    unreadable: decoded.unreadable,
                 });
             }
         }

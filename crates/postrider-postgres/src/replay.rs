@@ -134,7 +134,7 @@ impl PgStore {
     ) -> Result<Replayed> {
         let text = self.sql.text("replay_count", include_str!("../sql/replay_count.sql"));
         let query = text.query().bind(subscription.to_owned()).bind(frontier).bind(self.home().system);
-        let query = query.bind(self.home().floor).bind(i64::from(Replayed::MOST));
+        let query = query.bind(self.home().floor()).bind(i64::from(Replayed::MOST));
         let row = query.fetch_one(connection).await.map_err(during(OP))?;
         Ok(Replayed {
             events: u64::try_from(row::int64(&row, 0)?).unwrap_or(0),

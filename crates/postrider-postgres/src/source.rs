@@ -15,10 +15,11 @@ use sqlx_core::transaction::Transaction;
 use sqlx_postgres::{PgConnection, Postgres};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::error::{acquire, during};
+use crate::error::{acquire, during, is_unsendable};
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::row::{self, Names};
+use crate::sql::Sql;
 
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -107,12 +108,11 @@ impl Source for Outbox {
     }
 
     async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
-        let query = self.sql.text("recorded", include_str!("../sql/recorded.sql")).query();
-        let mut connection = acquire(&self.pool, "read").await?;
-        let query = query.bind(after).bind(i64::from(limit));
-        let rows = query.fetch_all(&mut *connection).await.map_err(during("read"))?;
-        let mut names = Names::default();
-        rows.iter().map(|row| row::recorded(row, &mut names)).collect()
+        let outcome = self.list(&self.sql, after, limit).await;
+        match outcome {
+            Err(error) if is_unsendable(&error) => self.list(&self.sql.careful(), after, limit).await,
+            other => other,
+        }
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
@@ -122,6 +122,17 @@ impl Source for Outbox {
         let known = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>();
         let known = known.map_err(during("inbox"))?;
         Ok(events.iter().map(|event| known.contains(event)).collect())
+    }
+}
+
+impl Outbox {
+    async fn list(&self, sql: &Sql, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        let query = sql.text("recorded", include_str!("../sql/recorded.sql")).query();
+        let mut connection = acquire(&self.pool, "read").await?;
+        let query = query.bind(after).bind(i64::from(limit));
+        let rows = query.fetch_all(&mut *connection).await.map_err(during("read"))?;
+        let mut names = Names::of(sql);
+        rows.iter().map(|row| row::recorded(row, &mut names)).collect()
     }
 }
 
@@ -137,7 +148,7 @@ impl EventBus<PgConnection> for Outbox {
 fn begin_within(timeout: Duration) -> String {
     let millis = |time: Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1);
     format!(
-        "begin; set local statement_timeout = {}; set local idle_in_transaction_session_timeout = {}",
+        "begin read write; set local statement_timeout = {}; set local idle_in_transaction_session_timeout = {}",
         millis(timeout),
         millis(timeout + MARGIN)
     )

@@ -1,7 +1,7 @@
 //! The SQL texts, with the schema's name in them.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::query::Query;
@@ -40,6 +40,9 @@ pub(crate) struct Sql {
     pub(crate) disarm: Text,
     pub(crate) running: Text,
     patch: Option<Patch>,
+    /// The same statements, for rows that the server can't send as they are; made when they are needed.
+    careful: OnceLock<Arc<Sql>>,
+    is_careful: bool,
 }
 
 const FILTER: &str = "where ($14::text[] is null or e.stream like any ($14::text[])) \
@@ -67,7 +70,7 @@ const WITNESS: &str = "coalesce(\
      (select w.id || '/' || w.event_id from late w order by w.id desc limit 1))";
 /// Whether the lane stands where the lease says, and this is the server that the store knows. A lane that was given back, and
 /// that nobody has claimed since, stands there, too.
-const STANDS: &str = "{schema}.this_system() = {system}::bigint and case \
+const STANDS: &str = "{schema}.is_at({system}::bigint) and case \
      when exists (select from {schema}.lane l where l.ctid = {ctid}::text::tid and {standing}) then true \
      else exists (select from {schema}.lane l where {standing}) end";
 const STANDING: &str = "l.subscription = {subscription}::text and l.lane = {lane}::integer \
@@ -98,10 +101,29 @@ fn stands([subscription, ctid, lane, epoch, owner, position, from, system]: Proo
 
 impl Sql {
     pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
+        Self::build(schema, patch, false)
+    }
+
+    /// The statements that return events, with a mark wherever the server can't send a text: one such text makes it refuse a
+    /// whole answer. They look at every text of every row, so they are only for reading again what was refused.
+    pub(crate) fn careful(&self) -> Arc<Self> {
+        let made = || Arc::new(Self::build(self.schema.clone(), self.patch, true));
+        Arc::clone(self.careful.get_or_init(made))
+    }
+
+    /// Whether these are the careful ones.
+    pub(crate) fn is_careful(&self) -> bool {
+        self.is_careful
+    }
+
+    fn build(schema: Schema, patch: Option<Patch>, is_careful: bool) -> Self {
         let load = |name: &str, text: &str, parts: &[(&str, &str)]| {
             let mut text = patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
             for (placeholder, part) in parts {
                 text = text.replace(placeholder, part);
+            }
+            if is_careful {
+                text = carefully(&text);
             }
             Text(schema.statement(&text).into())
         };
@@ -169,14 +191,44 @@ impl Sql {
             running: load("running", include_str!("../sql/running.sql"), &[]),
             schema,
             patch,
+            careful: OnceLock::new(),
+            is_careful,
         }
     }
 
     /// A text that is used too rarely to have a field.
     pub(crate) fn text(&self, name: &str, text: &str) -> Text {
         let text = self.patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
+        let text = if self.is_careful { carefully(&text) } else { text };
         Text(self.schema.statement(&text).into())
     }
+}
+
+/// The text with every text of an event made sendable. Events are listed by the same columns everywhere; conditions, and the
+/// keys that lanes are told by, stay as they are.
+fn carefully(text: &str) -> String {
+    let listed = |table: &str, cast: &str| {
+        let names = ["stream", "event_type", "aggregate_type", "aggregate_id", "ordering_key"];
+        let column = |name: &str| format!("{table}.{name}{cast}");
+        let plain = [
+            names.map(column).join(", ") + &format!(", {table}.sequence, {table}.payload,"),
+            format!("{table}.content_type{cast}, {table}.content, {table}.headers,"),
+        ];
+        let sendable = |name: &str| format!("{{schema}}.sendable({table}.{name}) as {name}");
+        let careful = [
+            format!("{}, {table}.sequence, {},", names.map(sendable).join(", "), sendable("payload")),
+            format!("{}, {}, {},", sendable("content_type"), sendable("content"), sendable("headers")),
+        ];
+        plain.into_iter().zip(careful)
+    };
+    // A list that goes on in the next line is the same list; a comment ends with its line.
+    let lines = text.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code));
+    let text = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+    [("e", ""), ("e", "::text"), ("a", "")]
+        .into_iter()
+        .flat_map(|(table, cast)| listed(table, cast))
+        .fold(text, |text, (plain, careful)| text.replace(&plain, &careful))
+        .replace("select stream, count(*)", "select {schema}.sendable(stream) as stream, count(*)")
 }
 
 impl fmt::Debug for Sql {
@@ -198,6 +250,111 @@ impl Text {
         &self.0
     }
 }
+
+/// The words that can't be a schema's name without quotes, in any version from 13 to 18; in order.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "binary",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "group",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "intersect",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "natural",
+    "not",
+    "notnull",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "outer",
+    "overlaps",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "right",
+    "select",
+    "session_user",
+    "similar",
+    "some",
+    "symmetric",
+    "system_user",
+    "table",
+    "tablesample",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+];
 
 /// The name of the schema, and its forms in SQL.
 #[derive(Debug, Clone)]
@@ -233,6 +390,58 @@ impl Schema {
     }
 
     pub(crate) fn fill(&self, text: &str) -> String {
-        text.replace("{schema}", &self.name).replace("{channel}", &format!("'{}'", self.channel()))
+        text.replace("{schema}", &self.quoted())
+            .replace("{schema_name}", &self.name)
+            .replace("{channel}", &format!("'{}'", self.channel()))
+    }
+
+    /// The name as SQL takes it. Only a name that is a word of SQL has quotes: what locks are named after is hashed with the rest of
+    /// its text, and must be the same for every program that uses the schema.
+    pub(crate) fn quoted(&self) -> String {
+        if RESERVED.binary_search(&self.name.as_str()).is_ok() {
+            format!("\"{}\"", self.name)
+        } else {
+            self.name.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_named_like_a_word_of_sql_is_quoted_and_no_other() {
+        let fill = |name: &str| Schema::new(name).map(|schema| schema.fill("{schema}.event")).ok();
+        assert!(RESERVED.is_sorted());
+        assert_eq!(fill("order").as_deref(), Some("\"order\".event"));
+        assert_eq!(fill("orders").as_deref(), Some("orders.event"));
+        assert_eq!(fill("Order"), None);
+    }
+
+    #[test]
+    fn every_statement_that_returns_events_has_a_careful_form() {
+        for text in [
+            include_str!("../sql/read.sql"),
+            include_str!("../sql/read_as_of.sql"),
+            include_str!("../sql/due.sql"),
+            include_str!("../sql/stuck.sql"),
+            include_str!("../sql/recorded.sql"),
+            include_str!("../sql/event.sql"),
+            include_str!("../sql/events.sql"),
+            include_str!("../sql/take_events.sql"),
+        ] {
+            let careful = carefully(text);
+            let listed = text.matches("headers, e.occurred_at").count()
+                + text.matches("headers, a.occurred_at").count();
+            let listed = listed.max(1);
+            for column in
+                ["stream", "aggregate_id", "ordering_key", "payload", "content_type", "content", "headers"]
+            {
+                let found = careful.matches(&format!("as {column},")).count()
+                    - text.matches(&format!("as {column},")).count();
+                assert!(found >= listed, "{column}: {found} of {listed} in {careful}");
+            }
+        }
     }
 }

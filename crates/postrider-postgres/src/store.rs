@@ -1,5 +1,6 @@
 //! The store: what relays use. The work itself is in the modules named after it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
-use crate::error::{acquire, during};
+use crate::error::{acquire, during, is_unsendable};
 use crate::sql::Sql;
 use crate::sweep::Reached;
 
@@ -36,12 +37,24 @@ impl Default for StoreOptions {
 }
 
 /// Where the log lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// Which cluster this is.
+    /// Which stay in which cluster this is.
     pub(crate) system: i64,
-    /// Up to this id, transaction ids are not this cluster's.
-    pub(crate) floor: i64,
+    /// Of each stay: up to this id, transaction ids are not its own.
+    floors: Arc<HashMap<i64, i64>>,
+}
+
+impl Home {
+    /// Up to this id, transaction ids are not those of a stay.
+    pub(crate) fn floor_of(&self, system: i64) -> i64 {
+        self.floors.get(&system).copied().unwrap_or(0)
+    }
+
+    /// The same of the present one.
+    pub(crate) fn floor(&self) -> i64 {
+        self.floor_of(self.system)
+    }
 }
 
 /// The log on PostgreSQL, for relays. Cheap to clone.
@@ -80,16 +93,22 @@ impl PgStore {
         Ok(Self { pool, sql, clock, home, hub, reached })
     }
 
-    /// The cluster that this store knows.
+    /// Where the log lives, as far as this store knows.
     pub(crate) fn home(&self) -> Home {
-        *self.home.read().unwrap_or_else(PoisonError::into_inner)
+        self.home.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gets to know the cluster that is there now, if it is another one.
+    /// Gets to know where the log lives now: there may be another server behind the address.
     pub(crate) async fn come_home(&self) -> Result<()> {
         let home = arrive(&self.pool, &self.sql).await?;
         *self.home.write().unwrap_or_else(PoisonError::into_inner) = home;
         Ok(())
+    }
+
+    /// The same store with statements for rows that the server can't send as they are, if that was what went wrong.
+    pub(crate) fn careful(&self, error: &Error) -> Option<Self> {
+        let again = is_unsendable(error) && !self.sql.is_careful();
+        again.then(|| Self { sql: self.sql.careful(), ..self.clone() })
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
@@ -140,28 +159,55 @@ impl PgStore {
 
 /// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics, and
 /// made once, not anew for each read; and timeouts, so that a frozen relay's locks are let go before its lease runs out.
+/// Whatever a role or a database has set for its sessions, ours need these: a statement of a relay may take its time, writes, and
+/// sees what was committed before it. Not every server knows every timeout.
 async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
     const SETTINGS: &str = "select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), \
          set_config('plan_cache_mode', 'force_generic_plan', false), \
          set_config('max_parallel_workers_per_gather', '0', false), \
          set_config('default_transaction_isolation', 'read committed', false), \
+         set_config('default_transaction_read_only', 'off', false), \
+         set_config('default_transaction_deferrable', 'off', false), \
+         set_config('standard_conforming_strings', 'on', false), set_config('row_security', 'on', false), \
          set_config('lock_timeout', $1::text, false), \
          set_config('idle_in_transaction_session_timeout', $1::text, false), \
+         (select count(set_config(s.name, '0', false)) from pg_catalog.pg_settings s \
+          where s.name in ('statement_timeout', 'idle_session_timeout', 'transaction_timeout')), \
          set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
          set_config('tcp_keepalives_count', '3', false), set_config('application_name', 'postrider', false)";
     sqlx_core::query::query(SETTINGS).bind(patience.to_string()).execute(connection).await?;
     Ok(())
 }
 
-/// Which cluster this is, and from which id on its transaction ids count.
+/// Which cluster this is, and for each that the log has lived in, from which id on its transaction ids count.
 async fn arrive(pool: &PgPool, sql: &Sql) -> Result<Home> {
-    let text = sql.text("arrive", "select {schema}.this_system(), {schema}.arrive()");
+    const FLOORS: &str = "select system, floor, system = {schema}.this_system() from {schema}.cluster";
     let mut connection = acquire(pool, "connect").await?;
-    let row = text.query().fetch_one(&mut *connection).await.map_err(during("connect"))?;
-    Ok(Home {
-        system: row.try_get(0).map_err(during("connect"))?,
-        floor: row.try_get(1).map_err(during("connect"))?,
-    })
+    check_session(&mut connection).await?;
+    let arrived = sql.text("arrive", "select {schema}.arrive()").query();
+    arrived.fetch_one(&mut *connection).await.map_err(during("connect"))?;
+    let rows = sql.text("arrive", FLOORS).query().fetch_all(&mut *connection).await;
+    let (mut here, mut floors) = (0, HashMap::new());
+    for row in &rows.map_err(during("connect"))? {
+        let system = row.try_get(0).map_err(during("connect"))?;
+        floors.insert(system, row.try_get(1).map_err(during("connect"))?);
+        if row.try_get(2).map_err(during("connect"))? {
+            here = system;
+        }
+    }
+    Ok(Home { system: here, floors: Arc::new(floors) })
+}
+
+/// Refuses what a session can't set for itself.
+async fn check_session(connection: &mut PgConnection) -> Result<()> {
+    const ROLE: &str = "select current_setting('session_replication_role') = 'replica'";
+    let row = sqlx_core::query::query(ROLE).fetch_one(connection).await.map_err(during("connect"))?;
+    if row.try_get::<bool, _>(0).map_err(during("connect"))? {
+        let message = "session_replication_role is replica in this role's sessions, so no trigger of the log runs; it must be \
+             origin: alter role … reset session_replication_role";
+        return Err(Error::new(ErrorKind::Invalid, "connect", message));
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -183,11 +229,19 @@ impl Store for PgStore {
     }
 
     async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        self.read_from(lease, from, limit).await
+        let outcome = self.read_from(lease, from, limit).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.read_from(lease, from, limit).await,
+            None => outcome,
+        }
     }
 
     async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
-        self.due_now(lease, limit).await
+        let outcome = self.due_now(lease, limit).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.due_now(lease, limit).await,
+            None => outcome,
+        }
     }
 
     async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
@@ -207,22 +261,42 @@ impl Store for PgStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        self.sweep_once(sweep).await
+        let outcome = self.sweep_once(sweep).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.sweep_once(sweep).await,
+            None => outcome,
+        }
     }
 
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        self.event_states(query).await
+        let outcome = self.event_states(query).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.event_states(query).await,
+            None => outcome,
+        }
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        self.figures_of(subscription).await
+        let outcome = self.figures_of(subscription).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.figures_of(subscription).await,
+            None => outcome,
+        }
     }
 
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        self.figures_sampled(subscription, most).await
+        let outcome = self.figures_sampled(subscription, most).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.figures_sampled(subscription, most).await,
+            None => outcome,
+        }
     }
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        self.count_over(subscription, age).await
+        let outcome = self.count_over(subscription, age).await;
+        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
+            Some(careful) => careful.count_over(subscription, age).await,
+            None => outcome,
+        }
     }
 }

@@ -403,7 +403,7 @@ async fn a_log_from_a_server_that_hashes_otherwise_is_refused_unless_it_has_one_
     let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
     subscribe(&log.store, "s").await;
     let id = commit_one(&log, "a").await;
-    log.run("update {schema}.cluster set system = 1, hash = hash # 1").await;
+    log.run("update {schema}.cluster set system = 1, identifier = 1, hash = hash # 1").await;
     log.run("update {schema}.subscription set lanes = 2").await;
     let outbox = Outbox::builder().schema(&log.schema).connect(&log.pool).await.expect("outbox");
     let message = outbox.store().await.err().expect("refused").to_string();

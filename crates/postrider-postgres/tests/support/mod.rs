@@ -28,6 +28,41 @@ pub fn new_schema() -> String {
     format!("t{}", Uuid::new_v4().simple())
 }
 
+/// A database of its own with an encoding, dropped with its test.
+pub struct Database(String);
+
+impl Database {
+    pub async fn create(encoding: &str) -> Self {
+        let name = format!("d{}", Uuid::new_v4().simple());
+        let mut connection = PgConnection::connect_with(&server()).await.expect("PostgreSQL answers");
+        let sql = format!(
+            "create database {name} encoding '{encoding}' template template0 lc_collate 'C' lc_ctype 'C'"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("create database");
+        Self(name)
+    }
+
+    pub fn options(&self) -> PgConnectOptions {
+        server().database(&self.0)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let sql = format!("drop database {} with (force)", self.0);
+        let drop = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                if let Ok(mut connection) = PgConnection::connect_with(&server()).await {
+                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(drop).join();
+    }
+}
+
 /// Makes logs, each in a schema of its own, maybe with a bug planted.
 #[derive(Default, Clone, Copy)]
 pub struct Pg {
