@@ -32,6 +32,19 @@ fn a_promoted_standby_has_what_it_caught_up_with_and_nothing_that_came_after_its
 }
 
 #[test]
+fn a_standby_takes_the_address_of_a_dead_primary_only() -> Result<(), Failure> {
+    let mut primary = Cluster::create(&SMALL)?;
+    let mut standby = Standby::of(&primary)?;
+    assert!(standby.take_address_of(&primary).is_err());
+    primary.kill()?;
+    standby.take_address_of(&primary)?;
+    let promoted = standby.promote()?;
+    assert_eq!(promoted.port(), primary.port());
+    assert_eq!(psql(&promoted, "select pg_is_in_recovery()")?, "f");
+    Ok(())
+}
+
+#[test]
 fn a_restored_cluster_ends_at_its_point_and_keeps_its_address() -> Result<(), Failure> {
     let settings: Vec<_> = SMALL.iter().chain(ARCHIVING).copied().collect();
     let mut cluster = Cluster::create(&settings)?;

@@ -56,6 +56,16 @@ impl Standby {
         })
     }
 
+    /// Takes over the address of its dead primary, as a floating address does: it is started anew on that port.
+    pub fn take_address_of(&mut self, primary: &Cluster) -> Result<(), Failure> {
+        if primary.pid().is_some() {
+            return Err(Failure::new("the primary still runs: stop or kill it before its address is taken"));
+        }
+        self.0.stop()?;
+        self.0.port = primary.port;
+        self.0.start()
+    }
+
     /// Promotes it: when this returns it is a primary that takes writes.
     pub fn promote(self) -> Result<Cluster, Failure> {
         let mut pg_ctl = self.0.bin("pg_ctl");
