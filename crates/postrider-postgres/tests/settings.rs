@@ -3,11 +3,169 @@
 mod support;
 
 use std::sync::Mutex;
+use std::time::Duration;
 
-use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, NewEvent};
-use postrider_postgres::Outbox;
-use support::Pg;
+use postrider_conformance::relay::{change_lanes, drain, event, ids, subscribe};
+use postrider_core::{
+    Clock, Desk, Effect, ErrorKind, EventQuery, Filing, NewEvent, OffsetDateTime, Replay, ReplayFrom, Source,
+    StateQuery, Store, StuckQuery, Subscription, Sweep, Verdict,
+};
+use postrider_postgres::{Outbox, migration_sql};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, PgPool, Row};
+use support::{Database, Pg};
+
+async fn connect(options: PgConnectOptions, most: u32) -> PgPool {
+    PgPoolOptions::new().max_connections(most).connect_with(options).await.expect("connect")
+}
+
+/// Everything that a relay and an operator do, once.
+async fn works_in(pool: &PgPool, outbox: &Outbox) {
+    let store = outbox.store().await.expect("store");
+    store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let mut expected = Vec::new();
+    for n in 0..4 {
+        let mut tx = pool.begin_with("begin read write").await.expect("begin");
+        expected.push(outbox.record(&mut tx, &event(&format!("a{n}"), n).sequenced()).await.expect("record"));
+        tx.commit().await.expect("commit");
+    }
+    let mut got = ids(&drain(&store, "s").await);
+    got.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(got, expected);
+    let from = ReplayFrom::Event(expected[0]);
+    let replay = Replay { subscription: "s".into(), from, effects_may_repeat: false, dry_run: false };
+    assert_eq!(store.replay(&replay).await.expect("replay").events, 4);
+    assert_eq!(drain(&store, "s").await.len(), 4);
+    change_lanes(&store, "s", 1).await;
+    assert_eq!(store.states(&StateQuery::default()).await.expect("states").len(), 4);
+    assert_eq!(store.events(&EventQuery::default()).await.expect("events").events.len(), 4);
+    store.stuck(&StuckQuery::default()).await.expect("stuck");
+    store.figures("s").await.expect("figures");
+    for check in store.checks(OffsetDateTime::now_utc()).await.expect("checks") {
+        assert_ne!(check.verdict, Verdict::Bad, "{check:?}");
+    }
+    store.pause("s", true).await.expect("pause");
+    assert_eq!(outbox.recorded(0, 100).await.expect("recorded").len(), 4);
+    let effect = Effect { consumer: "c", events: &expected, lease: None, timeout: Duration::from_secs(10) };
+    let (transaction, first) = outbox.begin(effect).await.expect("a handler's transaction");
+    assert_eq!(first, [true; 4]);
+    Outbox::commit(transaction).await.expect("commit");
+    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 100, filing: Filing::default() };
+    assert_eq!(store.sweep(&sweep).await.expect("archive").taken, 4);
+    store.remove("s", true).await.expect("remove");
+}
+
+/// A schema may have the name of any word of SQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_may_be_named_like_a_word_of_sql() {
+    let database = Database::create("UTF8").await;
+    let pool = connect(database.options(), 10).await;
+    let outbox = Outbox::builder().schema("order").migrated(&pool).await.expect("migrate");
+    Outbox::builder().schema("order").migrated(&pool).await.expect("again");
+    works_in(&pool, &outbox).await;
+    outbox.grant_record("postgres").await.expect("grant");
+    outbox.grant_relay("postgres").await.expect("grant");
+    let sql = migration_sql("user").expect("SQL");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.expect("what is printed runs");
+    let outbox = Outbox::builder().schema("user").connect(&pool).await.expect("outbox");
+    works_in(&pool, &outbox).await;
+}
+
+/// What a database sets for every session, each of which has stopped somebody's relay.
+const ODD: &[&str] = &[
+    "standard_conforming_strings = off",
+    "default_transaction_isolation = serializable",
+    "default_transaction_read_only = on",
+    "default_transaction_deferrable = on",
+    "lock_timeout = '1ms'",
+    "idle_in_transaction_session_timeout = '60s'",
+    "search_path = ''",
+    "row_security = off",
+    "client_encoding = LATIN1",
+    "\"DateStyle\" = 'German'",
+    "\"IntervalStyle\" = sql_standard",
+    "bytea_output = escape",
+    "\"TimeZone\" = 'Pacific/Kiritimati'",
+    "extra_float_digits = -15",
+    "array_nulls = off",
+    "transform_null_equals = on",
+    "plan_cache_mode = force_custom_plan",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_works_whatever_the_database_sets_for_its_sessions() {
+    let database = Database::create("UTF8").await;
+    let plain = connect(database.options(), 1).await;
+    for setting in ODD {
+        let sql = format!(
+            "do $$ begin execute format('alter database %I set {}', current_database()); end $$",
+            setting.replace('\'', "''")
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&plain).await.expect(setting);
+    }
+    let pool = connect(database.options(), 10).await;
+    let row = sqlx::query("select current_setting('default_transaction_read_only')").fetch_one(&pool).await;
+    assert_eq!(row.expect("a setting").get::<String, _>(0), "on");
+    let outbox = Outbox::migrated(&pool).await.expect("migrate");
+    works_in(&pool, &outbox).await;
+    // The application's own transactions are its own: it is told what is in the way.
+    let error = outbox.record_outside_transaction(&event("a", 1)).await.expect_err("read-only");
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert!(error.to_string().contains("set default_transaction_read_only to off"), "{error}");
+    // Publishers in any language, with strings of the old kind.
+    let mut tx = pool.begin_with("begin read write").await.expect("begin");
+    let sql = "select postrider.record('s', 'T', 'A', '1', $1::json)";
+    sqlx::query(sql).bind(r#"{"path":"C:\\u0000"}"#).execute(&mut *tx).await.expect("a backslash is no NUL");
+    let nul = sqlx::query(sql).bind(r#"{"nul":"\u0000"}"#).execute(&mut *tx).await.expect_err("a NUL");
+    assert!(nul.to_string().contains("NUL character"), "{nul}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_timeout_of_the_role_ends_no_statement_of_a_relay() {
+    let database = Database::create("UTF8").await;
+    let options = database.options().options([("statement_timeout", "2s")]);
+    let pool = connect(options, 4).await;
+    let store = Outbox::migrated(&pool).await.expect("migrate").store().await.expect("store");
+    sqlx::query("select pg_sleep(2.5)")
+        .execute(store.pool())
+        .await
+        .expect("a relay's statement takes its time");
+    let error = sqlx::query("select pg_sleep(2.5)").execute(&pool).await.expect_err("the application's ends");
+    assert!(error.to_string().contains("statement timeout"), "{error}");
+}
+
+/// Where no trigger runs, no number is given: that is said, not found out later.
+#[tokio::test]
+async fn a_role_without_triggers_is_refused_at_start() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let options = support::server().options([("session_replication_role", "replica")]);
+    let pool = connect(options, 2).await;
+    let outbox = Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox");
+    let error = outbox.store().await.err().expect("refused");
+    assert!(error.to_string().contains("session_replication_role is replica"), "{error}");
+}
+
+/// A session goes back to the application's pool as it came.
+#[tokio::test]
+async fn nothing_that_is_set_for_a_statement_stays_in_the_application_s_session() {
+    let database = Database::create("UTF8").await;
+    let pool = connect(database.options(), 1).await;
+    let settings = async || {
+        let sql = "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings";
+        sqlx::query(sql).fetch_one(&pool).await.expect("settings").get::<String, _>(0)
+    };
+    // The language has settings of its own, there from its first use on.
+    sqlx::query("do $$ begin end $$").execute(&pool).await.expect("PL/pgSQL");
+    let before = settings().await;
+    let outbox = Outbox::migrated(&pool).await.expect("migrate");
+    outbox.record_outside_transaction(&event("a", 1).sequenced()).await.expect("record");
+    let effect = Effect { consumer: "c", events: &[], lease: None, timeout: Duration::from_secs(10) };
+    let (transaction, _) = outbox.begin(effect).await.expect("a handler's transaction");
+    Outbox::commit(transaction).await.expect("commit");
+    outbox.recorded(0, 10).await.expect("recorded");
+    assert_eq!(settings().await, before);
+}
 
 /// The source of an outbox is a header of its events, unless they have one.
 #[tokio::test]
