@@ -119,13 +119,14 @@ impl Drop for Rider {
 
 /// A broker, a log, and a relay that has delivered the numbers up to 200.
 struct Stage {
-    broker: Broker,
-    topic: Topic,
-    ground: Ground,
-    store: PgStore,
     frozen: Rider,
     /// How the one that is frozen reaches the broker.
     way: Proxy,
+    topic: Topic,
+    ground: Ground,
+    store: PgStore,
+    /// The last to go: the others talk to it.
+    broker: Broker,
 }
 
 impl Stage {
@@ -137,7 +138,7 @@ impl Stage {
         let store = ground.outbox.store().await.expect("the log");
         let way = Proxy::to(broker.port()).expect("a proxy");
         let frozen = Rider::start(&ground, &way.bootstrap(), "frozen");
-        let stage = Self { broker, topic, ground, store, frozen, way };
+        let stage = Self { frozen, way, topic, ground, store, broker };
         stage.ground.record_numbers(1..=200).await;
         until("the first arrive", async || stage.topic.count() >= 200).await;
         stage.until_all_is_delivered().await;
@@ -240,7 +241,6 @@ async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition(
     assert_eq!(deliverers(&stage.ground).await, ["frozen", "heir"]);
     let late = late(&before, &stage.partitions());
     let count = late.values().map(Vec::len).sum::<usize>();
-    println!("late: {late:?}");
     assert!(count > 0, "the request that was half written is whole now");
     assert!(count <= REQUESTS * RECORDS, "more came than was in requests: {late:?}");
     for (partition, late) in &late {
