@@ -23,11 +23,9 @@ use crate::{PATIENCE, until};
 const RIDE: &str = "POSTRIDER_TEST_FREEZE";
 const PARTITIONS: u16 = 4;
 const BATCH: u32 = 500;
-/// How many requests a client has made at most that no broker has answered: `max.in.flight.requests.per.connection`. Each has
-/// one record here.
-const REQUESTS: usize = 5;
-/// How much a record has beside it: the system takes less than five of them from a client while nobody reads, and more than one.
-const PADDING: usize = 12_000;
+/// How much a record has beside it. Each has a request of its own, of which the system takes a part while nobody reads, and the
+/// rest at once when somebody does: on Linux 30 kB and 26 kB, with the buffers of these tests.
+const PADDING: usize = 44_000;
 
 /// A sink that says which deliveries are not over at once: they wait in the producer.
 struct Telling(Kafka);
@@ -55,7 +53,7 @@ async fn ride() {
     let [url, schema, brokers, name] = ride.split(' ').collect::<Vec<_>>()[..] else { panic!("{ride}") };
     let outbox = Ground::reach(url, schema).await;
     let sink = Kafka::builder(brokers)
-        .send_timeout(Duration::from_secs(2))
+        .send_timeout(Duration::from_secs(4))
         // Small, so that of a large batch little is in the hands of the system.
         .property("socket.send.buffer.bytes", "16384")
         .property("batch.num.messages", "1")
@@ -63,7 +61,7 @@ async fn ride() {
         .expect("a sink");
     let _relay = Relay::new(&outbox)
         .owner(name)
-        .lease(Duration::from_secs(5))
+        .lease(Duration::from_secs(10))
         .subscribe("kafka", |s| s.sink(Telling(sink)).batch(BATCH).longest_pause(Duration::from_millis(200)))
         .start()
         .await
@@ -155,18 +153,18 @@ impl Stage {
         until("everything is delivered", async || undelivered(&self.store).await == 0).await;
     }
 
-    /// Stops the relay with the numbers 201 to 500 in its hands, each with so many bytes beside it.
+    /// Stops the relay with the numbers 201 to 300 in its hands, each with so many bytes beside it.
     async fn freeze(&self, bytes: usize) {
         // What it said of the first is over.
         self.frozen.said.try_iter().for_each(drop);
-        self.ground.record_padded(201..=500, bytes).await;
+        self.ground.record_padded(201..=300, bytes).await;
         self.frozen.until_it_waits();
         self.frozen.signal("-STOP");
         let over = self.frozen.said.try_iter().find(|line| line.contains("over"));
         assert_eq!(over, None, "it was stopped in the middle of its batch");
     }
 
-    /// Stops it with half a request on the wire and more requests behind it; the system passes on what it has of them.
+    /// Stops it with half a request on the wire; the system passes on what it has of it.
     async fn freeze_in_the_middle_of_a_request(&self) {
         self.way.shut();
         self.freeze(PADDING).await;
@@ -195,7 +193,7 @@ impl Stage {
 fn late(before: &BTreeMap<i32, Vec<i64>>, after: &BTreeMap<i32, Vec<i64>>) -> BTreeMap<i32, Vec<i64>> {
     let behind = |(partition, numbers): (&i32, &Vec<i64>)| {
         let there = before.get(partition).map_or(0, Vec::len);
-        let late = numbers[there..].iter().copied().filter(|number| *number <= 500).collect();
+        let late = numbers[there..].iter().copied().filter(|number| *number <= 300).collect();
         (*partition, late)
     };
     after.iter().map(behind).collect()
@@ -211,45 +209,45 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     stage.broker.start().expect("started again");
     let heir = Rider::start(&stage.ground, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
-    stage.deliver(501..=600).await;
+    stage.deliver(301..=400).await;
     let before = stage.partitions();
 
     stage.frozen.signal("-CONT");
     drop(heir);
     // It is awake, knows that it lost its lane, and works again: what it held would have been sent by now.
-    stage.deliver(601..=700).await;
+    stage.deliver(401..=500).await;
     assert_eq!(deliverers(&stage.ground).await, ["frozen", "heir"]);
     let late = late(&before, &stage.partitions());
     assert!(late.values().all(Vec::is_empty), "nothing old came after it woke up: {late:?}");
-    stage.assert_whole(700);
+    stage.assert_whole(500);
 }
 
 /// Half a request is on the wire when the relay is stopped. When it wakes, its client writes what the socket takes before it
-/// looks at the clock, and so may complete that request and those that were made behind it. Nothing else comes.
+/// looks at the clock, and so completes that request. It has made no other: nothing else comes.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition() {
     let stage = Stage::new().await;
     stage.freeze_in_the_middle_of_a_request().await;
     let heir = Rider::start(&stage.ground, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
-    stage.deliver(501..=600).await;
+    stage.deliver(301..=400).await;
     let before = stage.partitions();
     assert!(stage.way.has_half_a_request(), "half a request is left");
 
     stage.frozen.signal("-CONT");
     drop(heir);
-    stage.deliver(601..=700).await;
+    stage.deliver(401..=500).await;
     assert_eq!(deliverers(&stage.ground).await, ["frozen", "heir"]);
     let late = late(&before, &stage.partitions());
     let count = late.values().map(Vec::len).sum::<usize>();
     assert!(count > 0, "the request that was half written is whole now");
-    assert!(count <= REQUESTS, "more came than was in requests: {late:?}");
+    assert!(count <= 1, "more than the request that was half written: {late:?}");
     for (partition, late) in &late {
         let known: HashSet<&i64> = before[partition].iter().collect();
         assert!(late.iter().all(|number| known.contains(number)), "{partition}: a first arrival in {late:?}");
         assert!(late.is_sorted(), "{partition}: {late:?}");
     }
-    stage.assert_whole(700);
+    stage.assert_whole(500);
 }
 
 /// The heir has the lane and has sent nothing yet when the frozen one wakes up: what that completes arrives for the first
@@ -272,6 +270,6 @@ async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order()
     assert_eq!(stage.ground.holder().await.as_deref(), Some("heir"));
     way.open();
     stage.until_all_is_delivered().await;
-    stage.deliver(501..=600).await;
-    stage.assert_whole(600);
+    stage.deliver(301..=400).await;
+    stage.assert_whole(400);
 }
