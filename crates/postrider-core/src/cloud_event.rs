@@ -1,6 +1,6 @@
 //! Events as others know them: CloudEvents 1.0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use base64::Engine;
@@ -106,7 +106,7 @@ impl CloudEvents {
         for (name, time) in [("time", event.occurred_at), ("recordedtime", event.recorded_at)] {
             set(name, &time.format(&Rfc3339).unwrap_or_default());
         }
-        let mut taken: Vec<String> = Vec::new();
+        let mut taken: BTreeSet<String> = BTreeSet::new();
         for (name, value) in own {
             let plain: String = name
                 .chars()
@@ -115,7 +115,7 @@ impl CloudEvents {
                 .collect();
             if !plain.is_empty() && !RESERVED.contains(&plain.as_str()) && !taken.contains(&plain) {
                 set(&plain, value);
-                taken.push(plain);
+                taken.insert(plain);
             }
         }
     }

@@ -17,6 +17,9 @@ pub struct Headers {
     parsed: OnceLock<BTreeMap<String, String>>,
 }
 
+/// How many headers are read without a map.
+const FEW: usize = 64;
+
 const SOURCE: &str = "source";
 const SCHEMA_VERSION: &str = "schema_version";
 const TRACEPARENT: &str = "traceparent";
@@ -122,7 +125,8 @@ impl Headers {
             let (name, after) = rest.strip_prefix('"')?.split_once('"')?;
             let (value, after) =
                 after.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split_once('"')?;
-            if pairs.iter().any(|(known, _)| *known == name) {
+            // With many, comparing each with each costs more than a map does.
+            if pairs.len() == FEW || pairs.iter().any(|(known, _)| *known == name) {
                 return None;
             }
             pairs.push((name, value));
@@ -138,7 +142,8 @@ impl Headers {
 
     /// Sets a header, the application's own or a reserved one.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        let mut map = self.map().clone();
+        self.map();
+        let mut map = self.parsed.take().unwrap_or_default();
         map.insert(name.into(), value.into());
         *self = Self::from_map(map);
     }

@@ -17,7 +17,7 @@ pub(crate) struct Arrived {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
-    /// Whether its headers could be read: a name that is not UTF-8 makes the client give up on them.
+    /// Whether all its headers could be read: of one whose name is not UTF-8 the client says nothing.
     pub(crate) is_legible: bool,
     /// Milliseconds since 1970, where the record has a time.
     pub(crate) time: Option<i64>,
@@ -26,16 +26,21 @@ pub(crate) struct Arrived {
 impl Arrived {
     pub(crate) fn new(topic: Arc<str>, message: &impl Message) -> Self {
         let own = |header: Header<'_, &[u8]>| (header.key.to_owned(), header.value.map(<[u8]>::to_vec));
-        let read = || message.headers().map(|headers| headers.iter().map(own).collect()).unwrap_or_default();
-        let headers = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+        let count = message.headers().map_or(0, |headers| headers.count());
+        // The client panics at a name that is not UTF-8; the other headers belong into the dead letter.
+        let read = |index: usize| {
+            let read = || message.headers().and_then(|headers| headers.try_get(index)).map(own);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok().flatten()
+        };
+        let headers: Vec<_> = (0..count).filter_map(read).collect();
         Self {
             topic,
             partition: message.partition(),
             offset: message.offset(),
             key: message.key().map(<[u8]>::to_vec),
             value: message.payload().map(<[u8]>::to_vec),
-            is_legible: headers.is_ok(),
-            headers: headers.unwrap_or_default(),
+            is_legible: headers.len() == count,
+            headers,
             time: message.timestamp().to_millis(),
         }
     }
@@ -77,7 +82,7 @@ impl Arrived {
     pub(crate) fn event(&self) -> Result<Recorded> {
         if !self.is_legible {
             return Err(refused(
-                "the name of one of its headers is not UTF-8; none of them could be read".to_owned(),
+                "the name of one of its headers is not UTF-8; such a header can't be read".to_owned(),
             ));
         }
         let key = self.key.as_deref().and_then(|key| std::str::from_utf8(key).ok());

@@ -50,6 +50,8 @@ impl KafkaBuilder {
         properties: &BTreeMap<String, String>,
     ) -> Self {
         let mut settings = Self::new(brokers).property("message.max.bytes", "100000000");
+        // Room for one of them, and more.
+        settings = settings.property("queue.buffering.max.kbytes", "262144");
         settings.security = security.clone();
         settings.properties.extend(properties.clone());
         settings

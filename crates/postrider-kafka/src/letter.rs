@@ -17,6 +17,8 @@ pub(crate) const TOPIC: &str = "postrider_topic";
 pub(crate) const PARTITION: &str = "postrider_partition";
 pub(crate) const OFFSET: &str = "postrider_offset";
 pub(crate) const TIME: &str = "postrider_time";
+/// The time that the record had, in milliseconds since 1970.
+const RECORD_TIME: &str = "postrider_record_time";
 
 /// What the headers of a letter begin with; none of them is the record's own.
 const OURS: &str = "postrider_";
@@ -74,6 +76,10 @@ pub(crate) fn headers(
         end -= 1;
     }
     let time = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
+    let headers = match record.time {
+        Some(millis) => headers.insert(Header { key: RECORD_TIME, value: Some(&millis.to_string()) }),
+        None => headers,
+    };
     [
         (ERROR, &failure.message[..end]),
         (CODE, &failure.code),
@@ -88,7 +94,8 @@ pub(crate) fn headers(
     .fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
 }
 
-/// A dead letter as it is sent: key and value byte for byte.
+/// A dead letter as it is sent: key and value byte for byte. Its time is that of its death: with the record's own, a topic that
+/// takes no such time would refuse it, and one that keeps letters for a week would drop it at once if the record is older.
 pub(crate) fn parcel<'a>(record: &'a Arrived, topic: &'a str, headers: OwnedHeaders) -> Parcel<'a> {
     Parcel {
         topic,
@@ -96,7 +103,7 @@ pub(crate) fn parcel<'a>(record: &'a Arrived, topic: &'a str, headers: OwnedHead
         key: record.key.as_deref(),
         value: record.value.as_deref(),
         headers,
-        time: record.time,
+        time: None,
     }
 }
 
@@ -111,7 +118,8 @@ pub(crate) fn revived<'a>(letter: &'a Arrived, topic: &'a str, group: &str) -> P
         key: letter.key.as_deref(),
         value: letter.value.as_deref(),
         headers,
-        time: letter.time,
+        // Letters that were written before have it as their own.
+        time: letter.text(RECORD_TIME).and_then(|millis| millis.parse().ok()).or(letter.time),
     }
 }
 

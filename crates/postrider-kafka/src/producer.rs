@@ -220,6 +220,7 @@ impl<'p> Flight<'p> {
         mut record: BaseRecord<'_, str, [u8], usize>,
     ) -> Result<Report, Unavailable> {
         record.delivery_opaque = ((self.batch as usize) << 32) | index;
+        let mut was_full = false;
         loop {
             if Instant::now() >= self.deadline {
                 return Ok(Err(Code::TimedOutQueue));
@@ -228,12 +229,16 @@ impl<'p> Flight<'p> {
                 Some(mut board) => board.open += 1,
                 None => return Err(Unavailable::new("another batch of the lane has begun")),
             }
+            let is_empty = was_full && self.producer.inner.in_flight_count() == 0;
             let Err((error, back)) = self.producer.inner.send(record) else { return Ok(Ok(())) };
             if let Some(mut board) = self.board() {
                 board.open = board.open.saturating_sub(1);
             }
             match error.rdkafka_error_code() {
+                // With nothing else in the queue it is this record that does not fit, now or ever.
+                Some(Code::QueueFull) if is_empty => return Ok(Err(Code::MessageSizeTooLarge)),
                 Some(Code::QueueFull) => {
+                    was_full = true;
                     record = back;
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }

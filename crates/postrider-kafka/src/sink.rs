@@ -25,6 +25,9 @@ const HELD: Duration = Duration::from_secs(5);
 /// What is known of topics that are missing is not asked anew before this.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// How much is shown of a name that can't be a topic's: it may be as long as an event's fields are.
+const SHOWN: usize = 80;
+
 /// Produces events to Kafka.
 pub struct Kafka {
     pub(crate) settings: KafkaBuilder,
@@ -167,7 +170,14 @@ impl Kafka {
             Ok(topic) if absent.contains(&topic) => Plan::Say(missing(&topic, event)),
             Ok(topic) => Plan::Send(topic),
             Err(name) => {
-                let text = format!("{name:?} can't be the name of a topic");
+                let shown: String = name.chars().take(SHOWN).collect();
+                let cut = if shown.len() < name.len() { "…" } else { "" };
+                let text = format!(
+                    "{:?} can't be the name of a topic: it must have 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'; \
+                     change the template of the topic, or name a topic for events of {}",
+                    shown + cut,
+                    event.event_type
+                );
                 Plan::Say(Outcome::reject(DeliveryFailure::new("topic_name", text)))
             }
         };

@@ -12,6 +12,7 @@ mod ground;
 #[path = "../support/logs.rs"]
 mod logs;
 mod outage;
+mod proxy;
 mod relays;
 mod secure;
 mod topics;
