@@ -5,10 +5,10 @@
 --   later is not counted as read.
 select pg_current_snapshot()::text as snapshot,
        case when $2::timestamptz is null
-            then greatest(coalesce((select max(id) from {schema}.event where id <= pg_sequence_last_value('{schema}.event_id')), 0),
+            then greatest(coalesce((select max(id) from {schema}.event where id <= (select case when is_called then last_value else last_value - 1 end from {schema}.event_id)), 0),
                           coalesce((select max(frontier) from {schema}.lane where subscription = $1::text), 0))
             else coalesce((select min(id) - 1 from {schema}.event where recorded_at >= $2::timestamptz
-                           and id <= pg_sequence_last_value('{schema}.event_id')),
-                          (select max(id) from {schema}.event where id <= pg_sequence_last_value('{schema}.event_id')), 0)
+                           and id <= (select case when is_called then last_value else last_value - 1 end from {schema}.event_id)),
+                          (select max(id) from {schema}.event where id <= (select case when is_called then last_value else last_value - 1 end from {schema}.event_id)), 0)
        end as frontier,
        pg_current_xact_id()::text as bound, {schema}.this_system() as system

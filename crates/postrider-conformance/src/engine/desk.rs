@@ -38,6 +38,8 @@ pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, desk: 
     until("two of them again", async || seen.count() == 5).await;
     assert_eq!(seen.versions("a"), [1, 2, 3, 2, 3]);
 
+    let count = Replay { dry_run: true, ..replay.clone() };
+    until("they are settled", async || desk.replay(&count).await.expect("count").events == 2).await;
     assert!(is_held(&*desk).await, "it is held now");
     assert_eq!(desk.replay(&replay).await.expect("replay").events, 2);
     until("two of them again, under the holder's hands", async || seen.count() == 7).await;

@@ -208,6 +208,14 @@ begin
 end
 $$;
 
+-- Hashes the keys of all deliveries anew, from their events: a delivery may keep its key in a short form.
+create function {schema}.hash_deliveries() returns void language sql volatile set search_path = pg_catalog, pg_temp as $$
+    update {schema}.delivery d
+    set lane_hash = {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))
+    from {schema}.event e
+    where e.id = d.id and e.event_id = d.event_id and d.state in ('waiting', 'retrying', 'dead')
+$$;
+
 -- The lanes of a log that comes from a database with another encoding: with several lanes keys keep the hash they had.
 create function {schema}.keep_hashes(known text) returns text language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -219,7 +227,7 @@ begin
     if not exists (select from {schema}.subscription where lanes > 1 or lanes_next is not null) then
         create or replace function {schema}.hash_of(key text) returns integer language sql immutable strict parallel safe as
             'select (hashtextextended(key collate "C", 0) & 2147483647)::integer';
-        update {schema}.delivery set lane_hash = {schema}.hash_of(key);
+        perform {schema}.hash_deliveries();
         return here;
     end if;
     if known is null then
@@ -285,7 +293,7 @@ begin
                 using errcode = 'data_corrupted',
                       hint = 'Where the log comes from, set every subscription to one lane and dump it again.';
         end if;
-        update {schema}.delivery set lane_hash = {schema}.hash_of(key);
+        perform {schema}.hash_deliveries();
         update {schema}.cluster set hash = {schema}.hash_of('postrider');
     end if;
     hashed := {schema}.keep_hashes(origin.hashed_in);
