@@ -56,7 +56,7 @@ impl PgStore {
     /// Whether a row can go without its number.
     async fn trigger(&self) -> Result<Check> {
         const NAME: &str = "trigger";
-        let text = self.sql.text("checks", "select {schema}.numbers_rows()");
+        let text = self.sql.text("trigger", "select {schema}.numbers_rows()");
         let row = text.query().fetch_one(&self.pool).await.map_err(during("checks"))?;
         if row::flag(&row, 0)? {
             return Ok(Check::good(NAME, "it gives every event its number"));
