@@ -259,10 +259,8 @@ async fn in_transaction<S: Source>(
             return Err(Failure::retry(message).code("transaction").into());
         };
         transaction = back;
-        // A handler of several that fails one of them fails them all: they share the transaction.
-        if let Some(Outcome::Retry { .. } | Outcome::Reject { .. }) =
-            outcomes.iter().find(|outcome| !outcome.is_delivered())
-        {
+        // A handler of several that does not deliver one of them delivers none: they share the transaction, and its marks.
+        if outcomes.iter().any(|outcome| !outcome.is_delivered()) {
             if events.len() == 1 {
                 S::rollback(transaction).await.map_err(not_kept)?;
                 return Ok(outcomes);
