@@ -63,6 +63,9 @@ impl HandlerTransaction {
             Err(error) => return Err(during("commit")(error)),
         }
         // A session on which this fails is given up, and the server rolls back.
+        while PgTransactionManager::get_transaction_depth(&transaction) > 1
+            && PgTransactionManager::rollback(&mut transaction).await.is_ok()
+        {}
         let _ = transaction.rollback().await;
         marks.take_back().await?;
         Err(Error::new(ErrorKind::Invalid, "commit", NOT_WHOLE))
