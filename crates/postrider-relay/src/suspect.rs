@@ -72,8 +72,14 @@ impl Lane {
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
-            let row = DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, suspicion(0, ""));
-            work.settlement.deliveries.push(row);
+            let row = match &item.verdict {
+                Some(verdict) => verdict.row(&item.event, item.has_row),
+                None => {
+                    let failure = suspicion(0, "");
+                    Some(DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, failure))
+                }
+            };
+            work.settlement.deliveries.extend(row);
         }
         self.settle(work).await
     }
@@ -137,9 +143,12 @@ impl Lane {
             next: None,
             full: false,
         };
-        if before >= self.reader.deaths {
+        if before >= self.reader.deaths && item.verdict.is_none() {
             let failure = DeliveryFailure::new("crashed", suspicion(before, &owner).message);
             item.verdict = Some(Verdict::Dead { attempts: tried, failure, age: None });
+        }
+        // It is dead already: there is nothing to try.
+        if item.verdict.is_some() {
             let work = of_one(item, self);
             self.settle(work).await?;
             return Ok(after_death);
