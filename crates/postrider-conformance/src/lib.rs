@@ -37,14 +37,17 @@ macro_rules! conformance {
                 a_stale_settle_is_refused_by_its_position, a_lease_too_far_in_the_future_is_void,
                 claims_since_the_last_settle_are_counted, a_crash_before_settle_repeats_only_the_open_batch,
                 sixteen_claimers_share_four_lanes, no_free_lane_is_passed_over, lanes_end_up_shared_evenly,
-                a_standby_of_a_single_lane_recalls_nobody;
+                a_standby_of_a_single_lane_recalls_nobody,
+                a_read_of_a_lane_that_stands_elsewhere_is_refused;
             lanes: a_key_stays_in_one_lane, changing_lanes_loses_repeats_and_reorders_nothing,
                 a_change_of_lanes_recalls_its_holders, a_relay_that_dies_during_a_change_of_lanes_loses_nothing;
             deliveries: a_failed_event_is_due_when_its_time_has_come, a_look_says_when_to_look_again, later_events_of_a_key_wait_behind_it,
                 without_order_nothing_waits, under_strict_order_the_first_decides_for_all,
                 a_requeued_event_keeps_its_place, a_dead_event_under_hold_holds_its_key_until_discarded,
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
-                delivery_rows_of_a_refused_settle_are_not_written;
+                delivery_rows_of_a_refused_settle_are_not_written,
+                a_delivery_that_the_database_refuses_becomes_a_dead_one,
+                what_became_of_an_event_is_never_written_to_a_stranger;
             states: every_state_is_shown_with_its_details, figures_count_what_is_where, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;

@@ -50,6 +50,7 @@ mod store;
 mod subscribe;
 mod sweep;
 mod transaction;
+mod witness;
 
 #[doc(hidden)]
 pub use hash::hash_of;

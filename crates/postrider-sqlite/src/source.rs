@@ -79,7 +79,7 @@ impl Source for Outbox {
         let read = query(include_str!("../sql/read.sql")).bind(after).bind(i64::from(limit)).bind(i64::MAX);
         let rows = read.fetch_all(&self.pool).await.map_err(failed("read"))?;
         let mut names = Names::default();
-        rows.iter().map(|row| row::recorded(row, &mut names, "read")).collect()
+        rows.iter().map(|row| Ok(row::recorded(row, &mut names, "read")?.0)).collect()
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

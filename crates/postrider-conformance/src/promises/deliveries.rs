@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider_core::{
     Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, EventRef, Lease, ManualClock,
-    OnDead, Order, Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
+    OnDead, Order, Settlement, Standing, State, StateQuery, Store, Subscription, UNWRITABLE, Uuid,
 };
 
 use crate::harness::{Harness, Log};
@@ -333,4 +333,65 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     let batch = read(&*scene.store, &heir, 10).await;
     assert_eq!(settle(&*scene.store, &mut heir, &batch).await, Standing::Held);
     assert_eq!(scene.state(event).await.state, State::Done);
+}
+
+/// What became of an event whose row does not take it is written as a dead one, and nothing else is kept up by it.
+pub async fn a_delivery_that_the_database_refuses_becomes_a_dead_one(harness: &dyn Harness) {
+    let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let refs = std::sync::Mutex::new(Vec::new());
+    let dead = |_, event| {
+        refs.lock().expect("refs").push(event);
+        Some(DeliveryChange::dead(event, 1, failure()))
+    };
+    let first = scene.batch(&["a", "b"], dead).await;
+    // What is discarded is final.
+    let discarded = refs.lock().expect("refs")[0];
+    let discard = Amend::Discard { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.amend(&discard).await.expect("discard"), 1);
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[1]] };
+    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1);
+    for aggregate in ["c", "d"] {
+        commit_one(&*scene.log, aggregate).await;
+    }
+    let due = scene.due().await;
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries = vec![
+        DeliveryChange::retrying(discarded, 7, MINUTE, failure()),
+        DeliveryChange::dead(&due[0].event, 2, failure()),
+        DeliveryChange::retrying(&batch.events[0].event, 1, MINUTE, failure()),
+    ];
+    let mut lease = scene.lease.clone();
+    let refused = scene.store.settle(&mut lease, &settlement).await.expect_err("a final state is final");
+    assert!(!refused.is_retryable(), "{refused}");
+    assert_eq!(scene.state(first[1]).await.state, State::Retrying, "nothing of it is written");
+    settlement.one_by_one = true;
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    let unwritable = scene.state(first[0]).await;
+    assert_eq!((unwritable.state, unwritable.error_code.as_deref()), (State::Dead, Some(UNWRITABLE)));
+    assert_eq!((unwritable.attempts, unwritable.error_message), (7, None));
+    let other = scene.state(first[1]).await;
+    assert_eq!((other.state, other.error_code.as_deref()), (State::Dead, Some("timeout")));
+    for (read, wanted) in batch.events.iter().zip([State::Retrying, State::Done]) {
+        assert_eq!(scene.state(read.event.event_id).await.state, wanted, "the position has moved");
+    }
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1, "somebody can act");
+}
+
+/// After a set-back another event may have its number.
+pub async fn what_became_of_an_event_is_never_written_to_a_stranger(harness: &dyn Harness) {
+    let scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
+    let event = commit_one(&*scene.log, "a").await;
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    let mut settlement = Settlement::of(&batch);
+    let stranger = EventRef { id: batch.events[0].event.id, event_id: Uuid::now_v7() };
+    for one_by_one in [false, true] {
+        settlement.one_by_one = one_by_one;
+        settlement.deliveries = vec![DeliveryChange::dead(stranger, 1, failure())];
+        // Whether the settle is taken is the store's to say; that nothing is written to another event is not.
+        let mut lease = scene.lease.clone();
+        let _ = scene.store.settle(&mut lease, &settlement).await;
+        assert_ne!(scene.state(event).await.state, State::Dead);
+    }
 }

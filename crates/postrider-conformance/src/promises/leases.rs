@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Lease, Settlement, Standing, Store, Subscription};
+use postrider_core::{ErrorKind, Lease, Settlement, Standing, Store, Subscription};
 
 use crate::harness::Harness;
 use crate::relay::{
@@ -288,4 +288,30 @@ pub async fn a_standby_of_a_single_lane_recalls_nobody(harness: &dyn Harness) {
             clock.advance(Duration::from_secs(6));
         }
     }
+}
+
+/// Neither events nor deliveries are handed out by what a holder remembers of a lane that is no longer there.
+pub async fn a_read_of_a_lane_that_stands_elsewhere_is_refused(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let store = log.store();
+    subscribe(&*store, "s").await;
+    commit_one(&*log, "a").await;
+    let lease = claim(&*store, "s").await;
+    let batch = read(&*store, &lease, 10).await;
+    store.read(&lease, &batch.next, 10).await.expect("ahead of what is not settled yet");
+    let mut holder = lease.clone();
+    settle(&*store, &mut holder, &batch).await;
+    store.read(&lease, &batch.next, 10).await.expect("it was asked for before the settle");
+    let behind = |result: postrider_core::Result<()>| result.expect_err("it stands elsewhere").kind();
+    let stale = store.read(&lease, &lease.position, 10).await.map(drop);
+    assert_eq!(behind(stale), ErrorKind::LeaseLost, "by its position");
+    assert_eq!(behind(store.due(&lease, 10).await.map(drop)), ErrorKind::LeaseLost, "by its position");
+    store.release(holder.clone()).await.expect("release");
+    store.read(&holder, &holder.position, 10).await.expect("who has given it back may look");
+    store.due(&holder, 10).await.expect("who has given it back may look");
+    clock.advance(LONG);
+    claim(&*store, "s").await;
+    let stale = store.read(&holder, &holder.position, 10).await.map(drop);
+    assert_eq!(behind(stale), ErrorKind::LeaseLost, "by its epoch");
+    assert_eq!(behind(store.due(&holder, 10).await.map(drop)), ErrorKind::LeaseLost, "by its epoch");
 }
