@@ -4,6 +4,7 @@ pub mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;
+pub mod isolation;
 pub mod order;
 pub mod outage;
 pub mod sharing;
@@ -69,6 +70,8 @@ macro_rules! engine {
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
                 a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+            isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
+                a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
                 an_unknown_field_is_ignored
