@@ -88,7 +88,8 @@ fn alone(
         Err(error) if error.kind() == ErrorKind::Invalid => {}
         changed => return changed,
     }
-    let (Some(reader), Some((_, event))) = (data.readers.get(&lease.subscription), data.event(change.id)) else {
+    let (Some(reader), Some((_, event))) = (data.readers.get(&lease.subscription), data.event(change.id))
+    else {
         return Ok(BTreeMap::new());
     };
     let mut dead = Delivery::of(event);

@@ -101,7 +101,8 @@ impl HandlerTransaction {
     /// Commits, if it is still the transaction that began.
     async fn commit(mut self) -> Result<()> {
         let alone = MySqlTransactionManager::get_transaction_depth(&self) == 1;
-        let committed = if alone { raw_sql(COMMIT).execute(&mut *self).await.map(|_| true) } else { Ok(false) };
+        let committed =
+            if alone { raw_sql(COMMIT).execute(&mut *self).await.map(|_| true) } else { Ok(false) };
         match committed {
             Ok(true) => {
                 // It is committed: this only tells the driver, and a session that it fails on is closed.

@@ -193,7 +193,11 @@ mod tests {
         let mark = suspicion(2).code;
         assert_eq!(deaths_by(&mark, &PROCESS), Some(1), "we are alive");
         assert_eq!(deaths_by(&mark, "another"), Some(2));
-        assert_eq!(deaths_by("#crashed:1@relay-7", &PROCESS), Some(1), "by its owner, as older versions marked it");
+        assert_eq!(
+            deaths_by("#crashed:1@relay-7", &PROCESS),
+            Some(1),
+            "by its owner, as older versions marked it"
+        );
         assert_eq!(deaths_by(SUSPECT, &PROCESS), Some(0));
         assert_eq!(deaths_by("timeout", &PROCESS), None);
     }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider_core::{
-    Attempt, Batch, DeliveryChange, Due, Error, OffsetDateTime, OnDead, Order, Position, Recorded, Settlement,
-    UNWRITABLE,
+    Attempt, Batch, DeliveryChange, Due, Error, OffsetDateTime, OnDead, Order, Position, Recorded,
+    Settlement, UNWRITABLE,
 };
 
 use crate::judge::{Case, Verdict};
@@ -134,7 +134,8 @@ impl Work {
 
     /// The database refuses it for good: what it objects to is one of the deliveries, and must not keep the others.
     pub(crate) fn write_one_by_one(&mut self, error: &Error) {
-        if !std::mem::replace(&mut self.settlement.one_by_one, true) && !self.settlement.deliveries.is_empty() {
+        if !std::mem::replace(&mut self.settlement.one_by_one, true) && !self.settlement.deliveries.is_empty()
+        {
             tracing::error!(error = %error, code = UNWRITABLE, deliveries = self.settlement.deliveries.len(),
                 "the database refuses what became of some events; each is written alone, and what is still refused is dead");
         }

@@ -57,5 +57,5 @@ pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;
 pub use outbox::{Outbox, OutboxBuilder};
-pub use transaction::HandlerTransaction;
 pub use store::SqliteStore;
+pub use transaction::HandlerTransaction;

@@ -96,7 +96,8 @@ fn number(row: &SqliteRow, column: usize) -> Option<i64> {
 
 /// The event id. One that is none (checks can be turned off for a connection) is made of the event's number.
 pub(crate) fn event_id(row: &SqliteRow) -> Uuid {
-    given_id(row).unwrap_or_else(|| Uuid::from_u64_pair(0, number(row, column::ID).unwrap_or(0).cast_unsigned()))
+    given_id(row)
+        .unwrap_or_else(|| Uuid::from_u64_pair(0, number(row, column::ID).unwrap_or(0).cast_unsigned()))
 }
 
 fn given_id(row: &SqliteRow) -> Option<Uuid> {
@@ -140,7 +141,9 @@ impl Flaws {
     fn sentence(self) -> Option<String> {
         let columns = self.0.join(", ");
         (!columns.is_empty()).then(|| {
-            format!("the event can't be read: {columns} must be UTF-8 text (event_id: 16 bytes); record it anew")
+            format!(
+                "the event can't be read: {columns} must be UTF-8 text (event_id: 16 bytes); record it anew"
+            )
         })
     }
 }
@@ -158,7 +161,11 @@ pub(crate) fn recorded(
             content_type: flaws
                 .maybe_text(row, (column::CONTENT_TYPE, "content_type"), op)?
                 .unwrap_or_default(),
-            bytes: row.try_get_unchecked::<Option<Vec<u8>>, _>(column::CONTENT).ok().flatten().unwrap_or_default(),
+            bytes: row
+                .try_get_unchecked::<Option<Vec<u8>>, _>(column::CONTENT)
+                .ok()
+                .flatten()
+                .unwrap_or_default(),
         },
     };
     let id = row.try_get(column::ID).map_err(failed(op))?;

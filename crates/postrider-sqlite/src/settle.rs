@@ -104,8 +104,12 @@ async fn write_deliveries(
         .iter()
         .map(|change| json!({ "id": change.id, "event_id": change.event_id.simple().to_string() }));
     let refs = serde_json::Value::from_iter(refs).to_string();
-    let rows =
-        sql.query(statement!("settle_keys.sql")).bind(refs).fetch_all(&mut *conn).await.map_err(failed(OP))?;
+    let rows = sql
+        .query(statement!("settle_keys.sql"))
+        .bind(refs)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(failed(OP))?;
     let keys: HashMap<i64, String> = rows
         .iter()
         .map(|row| Ok((row.try_get(0).map_err(failed(OP))?, row::text(row, 1, OP)?.into_owned())))

@@ -51,9 +51,14 @@ impl FromStr for Witness {
     type Err = Error;
 
     fn from_str(mark: &str) -> Result<Self> {
-        let parts = mark.split_once('/').and_then(|(id, event_id)| Some((id.parse().ok()?, event_id.parse().ok()?)));
+        let parts =
+            mark.split_once('/').and_then(|(id, event_id)| Some((id.parse().ok()?, event_id.parse().ok()?)));
         let (id, event_id) = parts.ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, "settle", format!("{mark:?} is no mark of a batch of an SQLite store"))
+            Error::new(
+                ErrorKind::Invalid,
+                "settle",
+                format!("{mark:?} is no mark of a batch of an SQLite store"),
+            )
         })?;
         Ok(Self { id, event_id })
     }

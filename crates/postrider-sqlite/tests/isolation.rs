@@ -10,8 +10,8 @@ use common::{Database, Fixture, event};
 use postrider::testing::until_quiet;
 use postrider::{Failure, OnDead, Raw, Received, Relay, Retry, Running};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Settlement, Standing, State, StateQuery, Store,
-    Subscription, UNWRITABLE,
+    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Settlement, Standing, State, StateQuery,
+    Store, Subscription, UNWRITABLE,
 };
 use postrider_sqlite::Outbox;
 use sqlx::SqlitePool;
@@ -238,14 +238,9 @@ async fn a_transaction_that_sqlite_ends_by_itself_ends_no_relay() {
 #[tokio::test]
 async fn an_event_id_that_is_none_is_refused() {
     let fixture = Fixture::new().await;
-    for id in [
-        "'0198f3a0-0000-7000-8000-000000000000'",
-        "'0123456789abcdef'",
-        "x'00'",
-        "x''",
-        "7",
-        "zeroblob(17)",
-    ] {
+    for id in
+        ["'0198f3a0-0000-7000-8000-000000000000'", "'0123456789abcdef'", "x'00'", "x''", "7", "zeroblob(17)"]
+    {
         for verb in ["insert", "insert or replace", "insert or fail", "insert or abort"] {
             let sql = format!(
                 "{verb} into postrider_event (event_id, event_type, aggregate_type, aggregate_id, payload)

@@ -15,9 +15,8 @@ use super::{Ground, InvoiceSent, OrderChanged, Statements, record, relay, state}
 const REFUSED: &str = "insert into postrider_no_such_table values (1)";
 
 /// What a handler does on its first try, before it says that all is well.
-type Mischief<G> = for<'a> fn(
-    &'a mut Tx<<G as Ground>::Outbox>,
-) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+type Mischief<G> =
+    for<'a> fn(&'a mut Tx<<G as Ground>::Outbox>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 fn retry() -> Retry {
     Retry::fixed(Duration::from_millis(10)).max_attempts(3)
