@@ -46,7 +46,8 @@ macro_rules! conformance {
                 without_order_nothing_waits, under_strict_order_the_first_decides_for_all,
                 a_requeued_event_keeps_its_place, a_dead_event_under_hold_holds_its_key_until_discarded,
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
-                delivery_rows_of_a_refused_settle_are_not_written, what_is_settled_one_by_one_replaces_a_final_row;
+                delivery_rows_of_a_refused_settle_are_not_written,
+                a_delivery_that_the_database_refuses_becomes_a_dead_one;
             states: every_state_is_shown_with_its_details, figures_count_what_is_where, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;

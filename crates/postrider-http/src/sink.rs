@@ -157,7 +157,10 @@ impl Http {
                 let text = format!("its {name} can't be sent as a header");
                 return Ok(Outcome::reject(DeliveryFailure::new("header", text)));
             };
-            headers.append(name, value);
+            if headers.try_append(name, value).is_err() {
+                let text = format!("it has {} headers, more than a request can have", own.len());
+                return Ok(Outcome::reject(DeliveryFailure::new("header", text)));
+            }
         }
         let mut request =
             self.client.post(self.url.clone()).headers(headers).timeout(timeout).body(message.body);

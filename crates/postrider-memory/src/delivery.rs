@@ -11,7 +11,9 @@ use uuid::Uuid;
 
 use crate::clock::{later, until};
 use crate::hash::lane_of;
+use crate::lane::stands;
 use crate::log::{Log, unknown};
+use crate::position::Place;
 
 /// The delivery of an event that did not simply succeed.
 #[derive(Debug, Clone)]
@@ -121,6 +123,7 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
     let data = log.data();
     let now = log.now();
     let reader = data.readers.get(&lease.subscription).ok_or_else(|| unknown(&lease.subscription, "due"))?;
+    stands(&data, lease, Place::of(&lease.position, "due")?, "due")?;
     let mut batch = DueBatch::default();
     let mut blocked: HashSet<&str> = HashSet::new();
     for (id, delivery) in reader.deliveries.iter().filter(|(_, delivery)| delivery.is_in(lease)) {
@@ -142,7 +145,7 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
         if !delivery.is_undelivered() || is_early || is_behind || batch.deliveries.len() >= limit as usize {
             continue;
         }
-        if let Some((_, event)) = data.event(*id) {
+        if let Some((_, event)) = data.event(*id).filter(|(_, event)| event.event_id == delivery.event_id) {
             batch.deliveries.push(Due {
                 event: event.clone(),
                 state: delivery.state,

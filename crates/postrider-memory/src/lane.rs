@@ -142,6 +142,18 @@ pub(crate) fn held<'a>(data: &'a mut Data, lease: &Lease) -> Option<&'a mut Lane
     reader.lanes.get_mut(usize::try_from(lease.lane).ok()?).filter(|lane| lane.is_held_by(lease))
 }
 
+/// Whether the lane of a lease stands where its reader believes it to be. Nobody need hold it: who waits for work looks without a lease.
+pub(crate) fn stands(data: &Data, lease: &Lease, from: Place, op: &'static str) -> Result<()> {
+    let stands_at = Place::of(&lease.position, op)?;
+    let reader = data.readers.get(&lease.subscription);
+    let lane = reader.and_then(|reader| reader.lanes.get(lease.lane as usize));
+    if lane.is_some_and(|lane| lane.epoch == lease.epoch && (lane.place == stands_at || lane.place == from)) {
+        return Ok(());
+    }
+    let message = "the lane is no longer where this lease left it: somebody has claimed it or set it back; it must be claimed anew";
+    Err(Error::new(ErrorKind::LeaseLost, op, message))
+}
+
 /// How the holder of a lease stands after what it did. The lease learns whether anything is open.
 pub(crate) fn refresh(data: &Data, lease: &mut Lease, now: OffsetDateTime) -> Standing {
     let Some(reader) = data.readers.get(&lease.subscription) else { return Standing::Lost };

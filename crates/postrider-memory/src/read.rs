@@ -6,6 +6,7 @@ use std::ops::Bound::{Excluded, Included};
 use postrider_core::{Batch, Lease, Order, Position, ReadEvent, Result, Standing};
 
 use crate::hash::lane_of;
+use crate::lane::stands;
 use crate::log::Log;
 use crate::position::Place;
 use crate::subscribe::Reader;
@@ -19,6 +20,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     let last = target.map_or(i64::MAX, |target| target.number).max(start.number);
     let data = log.data();
     let now = log.now();
+    stands(&data, lease, start, OP)?;
     let reader = data.readers.get(&lease.subscription);
 
     let (mut next, mut scanned, mut events) = (start, 0, Vec::new());
@@ -49,13 +51,8 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     if let Some(reader) = reader {
         hold(reader, lease, &mut events);
     }
-    // Whether anybody holds the lane is not for a read to say: who waits for work looks without a lease. A lane that
-    // was set back is to be claimed anew.
     let recalled = reader.is_none_or(|reader| {
-        let lane = reader.lanes.get(lease.lane as usize);
-        let stands_at = Place::of(&lease.position, OP).unwrap_or_default().number;
         reader.paused
-            || lane.is_some_and(|lane| lane.place.number < stands_at)
             || reader.standing(lease, now) == Standing::Recalled
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use postrider_core::{DeliveryChange, Lease, Recorded, Result, Settlement, Standing};
+use postrider_core::{
+    DeliveryChange, DeliveryFailure, ErrorKind, Lease, Recorded, Result, Settlement, Standing, UNWRITABLE,
+};
 use time::OffsetDateTime;
 
 use crate::delivery::{Delivery, check_step, holds};
@@ -45,7 +47,15 @@ pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> R
     if held(&mut data, lease).is_none_or(|lane| lane.place != from) {
         return Ok(Standing::Lost);
     }
-    let changed = changed(&data, lease, &settlement.deliveries, now)?;
+    let changed = if settlement.one_by_one {
+        let mut changed = BTreeMap::new();
+        for change in &settlement.deliveries {
+            changed.extend(alone(&data, lease, change, now)?);
+        }
+        changed
+    } else {
+        changed(&data, lease, &settlement.deliveries, now)?
+    };
     if let Some(lane) = held(&mut data, lease) {
         lane.place = to;
         lane.reading = reading.unwrap_or_default().number.max(to.number);
@@ -67,6 +77,29 @@ pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> R
     Ok(refresh(&data, lease, now))
 }
 
+/// One delivery as its change leaves it; one whose step is refused, as a dead one.
+fn alone(
+    data: &Data,
+    lease: &Lease,
+    change: &DeliveryChange,
+    now: OffsetDateTime,
+) -> Result<BTreeMap<i64, Delivery>> {
+    match changed(data, lease, std::slice::from_ref(change), now) {
+        Err(error) if error.kind() == ErrorKind::Invalid => {}
+        changed => return changed,
+    }
+    let (Some(reader), Some((_, event))) = (data.readers.get(&lease.subscription), data.event(change.id))
+    else {
+        return Ok(BTreeMap::new());
+    };
+    let mut dead = Delivery::of(event);
+    let failure = DeliveryFailure::new(UNWRITABLE, "");
+    dead.change(&DeliveryChange::dead(event, change.attempts, failure), now, &lease.owner);
+    dead.error_message = None;
+    dead.holds = holds(dead.state, reader.order, reader.on_dead);
+    Ok(BTreeMap::from([(change.id, dead)]))
+}
+
 /// The deliveries as the changes leave them, if every step is one of the state machine. What is no longer in the log is
 /// left out.
 fn changed(
@@ -78,7 +111,8 @@ fn changed(
     let mut changed: BTreeMap<i64, Delivery> = BTreeMap::new();
     let Some(reader) = data.readers.get(&lease.subscription) else { return Ok(changed) };
     for change in changes {
-        let Some((_, event)) = data.event(change.id) else { continue };
+        let event = data.event(change.id).filter(|(_, event)| event.event_id == change.event_id);
+        let Some((_, event)) = event else { continue };
         let before = changed.get(&change.id).or_else(|| reader.deliveries.get(&change.id));
         if let Some(before) = before {
             check_step(before.state, change.state, OP)?;

@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
+use sqlx_core::error::{DatabaseError, Error as SqlxError};
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::TransactionManager;
-use sqlx_mysql::{MySql, MySqlConnection, MySqlRow, MySqlTransactionManager};
+use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlTransactionManager};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
@@ -35,10 +36,23 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// Ends a handler's transaction and gives its session back what it had before. The server is asked for both at once: a process
 /// that stands still in between would keep the door of its lane for as long as the application lets sessions sleep.
-const COMMIT: &str =
-    "commit; set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
-const ROLLBACK: &str =
-    "rollback; set session wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
+///
+/// The savepoint of its begin goes first: without it the transaction is not the one that began, and nothing more is done. After a
+/// deadlock, say, the server has rolled everything back, the marks included, and takes what follows for another transaction.
+const COMMIT: &str = "release savepoint postrider_whole; commit; set session autocommit = @postrider_autocommit, \
+     wait_timeout = @postrider_wait, innodb_lock_wait_timeout = @postrider_lock_wait";
+const ROLLBACK: &str = "rollback; set session autocommit = @postrider_autocommit, wait_timeout = @postrider_wait, \
+     innodb_lock_wait_timeout = @postrider_lock_wait";
+
+/// The server's time, as the tables keep it.
+const NOW: &str = "timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))";
+
+/// There is no such savepoint.
+const NO_SAVEPOINT: u16 = 1305;
+
+const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began; nothing of it counts as done. A handler must \
+    return the errors of its statements (after a deadlock the server has rolled everything back), must leave commit and rollback \
+    to the relay, and must not change tables or do anything else that commits by itself";
 
 /// The transaction of a handler.
 ///
@@ -47,6 +61,8 @@ const ROLLBACK: &str =
 #[derive(Debug)]
 pub struct HandlerTransaction {
     connection: PoolConnection<MySql>,
+    consumer: String,
+    events: Vec<Uuid>,
     /// Whether the session has its own settings again.
     restored: bool,
     /// Handlers leave some of the pool's connections to the application.
@@ -56,27 +72,62 @@ pub struct HandlerTransaction {
 impl HandlerTransaction {
     /// Begins one on a session that a process standing still can't keep for long. The driver is told of it, so that what handlers
     /// begin within is a savepoint.
+    ///
+    /// Without autocommit, because the server ends a transaction after some errors, and what a handler does after that must not
+    /// be committed statement by statement.
     async fn begin(
         mut connection: PoolConnection<MySql>,
         permit: OwnedSemaphorePermit,
-        timeout: Duration,
+        effect: &Effect<'_>,
+        now: Option<i64>,
     ) -> Result<Self> {
         MySqlTransactionManager::begin(&mut connection, None).await.map_err(failed(BEGIN))?;
-        let mut transaction = Self { connection, restored: false, _permit: permit };
+        let (consumer, events) = (effect.consumer.to_owned(), effect.events.to_vec());
+        let mut transaction = Self { connection, consumer, events, restored: false, _permit: permit };
         let limit = format!(
             "set @postrider_wait = @@session.wait_timeout, @postrider_lock_wait = @@session.innodb_lock_wait_timeout, \
-             @@session.wait_timeout = {}, @@session.innodb_lock_wait_timeout = {}",
-            seconds(timeout + MARGIN),
-            seconds(timeout)
+             @postrider_autocommit = @@session.autocommit, \
+             @postrider_marked_at = {}, \
+             @@session.autocommit = 0, @@session.wait_timeout = {}, @@session.innodb_lock_wait_timeout = {}; \
+             savepoint postrider_whole",
+            now.map_or_else(|| NOW.to_owned(), |now| now.to_string()),
+            seconds(effect.timeout + MARGIN),
+            seconds(effect.timeout)
         );
-        query(AssertSqlSafe(limit)).execute(&mut *transaction).await.map_err(failed(BEGIN))?;
+        raw_sql(AssertSqlSafe(limit)).execute(&mut *transaction).await.map_err(failed(BEGIN))?;
         Ok(transaction)
     }
 
+    /// Commits, if it is still the transaction that began.
     async fn commit(mut self) -> Result<()> {
-        raw_sql(COMMIT).execute(&mut *self).await.map_err(failed("commit"))?;
-        // It is committed: this only tells the driver, and a session that it fails on is closed.
-        self.restored = MySqlTransactionManager::commit(&mut self).await.is_ok();
+        let alone = MySqlTransactionManager::get_transaction_depth(&self) == 1;
+        let committed =
+            if alone { raw_sql(COMMIT).execute(&mut *self).await.map(|_| true) } else { Ok(false) };
+        match committed {
+            Ok(true) => {
+                // It is committed: this only tells the driver, and a session that it fails on is closed.
+                self.restored = MySqlTransactionManager::commit(&mut self).await.is_ok();
+                return Ok(());
+            }
+            Err(SqlxError::Database(error)) if number_of(&*error) != NO_SAVEPOINT => {
+                return Err(failed("commit")(SqlxError::Database(error)));
+            }
+            Ok(false) | Err(SqlxError::Database(_)) => {}
+            Err(error) => return Err(failed("commit")(error)),
+        }
+        self.take_back().await?;
+        self.rollback("commit").await?;
+        Err(Error::new(ErrorKind::Invalid, "commit", NOT_WHOLE))
+    }
+
+    /// Takes back the marks that the handler has committed by itself. By their time as well: where the transaction was rolled
+    /// back, a mark of these events is somebody else's.
+    async fn take_back(&mut self) -> Result<()> {
+        raw_sql("rollback").execute(&mut **self).await.map_err(failed("commit"))?;
+        let unmark = Sql::default().query(statement!("effect_unmark.sql"));
+        let unmark = unmark.bind(&self.consumer).bind(to_json(&self.events));
+        unmark.execute(&mut self.connection, "commit").await?;
+        raw_sql("commit").execute(&mut **self).await.map_err(failed("commit"))?;
         Ok(())
     }
 
@@ -85,6 +136,10 @@ impl HandlerTransaction {
         self.restored = MySqlTransactionManager::rollback(&mut self).await.is_ok();
         Ok(())
     }
+}
+
+fn number_of(error: &dyn DatabaseError) -> u16 {
+    error.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number)
 }
 
 impl Drop for HandlerTransaction {
@@ -129,7 +184,7 @@ impl Source for Outbox {
             Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
         })?;
         let connection = acquire(&self.pool, BEGIN).await?;
-        let mut tx = HandlerTransaction::begin(connection, permit, effect.timeout).await?;
+        let mut tx = HandlerTransaction::begin(connection, permit, &effect, given(&self.clock)).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
@@ -138,6 +193,8 @@ impl Source for Outbox {
             return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
         }
         let first = self.mark(&mut tx, &effect).await?;
+        let mut marked = first.iter();
+        tx.events.retain(|_| marked.next().is_some_and(|first| *first));
         Ok((tx, first))
     }
 
@@ -189,7 +246,7 @@ impl Outbox {
     async fn mark(&self, conn: &mut MySqlConnection, effect: &Effect<'_>) -> Result<Vec<bool>> {
         let mark = |events: &[Uuid]| {
             let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
-            mark.bind(to_json(events)).bind(given(&self.clock))
+            mark.bind(to_json(events))
         };
         if effect.events.len() > 1 {
             query("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;

@@ -3,6 +3,7 @@
 -- a settle nor an extension, which change no key; and the inbox rows: a second one that handles the same event at the same
 -- time waits for the first and then finds it handled. Index: lane_pkey, inbox_pkey.
 -- A claim that is under way is waited for, and the lease is then looked at anew. Without the lease nothing is marked.
+-- The transaction's id comes along: by it the transaction is known again before its commit.
 -- Parameters: $1 subscription (null if no lease is asked for), $2 lane, $3 epoch, $4 owner, $5 consumer, $6 events in their
 --   order, $7 the time, if not the database's.
 with lease as materialized (
@@ -18,4 +19,5 @@ with lease as materialized (
     on conflict do nothing
     returning event_id
 )
-select $1::text is null or exists (select from lease) as held, (select array_agg(event_id) from marked) as first
+select $1::text is null or exists (select from lease) as held, (select array_agg(event_id) from marked) as first,
+       pg_current_xact_id()::text as id

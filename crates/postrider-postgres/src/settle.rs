@@ -1,6 +1,6 @@
 //! Settling: the new position, the settled batch and the deliveries, all or nothing.
 
-use postrider_core::{DeliveryState, Lease, Position, Result, Settlement, Standing, Uuid};
+use postrider_core::{DeliveryChange, DeliveryState, Lease, Position, Result, Settlement, Standing, Uuid};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -89,7 +89,8 @@ fn bind_deliveries<'q>(
     let changes = &settlement.deliveries;
     let micros = |wait: std::time::Duration| i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
     let failure = |part: fn(&postrider_core::DeliveryFailure) -> &String| -> Vec<Option<String>> {
-        changes.iter().map(|change| change.failure.as_ref().map(|failure| part(failure).clone())).collect()
+        let part = |change: &DeliveryChange| change.failure.as_ref().map(|failure| part(failure).clone());
+        changes.iter().map(|change| part(change).filter(|part| !part.is_empty())).collect()
     };
     query
         .bind(changes.iter().map(|change| change.id).collect::<Vec<_>>())

@@ -41,8 +41,8 @@ impl PgStore {
         Ok(if recalled { Standing::Recalled } else { Standing::Held })
     }
 
-    /// Writes one delivery. What the database refuses is written in place of the row that is there (a final one, of before a
-    /// replay), and else as dead, with nothing in it that could be refused.
+    /// Writes one delivery. What the database refuses is written as dead, with nothing in it that could be refused, in place of
+    /// the row that is there (a final one, of before a replay).
     async fn write_or_give_up(
         &self,
         connection: &mut PgConnection,
@@ -55,7 +55,7 @@ impl PgStore {
             failure: Some(DeliveryFailure::new(UNWRITABLE, "")),
             ..change.clone()
         };
-        for (change, replace) in [(change, false), (change, true), (&plain, true)] {
+        for (change, replace) in [(change, false), (&plain, true)] {
             if self.write_one(connection, lease, settlement, change, replace).await? {
                 return Ok(());
             }

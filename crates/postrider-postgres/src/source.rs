@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, NewEvent, Recordable, Recorded, Result, Source, Store, Uuid,
 };
+use sqlx_core::error::Error as SqlxError;
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_core::transaction::Transaction;
-use sqlx_postgres::{PgConnection, Postgres};
+use sqlx_core::transaction::{Transaction, TransactionManager};
+use sqlx_postgres::{PgConnection, PgPool, PgTransactionManager, Postgres};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{acquire, during, is_unsendable};
@@ -24,12 +25,62 @@ use crate::sql::Sql;
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
 const MARGIN: Duration = Duration::from_secs(5);
 
+const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing of it \
+    counts as done. A handler must return the errors of its statements, or go back to a savepoint, and must leave commit and \
+    rollback to the relay";
+
 /// The transaction of a handler.
 #[derive(Debug)]
 pub struct HandlerTransaction {
     transaction: Transaction<'static, Postgres>,
+    marks: Marks,
     /// Handlers leave some of the pool's connections to the application.
     _permit: OwnedSemaphorePermit,
+}
+
+/// What a transaction has marked, and how it is known again.
+#[derive(Debug)]
+struct Marks {
+    pool: PgPool,
+    sql: Arc<Sql>,
+    /// The transaction's id.
+    id: String,
+    consumer: String,
+    events: Vec<Uuid>,
+}
+
+impl HandlerTransaction {
+    /// Commits, if it is still the transaction that began, and whole: of one that a statement has aborted, PostgreSQL would
+    /// turn the commit into a rollback without a word.
+    async fn commit(self) -> Result<()> {
+        let Self { mut transaction, marks, _permit } = self;
+        let alone = PgTransactionManager::get_transaction_depth(&transaction) == 1;
+        let proof = marks.sql.text("effect_whole", include_str!("../sql/effect_whole.sql")).query();
+        let proof = proof.bind(marks.id.clone()).fetch_one(&mut *transaction).await;
+        match proof.and_then(|row| row.try_get::<bool, _>(0)) {
+            Ok(true) if alone => return transaction.commit().await.map_err(during("commit")),
+            Ok(_) | Err(SqlxError::Database(_)) => {}
+            Err(error) => return Err(during("commit")(error)),
+        }
+        // A session on which this fails is given up, and the server rolls back.
+        while PgTransactionManager::get_transaction_depth(&transaction) > 1
+            && PgTransactionManager::rollback(&mut transaction).await.is_ok()
+        {}
+        let _ = transaction.rollback().await;
+        marks.take_back().await?;
+        Err(Error::new(ErrorKind::Invalid, "commit", NOT_WHOLE))
+    }
+}
+
+impl Marks {
+    /// Takes back the marks that a handler has committed by itself. Only what this transaction wrote: somebody else may have
+    /// handled the events since.
+    async fn take_back(self) -> Result<()> {
+        let unmark = self.sql.text("effect_unmark", include_str!("../sql/effect_unmark.sql")).query();
+        let unmark = unmark.bind(self.consumer).bind(self.events).bind(self.id);
+        unmark.execute(&self.pool).await.map_err(during("commit"))?;
+        Ok(())
+    }
 }
 
 impl Deref for HandlerTransaction {
@@ -85,14 +136,21 @@ impl Source for Outbox {
             let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, "begin", message));
         }
-        let first: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
-        let first: HashSet<Uuid> = first.into_iter().flatten().collect();
+        let marked: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
+        let marks = Marks {
+            pool: self.pool.clone(),
+            sql: Arc::clone(&self.sql),
+            id: row.try_get(2).map_err(during("begin"))?,
+            consumer: effect.consumer.to_owned(),
+            events: marked.unwrap_or_default(),
+        };
+        let first: HashSet<Uuid> = marks.events.iter().copied().collect();
         let first = effect.events.iter().map(|event| first.contains(event)).collect();
-        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
+        Ok((HandlerTransaction { transaction: tx, marks, _permit: permit }, first))
     }
 
     async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.transaction.commit().await.map_err(during("commit"))
+        transaction.commit().await
     }
 
     async fn rollback(transaction: Self::Transaction) -> Result<()> {

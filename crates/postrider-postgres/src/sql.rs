@@ -63,7 +63,8 @@ const SCAN: &str = ", scan as materialized (\
 const FRESH: &str =
     "(select * from {schema}.event where id > $1::bigint and id <= {end} order by id limit $5::bigint) as e";
 /// The last id that was handed out, as one value that is looked up once; also of a sequence that was restarted and not used since.
-const END: &str = "(select case when is_called then last_value else last_value - 1 end from {schema}.event_id)";
+const END: &str =
+    "(select case when is_called then last_value else last_value - 1 end from {schema}.event_id)";
 /// A row at or above the end of the scan, which that end itself may not be.
 const WITNESS: &str = "coalesce(\
      (select w.id || '/' || w.event_id from {schema}.event w where w.id >= (select last from scan) order by w.id limit 1), \

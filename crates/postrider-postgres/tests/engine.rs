@@ -3,9 +3,10 @@
 mod support;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::Ground;
+use postrider_conformance::engine::{Ground, Statements};
 use postrider_core::Clock;
 use postrider_postgres::Outbox;
+use sqlx::PgConnection;
 use support::{Pg, PgLog};
 use tokio::sync::Mutex;
 
@@ -25,4 +26,12 @@ impl Ground for Server {
     }
 }
 
+#[async_trait]
+impl Statements for Server {
+    async fn run(connection: &mut PgConnection, statement: &'static str) -> Result<(), String> {
+        sqlx::raw_sql(statement).execute(connection).await.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
 postrider_conformance::engine!(Server::default());
+postrider_conformance::engine_on_sql!(Server::default());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use postrider_core::{Delivery, Lease, Result, Sink, Standing, Unavailable};
+use postrider_core::{Delivery, DeliveryFailure, Lease, Outcome, Result, Sink, Standing, Unavailable};
 use tokio::task::JoinHandle;
 
 use crate::breaker::chance;
@@ -17,6 +17,8 @@ type Prolonging = JoinHandle<(Lease, Result<Standing>)>;
 enum Ended {
     Done,
     Unavailable(Unavailable),
+    /// The sink panicked: one of the events made it.
+    Panicked,
     Stopped,
 }
 
@@ -36,11 +38,18 @@ impl Drop for Delivering {
     }
 }
 
+/// What a panic says may quote the payload.
+fn panicked() -> Outcome {
+    Outcome::retry(DeliveryFailure::new("panic", "the destination's sink panicked over this event"))
+}
+
 impl Lane {
     /// Tries all that can be tried. What has no verdict afterwards was not tried: it waits behind a failure, or the relay
     /// stops.
     pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
         let reader = Arc::clone(&self.reader);
+        // Which event makes a sink panic shows when each is delivered alone.
+        let mut one_by_one = false;
         loop {
             let mut ready = work.ready(reader.order, reader.on_dead);
             // A lane that is wanted back must not be kept by a destination that is away.
@@ -48,7 +57,7 @@ impl Lane {
             if ready.is_empty() || given_up {
                 return Ok(work);
             }
-            if reader.breaker.is_open() {
+            if reader.breaker.is_open() || one_by_one {
                 ready.truncate(1);
             }
             let mut delivery = Delivery::new(
@@ -61,6 +70,9 @@ impl Lane {
             delivery.timeout = reader.timeout;
             let delivery = Arc::new(delivery);
             let ended = self.accompany(&delivery, &work).await?;
+            if let (Ended::Panicked, [_]) = (&ended, ready.as_slice()) {
+                delivery.report(0, panicked());
+            }
             let now = self.now();
             let mut tried = false;
             for (index, outcome) in ready.into_iter().zip(delivery.take_outcomes()) {
@@ -74,6 +86,7 @@ impl Lane {
             }
             match ended {
                 Ended::Stopped => return Ok(work),
+                Ended::Panicked => one_by_one = true,
                 Ended::Done if tried => reader.breaker.available(),
                 Ended::Done if reader.is_stopping() => return Ok(work),
                 Ended::Done => {
@@ -154,8 +167,12 @@ impl Lane {
             tokio::select! {
                 biased;
                 ended = &mut delivering.0 => {
-                    let ended = ended.unwrap_or_else(|error| Err(Unavailable::new(error.to_string())));
-                    break ended.map_or_else(Ended::Unavailable, |()| Ended::Done);
+                    break match ended {
+                        Ok(Ok(())) => Ended::Done,
+                        Ok(Err(unavailable)) => Ended::Unavailable(unavailable),
+                        Err(error) if error.is_panic() => Ended::Panicked,
+                        Err(error) => Ended::Unavailable(Unavailable::new(error.to_string())),
+                    };
                 }
                 prolonged = async { (&mut prolonging.as_mut().expect("only if there is one").1).await },
                     if asked.is_some() =>

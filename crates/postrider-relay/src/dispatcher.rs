@@ -218,9 +218,12 @@ impl<S: Source> Sink for Dispatcher<S> {
         }
         let mut result = Ok(());
         while let Some(joined) = tasks.join_next().await {
-            // A task that panicked outside a handler has reported nothing of what it was at: it comes again.
-            let ended =
-                joined.unwrap_or_else(|error| Err(Unavailable::new(format!("a worker ended: {error}"))));
+            let ended = match joined {
+                Ok(ended) => ended,
+                // It panicked outside a handler, over one of the events: the engine finds out which.
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(error) => Err(Unavailable::new(format!("a worker ended: {error}"))),
+            };
             if let Err(unavailable) = ended {
                 delivery.stop();
                 result = Err(unavailable);

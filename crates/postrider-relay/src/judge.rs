@@ -35,7 +35,15 @@ pub(crate) enum Verdict {
     Dead { attempts: u32, failure: DeliveryFailure, age: Option<Duration> },
 }
 
+/// The code of an event whose row can't be read.
+const UNREADABLE: &str = "unreadable";
+
 impl Verdict {
+    /// Its row can't be read, so nothing of it can be delivered.
+    pub(crate) fn unreadable(attempts: u32, reason: String) -> Self {
+        Self::Dead { attempts, failure: DeliveryFailure::new(UNREADABLE, reason), age: None }
+    }
+
     /// The row it leaves; nothing for an event that simply succeeded and has none yet.
     pub(crate) fn row(&self, event: &Recorded, has_row: bool) -> Option<DeliveryChange> {
         match self {

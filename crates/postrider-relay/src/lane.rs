@@ -251,7 +251,7 @@ impl Lane {
             return Ok(());
         }
         let mut pause = FIRST_PAUSE;
-        let (mut in_doubt, mut refused, mut stopping_since) = (false, 0_u32, None::<Instant>);
+        let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
         loop {
             let error = match self.reader.store.settle(&mut self.lease, &work.settlement).await {
                 Ok(Standing::Lost) => return Err(self.lost(&work, in_doubt)),
@@ -268,12 +268,8 @@ impl Lane {
                 Err(error) => error,
             };
             self.reader.outage.begins(&error);
-            if !error.is_retryable() {
-                refused += 1;
-                if refused == 3 {
-                    // The database objects to something in it for good; what failures said is the only thing that can go.
-                    work.forget_messages();
-                }
+            if !error.is_retryable() && !in_doubt {
+                work.write_one_by_one(&error);
             }
             in_doubt |= error.kind() != ErrorKind::Invalid;
             if self.reader.is_stopping() {

@@ -8,11 +8,12 @@
 //! Alone in the process, whatever its lane or subscription: two that bear the mark when a process dies would both be counted,
 //! and one of them had nothing to do with it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use postrider_core::{DeliveryChange, DeliveryFailure, EventRef, OnDead, Settlement, Stopped, Unavailable};
 use tokio::sync::{Mutex, MutexGuard};
+use uuid::Uuid;
 
 use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
@@ -20,30 +21,35 @@ use crate::work::{Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 const SUSPECT: &str = "#suspect";
-/// The code of an event that is being tried alone: how often a process will have died of it, should this one, and who tries
-/// it: `#crashed:1@relay-7`.
+/// The code of an event that is being tried alone: how often a process will have died of it, should this one, and which process
+/// tries it: `#crashed:1@5f2c…`. The process, not its owner's name: one that is started again under the same name is another.
 const CRASHED: &str = "#crashed:";
+/// This process, from its start to its end.
+static PROCESS: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().simple().to_string());
 /// Held by the lane that is trying an event alone.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// How many processes have died of it, if it is under suspicion. A mark of our own is no death: we are alive.
-fn deaths(item: &Item, owner: &str) -> Option<u32> {
-    let code = item.code.as_deref()?;
+fn deaths(item: &Item) -> Option<u32> {
+    deaths_by(item.code.as_deref()?, &PROCESS)
+}
+
+fn deaths_by(code: &str, process: &str) -> Option<u32> {
     if code == SUSPECT {
         return Some(0);
     }
     let (count, marked_by) = code.strip_prefix(CRASHED)?.split_once('@')?;
     let count: u32 = count.parse().ok()?;
-    Some(if marked_by == owner { count.saturating_sub(1) } else { count })
+    Some(if marked_by == process { count.saturating_sub(1) } else { count })
 }
 
-fn suspicion(deaths: u32, owner: &str) -> DeliveryFailure {
+fn suspicion(deaths: u32) -> DeliveryFailure {
     if deaths == 0 {
         return DeliveryFailure::new(SUSPECT, "the process that may have been handling it died");
     }
     let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
     let message = format!("the process died {times} while it was being handled");
-    DeliveryFailure::new(format!("{CRASHED}{deaths}@{owner}"), message)
+    DeliveryFailure::new(format!("{CRASHED}{deaths}@{}", *PROCESS), message)
 }
 
 /// What became of an event that was tried alone.
@@ -72,16 +78,21 @@ impl Lane {
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
-            let row = DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, suspicion(0, ""));
-            work.settlement.deliveries.push(row);
+            let row = match &item.verdict {
+                Some(verdict) => verdict.row(&item.event, item.has_row),
+                None => {
+                    let failure = suspicion(0);
+                    Some(DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, failure))
+                }
+            };
+            work.settlement.deliveries.extend(row);
         }
         self.settle(work).await
     }
 
     /// Tries those under suspicion alone and returns the others.
     pub(crate) async fn suspects_alone(&mut self, work: Work) -> Result<Work, Halt> {
-        let owner = &self.reader.owner;
-        if self.reader.sink.runs_handlers() && work.items.iter().any(|item| deaths(item, owner).is_some()) {
+        if self.reader.sink.runs_handlers() && work.items.iter().any(|item| deaths(item).is_some()) {
             return self.one_by_one(work).await;
         }
         Ok(work)
@@ -127,8 +138,7 @@ impl Lane {
 
     /// Tries one event alone.
     async fn try_alone(&mut self, mut item: Item, on_dead: OnDead) -> Result<Alone, Halt> {
-        let owner = self.reader.owner.clone();
-        let before = deaths(&item, &owner).unwrap_or(0);
+        let before = deaths(&item).unwrap_or(0);
         let (event, tried) = (EventRef::from(&*item.event), item.tried);
         let after_death = if on_dead == OnDead::Skip { Alone::Done } else { Alone::Held };
         let of_one = |item: Item, lane: &Self| Work {
@@ -137,16 +147,19 @@ impl Lane {
             next: None,
             full: false,
         };
-        if before >= self.reader.deaths {
-            let failure = DeliveryFailure::new("crashed", suspicion(before, &owner).message);
+        if before >= self.reader.deaths && item.verdict.is_none() {
+            let failure = DeliveryFailure::new("crashed", suspicion(before).message);
             item.verdict = Some(Verdict::Dead { attempts: tried, failure, age: None });
+        }
+        // It is dead already: there is nothing to try.
+        if item.verdict.is_some() {
             let work = of_one(item, self);
             self.settle(work).await?;
             return Ok(after_death);
         }
         let Some(turn) = self.wait_for_turn().await? else { return Ok(Alone::Held) };
         let mut mark = Settlement::at(self.lease.position.clone());
-        let failure = suspicion(before + 1, &owner);
+        let failure = suspicion(before + 1);
         mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure));
         self.settle(Work { items: Vec::new(), settlement: mark, next: None, full: false }).await?;
         let work = of_one(item, self);
@@ -157,7 +170,7 @@ impl Lane {
         let verdict = work.items.first().and_then(|item| item.verdict.clone());
         if verdict.is_none() {
             // It was not tried after all: the mark must not count.
-            let row = DeliveryChange::retrying(event, tried, Duration::ZERO, suspicion(before, ""));
+            let row = DeliveryChange::retrying(event, tried, Duration::ZERO, suspicion(before));
             work.settlement.deliveries.push(row);
         }
         self.settle(work).await?;
@@ -168,5 +181,24 @@ impl Lane {
             (Some(Verdict::Dead { .. }), _) => after_death,
             (Some(Verdict::Retry { .. }) | None, _) => Alone::Held,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_of_a_process_that_was_started_before_is_a_death() {
+        let mark = suspicion(2).code;
+        assert_eq!(deaths_by(&mark, &PROCESS), Some(1), "we are alive");
+        assert_eq!(deaths_by(&mark, "another"), Some(2));
+        assert_eq!(
+            deaths_by("#crashed:1@relay-7", &PROCESS),
+            Some(1),
+            "by its owner, as older versions marked it"
+        );
+        assert_eq!(deaths_by(SUSPECT, &PROCESS), Some(0));
+        assert_eq!(deaths_by("timeout", &PROCESS), None);
     }
 }

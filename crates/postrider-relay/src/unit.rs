@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use postrider_core::{
     Attempt, Delivery, Effect, Error, ErrorKind, Outcome, Source, Stopped, Unavailable, Uuid,
@@ -233,11 +233,13 @@ async fn in_transaction<S: Source>(
     events: &[&Attempt],
 ) -> Result<Vec<Outcome>, Trouble> {
     let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
+    // The database must not end what one of the handlers may still take.
+    let timeouts = events.iter().filter_map(|each| routes.find(&each.event.event_type)?.timeout);
     let effect = Effect {
         lease: delivery.lease.as_ref(),
         consumer: &delivery.subscription,
         events: &ids,
-        timeout: delivery.timeout,
+        timeout: timeouts.fold(delivery.timeout, Duration::max),
     };
     let begun = routes.source.begin(effect).await;
     let (mut transaction, first_time) = begun.map_err(|error| not_begun(delivery, error))?;
@@ -259,10 +261,8 @@ async fn in_transaction<S: Source>(
             return Err(Failure::retry(message).code("transaction").into());
         };
         transaction = back;
-        // A handler of several that fails one of them fails them all: they share the transaction.
-        if let Some(Outcome::Retry { .. } | Outcome::Reject { .. }) =
-            outcomes.iter().find(|outcome| !outcome.is_delivered())
-        {
+        // A handler of several that does not deliver one of them delivers none: they share the transaction, and its marks.
+        if outcomes.iter().any(|outcome| !outcome.is_delivered()) {
             if events.len() == 1 {
                 S::rollback(transaction).await.map_err(not_kept)?;
                 return Ok(outcomes);

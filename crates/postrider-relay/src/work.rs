@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider_core::{
-    Attempt, Batch, DeliveryChange, Due, OffsetDateTime, OnDead, Order, Position, Recorded, Settlement,
+    Attempt, Batch, DeliveryChange, Due, Error, OffsetDateTime, OnDead, Order, Position, Recorded,
+    Settlement, UNWRITABLE,
 };
 
 use crate::judge::{Case, Verdict};
@@ -31,6 +32,8 @@ pub(crate) struct Item {
     pub(crate) has_row: bool,
     /// Whether an earlier event of its key is open elsewhere.
     held: bool,
+    /// Whether its row can't be read: it is dead without having been tried.
+    unreadable: bool,
     pub(crate) verdict: Option<Verdict>,
 }
 
@@ -64,7 +67,8 @@ impl Work {
                 code: None,
                 has_row: false,
                 held: read.held || open.contains(&key),
-                verdict: None,
+                unreadable: read.unreadable.is_some(),
+                verdict: read.unreadable.map(|reason| Verdict::unreadable(0, reason)),
                 event: Arc::new(read.event),
             }
         });
@@ -80,7 +84,8 @@ impl Work {
             code: due.error_code,
             has_row: true,
             held: false,
-            verdict: None,
+            unreadable: due.unreadable.is_some(),
+            verdict: due.unreadable.map(|reason| Verdict::unreadable(due.attempts, reason)),
             event: Arc::new(due.event),
         });
         Self { items: items.collect(), settlement: Settlement::at(position.clone()), next: None, full: false }
@@ -127,11 +132,12 @@ impl Work {
         }
     }
 
-    /// Drops what failures said; that they failed stays.
-    pub(crate) fn forget_messages(&mut self) {
-        for failure in self.settlement.deliveries.iter_mut().filter_map(|row| row.failure.as_mut()) {
-            failure.message = "the database could not keep what was said of it".to_owned();
-            failure.code = "failed".to_owned();
+    /// The database refuses it for good: what it objects to is one of the deliveries, and must not keep the others.
+    pub(crate) fn write_one_by_one(&mut self, error: &Error) {
+        if !std::mem::replace(&mut self.settlement.one_by_one, true) && !self.settlement.deliveries.is_empty()
+        {
+            tracing::error!(error = %error, code = UNWRITABLE, deliveries = self.settlement.deliveries.len(),
+                "the database refuses what became of some events; each is written alone, and what is still refused is dead");
         }
     }
 
@@ -145,7 +151,7 @@ impl Work {
     pub(crate) fn is_untouched(&self) -> bool {
         self.settlement.deliveries.is_empty()
             && !self.items.is_empty()
-            && self.items.iter().all(|item| item.verdict.is_none() && !item.has_row)
+            && self.items.iter().all(|item| (item.verdict.is_none() || item.unreadable) && !item.has_row)
     }
 
     /// Whether there is nothing to settle.
@@ -178,6 +184,23 @@ pub(crate) mod tests {
             recorded_at: now,
             max_attempts: None,
         }
+    }
+
+    /// The one after it of its key goes on, or waits for somebody to act.
+    #[test]
+    fn what_cannot_be_read_is_dead_and_never_tried() {
+        let mut work = work("aab", "", &HashSet::new());
+        let mut unreadable = work.items.remove(0);
+        unreadable.verdict = Some(Verdict::unreadable(0, "its payload is not text".into()));
+        unreadable.unreadable = true;
+        work.items.insert(0, unreadable);
+        assert!(work.is_untouched(), "nothing of it was tried");
+        assert_eq!(work.ready(Order::Key, OnDead::Skip), [1, 2]);
+        assert_eq!(work.ready(Order::Key, OnDead::Hold), [2]);
+        assert!(work.ready(Order::Strict, OnDead::Hold).is_empty());
+        work.close();
+        let rows: Vec<_> = work.settlement.deliveries.iter().map(|row| (row.id, row.state)).collect();
+        assert_eq!(rows[0], (1, postrider_core::DeliveryState::Dead));
     }
 
     fn work(orders: &str, held: &str, open: &HashSet<u64>) -> Work {

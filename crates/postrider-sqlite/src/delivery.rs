@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use crate::clock::{given, time_of};
 use crate::error::failed;
+use crate::position::id_of;
+use crate::read::stand;
 use crate::row::{self, Names};
 use crate::sql::statement;
 use crate::store::SqliteStore;
@@ -18,7 +20,8 @@ use crate::subscribe::{found, unknown};
 pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
     const OP: &str = "due";
     let (lanes, lane) = (i64::from(lease.lanes), i64::from(lease.lane));
-    let mut conn = store.conn(OP).await?;
+    let mut conn = store.snapshot(OP).await?;
+    stand(store, &mut conn, lease, id_of(&lease.position, OP)?, OP).await?;
     let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lanes).bind(lane);
     let look = look.bind(given(&store.clock)).fetch_one(&mut *conn).await.map_err(failed(OP))?;
     let now: i64 = look.try_get("now").map_err(failed(OP))?;
@@ -32,14 +35,15 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
     let deliveries = rows.iter().map(|row| {
         let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
         let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
+        let (event, unreadable) = row::recorded(row, &mut names, OP)?;
         Ok(Due {
-            event: row::recorded(row, &mut names, OP)?,
+            event,
             state: row.try_get::<String, _>("state").map_err(failed(OP))?.parse::<DeliveryState>()?,
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
             first_failed_at: first_failed_at.map(time_of),
             error_code: row.try_get("error_code").map_err(failed(OP))?,
             now: time_of(now),
-            unreadable: None,
+            unreadable,
         })
     });
     Ok(DueBatch {

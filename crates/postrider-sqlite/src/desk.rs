@@ -194,7 +194,7 @@ fn wanted(query: &EventQuery, rows: &[SqliteRow], names: &mut Names) -> Result<P
     const OP: &str = "events";
     let (mut events, mut last) = (Vec::new(), None);
     for row in rows {
-        let event = row::recorded(row, names, OP)?;
+        let (event, _) = row::recorded(row, names, OP)?;
         last = Some((event.id, event.recorded_at));
         if query.wants(&event) {
             events.push(Logged { event, archived: row.try_get("archived").map_err(failed(OP))? });
@@ -259,7 +259,7 @@ fn lane(row: &SqliteRow) -> Result<LaneInfo> {
 fn stuck_of(row: &SqliteRow, names: &mut Names) -> Result<Stuck> {
     const OP: &str = "stuck";
     Ok(Stuck {
-        event: row::recorded(row, names, OP)?,
+        event: row::recorded(row, names, OP)?.0,
         subscription: row::text(row, 15, OP)?.into_owned(),
         state: row::text(row, 16, OP)?.parse()?,
         attempts: small(row, "attempts", OP)?,

@@ -33,7 +33,7 @@ pub(crate) async fn file(
         None => HashSet::new(),
     };
     for row in &rows.map_err(failed(OP))? {
-        let mut event = row::recorded(row, &mut names, OP)?;
+        let (mut event, _) = row::recorded(row, &mut names, OP)?;
         filing.mask.apply(&mut event);
         match &filing.target {
             None => {

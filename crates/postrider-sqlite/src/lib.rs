@@ -41,6 +41,7 @@ mod record;
 mod relane;
 mod replay;
 mod row;
+mod seal;
 mod settle;
 mod source;
 mod sql;
@@ -48,11 +49,13 @@ mod state;
 mod store;
 mod subscribe;
 mod sweep;
+mod transaction;
+mod witness;
 
 #[doc(hidden)]
 pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;
 pub use outbox::{Outbox, OutboxBuilder};
-pub use source::HandlerTransaction;
 pub use store::SqliteStore;
+pub use transaction::HandlerTransaction;

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use postrider_core::{ErrorKind, Result};
+use sqlx_core::Error as SqlxError;
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
 use sqlx_core::transaction::Transaction;
@@ -55,7 +56,16 @@ impl Pools {
     pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, Sqlite>> {
         let end = Instant::now() + WRITE_PATIENCE;
         loop {
-            match self.writing.begin_with("begin immediate").await.map_err(failed(op)) {
+            let begun = match self.writing.begin_with("begin immediate").await {
+                // SQLite ended the last transaction by itself (a full disk, a trigger), and the driver believes it to be open still.
+                Err(SqlxError::InvalidSavePointStatement) if !self.in_memory && Instant::now() < end => {
+                    let connection = self.writing.acquire().await.map_err(failed(op))?;
+                    connection.close().await.map_err(failed(op))?;
+                    continue;
+                }
+                begun => begun.map_err(failed(op)),
+            };
+            match begun {
                 Err(error) if error.kind() == ErrorKind::Conflict && Instant::now() < end => {
                     tokio::time::sleep(PAUSE).await;
                 }

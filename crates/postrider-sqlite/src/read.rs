@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -13,6 +13,7 @@ use crate::position::{id_of, position};
 use crate::row::{self, Names};
 use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
+use crate::witness::Witness;
 
 const OP: &str = "read";
 
@@ -20,16 +21,14 @@ const OP: &str = "read";
 pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
     let start = id_of(from, OP)?;
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
-    let mut conn = store.conn(OP).await?;
-    let look = store.sql.query(statement!("read_recalled.sql")).bind(&lease.subscription);
-    let look = look.bind(i64::from(lease.lane)).bind(id_of(&lease.position, OP)?);
-    let look = look.fetch_optional(&mut *conn).await.map_err(failed(OP))?;
-    let recalled = look.map_or(Ok(true), |look| look.try_get("recalled")).map_err(failed(OP))?;
+    let mut conn = store.snapshot(OP).await?;
+    let recalled = stand(store, &mut conn, lease, start, OP).await?;
 
     let read = store.sql.query(statement!("read.sql")).bind(start).bind(i64::from(limit));
     let rows = read.bind(target.unwrap_or(i64::MAX)).fetch_all(&mut *conn).await.map_err(failed(OP))?;
     let scanned = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    let mut next = rows.last().map_or(Ok(start), |row| row.try_get(0).map_err(failed(OP)))?;
+    let last = rows.last().map(|row| Witness::of(row, OP)).transpose()?;
+    let mut next = last.as_ref().map_or(start, |last| last.id);
     if let Some(target) = target
         && scanned < limit
     {
@@ -41,19 +40,38 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
     let (mut names, mut events) = (Names::default(), Vec::with_capacity(rows.len()));
     for row in &rows {
         if wanted(lease, since, row)? {
-            events.push(ReadEvent {
-                event: row::recorded(row, &mut names, OP)?,
-                late: false,
-                held: false,
-                unreadable: None,
-            });
+            let (event, unreadable) = row::recorded(row, &mut names, OP)?;
+            events.push(ReadEvent { event, late: false, held: false, unreadable });
         }
     }
     if lease.open {
         hold(store.sql, &mut conn, lease, &mut events).await?;
     }
     let next = if next == start { from.clone() } else { position(next) };
-    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
+    let mark = last.map(|last| last.to_string()).unwrap_or_default();
+    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark })
+}
+
+/// Whether the lane is wanted back, if it stands where its reader believes it to be.
+pub(crate) async fn stand(
+    store: &SqliteStore,
+    conn: &mut SqliteConnection,
+    lease: &Lease,
+    from: i64,
+    op: &'static str,
+) -> Result<bool> {
+    let look = store.sql.query(statement!("stand.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
+    let look = look.bind(lease.epoch).bind(id_of(&lease.position, op)?).bind(from);
+    let look = look.fetch_optional(conn).await.map_err(failed(op))?;
+    let stands = look.as_ref().map_or(Ok(false), |look| look.try_get("stands")).map_err(failed(op))?;
+    match look {
+        Some(look) if stands => look.try_get("recalled").map_err(failed(op)),
+        _ => {
+            let message = "the lane is no longer where this lease left it: somebody has claimed it or set it back, or the \
+                           database is of another time; it must be claimed anew";
+            Err(Error::new(ErrorKind::LeaseLost, op, message))
+        }
+    }
 }
 
 fn wanted(lease: &Lease, since: Option<i64>, row: &SqliteRow) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! Rows of the log as events.
 //!
-//! Nothing that a table accepts may stop a reader, so text that is not UTF-8 is read with replacement
-//! characters and not refused.
+//! Nothing that a table accepts may stop a reader: what is not as it must be (text that is not UTF-8, for one, which SQLite takes)
+//! is read as far as it can be, and named, so that the event is dead by itself and not delivered as another one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use postrider_core::{Headers, Payload, Recorded, Result};
 use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteRow;
+use uuid::Uuid;
 
 use crate::clock::time_of;
 use crate::error::failed;
@@ -74,7 +75,7 @@ pub(crate) fn address<'r>(row: &'r SqliteRow, op: &'static str) -> Result<Addres
     Ok(Address {
         stream: text(row, column::STREAM, op)?,
         event_type: text(row, column::EVENT_TYPE, op)?,
-        recorded_at: row.try_get(column::RECORDED_AT).map_err(failed(op))?,
+        recorded_at: number(row, column::RECORDED_AT).unwrap_or(0),
     })
 }
 
@@ -88,29 +89,104 @@ pub(crate) fn key(row: &SqliteRow, op: &'static str) -> Result<String> {
     }
 }
 
-/// The event of a row.
-pub(crate) fn recorded(row: &SqliteRow, names: &mut Names, op: &'static str) -> Result<Recorded> {
-    let payload = match maybe_text(row, column::PAYLOAD, op)? {
+/// A number, or what SQLite makes one of; nothing where there is none.
+fn number(row: &SqliteRow, column: usize) -> Option<i64> {
+    row.try_get_unchecked::<Option<i64>, _>(column).ok().flatten()
+}
+
+/// The event id. One that is none (checks can be turned off for a connection) is made of the event's number.
+pub(crate) fn event_id(row: &SqliteRow) -> Uuid {
+    given_id(row)
+        .unwrap_or_else(|| Uuid::from_u64_pair(0, number(row, column::ID).unwrap_or(0).cast_unsigned()))
+}
+
+fn given_id(row: &SqliteRow) -> Option<Uuid> {
+    let bytes: Option<&[u8]> = row.try_get_unchecked(column::EVENT_ID).ok()?;
+    Uuid::from_slice(bytes?).ok()
+}
+
+/// What of a row is not as it must be: nothing of that may be delivered as if it were.
+#[derive(Default)]
+struct Flaws(Vec<&'static str>);
+
+impl Flaws {
+    fn text<'r>(
+        &mut self,
+        row: &'r SqliteRow,
+        (column, name): (usize, &'static str),
+        op: &'static str,
+    ) -> Result<Cow<'r, str>> {
+        let text = text(row, column, op)?;
+        if matches!(text, Cow::Owned(_)) {
+            self.0.push(name);
+        }
+        Ok(text)
+    }
+
+    fn maybe_text(
+        &mut self,
+        row: &SqliteRow,
+        (column, name): (usize, &'static str),
+        op: &'static str,
+    ) -> Result<Option<String>> {
+        let bytes: Option<&[u8]> = row.try_get_unchecked(column).map_err(failed(op))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let text = String::from_utf8_lossy(bytes);
+        if matches!(text, Cow::Owned(_)) {
+            self.0.push(name);
+        }
+        Ok(Some(text.into_owned()))
+    }
+
+    fn sentence(self) -> Option<String> {
+        let columns = self.0.join(", ");
+        (!columns.is_empty()).then(|| {
+            format!(
+                "the event can't be read: {columns} must be UTF-8 text (event_id: 16 bytes); record it anew"
+            )
+        })
+    }
+}
+
+/// The event of a row; and, if not all of it can be read, why. What can't is as near to it as can be.
+pub(crate) fn recorded(
+    row: &SqliteRow,
+    names: &mut Names,
+    op: &'static str,
+) -> Result<(Recorded, Option<String>)> {
+    let mut flaws = Flaws::default();
+    let payload = match flaws.maybe_text(row, (column::PAYLOAD, "payload"), op)? {
         Some(json) => Payload::Json(json),
         None => Payload::Bytes {
-            content_type: text(row, column::CONTENT_TYPE, op)?.into_owned(),
-            bytes: row.try_get(column::CONTENT).map_err(failed(op))?,
+            content_type: flaws
+                .maybe_text(row, (column::CONTENT_TYPE, "content_type"), op)?
+                .unwrap_or_default(),
+            bytes: row
+                .try_get_unchecked::<Option<Vec<u8>>, _>(column::CONTENT)
+                .ok()
+                .flatten()
+                .unwrap_or_default(),
         },
     };
-    let max_attempts: Option<i64> = row.try_get(column::MAX_ATTEMPTS).map_err(failed(op))?;
-    Ok(Recorded {
-        id: row.try_get(column::ID).map_err(failed(op))?,
-        event_id: row.try_get(column::EVENT_ID).map_err(failed(op))?,
-        stream: names.shared(&text(row, column::STREAM, op)?),
-        event_type: names.shared(&text(row, column::EVENT_TYPE, op)?),
-        aggregate_type: names.shared(&text(row, column::AGGREGATE_TYPE, op)?),
-        aggregate_id: text(row, column::AGGREGATE_ID, op)?.into_owned(),
-        ordering_key: maybe_text(row, column::ORDERING_KEY, op)?,
-        sequence: row.try_get(column::SEQUENCE).map_err(failed(op))?,
+    let id = row.try_get(column::ID).map_err(failed(op))?;
+    if given_id(row).is_none() {
+        flaws.0.push("event_id");
+    }
+    let recorded_at = time_of(number(row, column::RECORDED_AT).unwrap_or(0));
+    let event = Recorded {
+        id,
+        event_id: event_id(row),
+        stream: names.shared(&flaws.text(row, (column::STREAM, "stream"), op)?),
+        event_type: names.shared(&flaws.text(row, (column::EVENT_TYPE, "event_type"), op)?),
+        aggregate_type: names.shared(&flaws.text(row, (column::AGGREGATE_TYPE, "aggregate_type"), op)?),
+        aggregate_id: flaws.text(row, (column::AGGREGATE_ID, "aggregate_id"), op)?.into_owned(),
+        ordering_key: flaws.maybe_text(row, (column::ORDERING_KEY, "ordering_key"), op)?,
+        sequence: number(row, column::SEQUENCE),
         payload,
-        headers: Headers::from_json(text(row, column::HEADERS, op)?.into_owned()),
-        occurred_at: time_of(row.try_get(column::OCCURRED_AT).map_err(failed(op))?),
-        recorded_at: time_of(row.try_get(column::RECORDED_AT).map_err(failed(op))?),
-        max_attempts: max_attempts.and_then(|most| u32::try_from(most).ok()),
-    })
+        headers: Headers::from_json(flaws.text(row, (column::HEADERS, "headers"), op)?.into_owned()),
+        occurred_at: number(row, column::OCCURRED_AT).map_or(recorded_at, time_of),
+        recorded_at,
+        max_attempts: number(row, column::MAX_ATTEMPTS).and_then(|most| u32::try_from(most).ok()),
+    };
+    Ok((event, flaws.sentence()))
 }

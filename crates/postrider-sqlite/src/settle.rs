@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use postrider_core::{DeliveryChange, Lease, Result, Settlement, Standing};
+use postrider_core::{
+    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, Result, Settlement, Standing, UNWRITABLE,
+};
 use serde_json::json;
+use sqlx_core::connection::Connection;
 use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteConnection;
 
@@ -15,6 +18,7 @@ use crate::position::id_of;
 use crate::row;
 use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
+use crate::witness::Witness;
 
 const OP: &str = "settle";
 
@@ -37,6 +41,13 @@ pub(crate) async fn settle(
         return Ok(Standing::Lost);
     }
     if from != to {
+        if !settlement.mark.is_empty()
+            && !settlement.mark.parse::<Witness>()?.is_there(store.sql, &mut tx, OP).await?
+        {
+            // The file was set back, and what was read is not what is there.
+            tx.rollback().await.map_err(failed(OP))?;
+            return Ok(Standing::Lost);
+        }
         let batch = store
             .sql
             .query(statement!("settle_batch.sql"))
@@ -45,7 +56,11 @@ pub(crate) async fn settle(
         let batch = batch.bind(from).bind(to).bind(i64::from(settlement.count)).bind(now).bind(&lease.owner);
         batch.execute(&mut *tx).await.map_err(failed(OP))?;
     }
-    if !settlement.deliveries.is_empty() {
+    if settlement.one_by_one {
+        for change in &settlement.deliveries {
+            write_alone(store.sql, &mut tx, lease, change, now).await?;
+        }
+    } else if !settlement.deliveries.is_empty() {
         write_deliveries(store.sql, &mut tx, lease, &settlement.deliveries, now).await?;
     }
     let (standing, open) = standing(store.sql, &mut tx, lease, to, now, OP).await?;
@@ -56,6 +71,28 @@ pub(crate) async fn settle(
     Ok(standing)
 }
 
+/// Writes one delivery; one that the database refuses, as a dead one that it can keep. Nothing but a refusal of the row itself is
+/// taken for that: a full disk says nothing of it.
+async fn write_alone(
+    sql: Sql,
+    conn: &mut SqliteConnection,
+    lease: &Lease,
+    change: &DeliveryChange,
+    now: i64,
+) -> Result<()> {
+    let mut within = conn.begin().await.map_err(failed(OP))?;
+    match write_deliveries(sql, &mut within, lease, std::slice::from_ref(change), now).await {
+        Ok(()) => return within.commit().await.map_err(failed(OP)),
+        Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
+        Err(_) => within.rollback().await.map_err(failed(OP))?,
+    }
+    let forget = sql.query(statement!("settle_forget.sql")).bind(&lease.subscription).bind(change.id);
+    forget.execute(&mut *conn).await.map_err(failed(OP))?;
+    let event = EventRef { id: change.id, event_id: change.event_id };
+    let dead = DeliveryChange::dead(event, change.attempts, DeliveryFailure::new(UNWRITABLE, ""));
+    write_deliveries(sql, conn, lease, &[dead], now).await
+}
+
 async fn write_deliveries(
     sql: Sql,
     conn: &mut SqliteConnection,
@@ -63,9 +100,16 @@ async fn write_deliveries(
     changes: &[DeliveryChange],
     now: i64,
 ) -> Result<()> {
-    let ids = serde_json::Value::from_iter(changes.iter().map(|change| change.id)).to_string();
-    let rows =
-        sql.query(statement!("settle_keys.sql")).bind(ids).fetch_all(&mut *conn).await.map_err(failed(OP))?;
+    let refs = changes
+        .iter()
+        .map(|change| json!({ "id": change.id, "event_id": change.event_id.simple().to_string() }));
+    let refs = serde_json::Value::from_iter(refs).to_string();
+    let rows = sql
+        .query(statement!("settle_keys.sql"))
+        .bind(refs)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(failed(OP))?;
     let keys: HashMap<i64, String> = rows
         .iter()
         .map(|row| Ok((row.try_get(0).map_err(failed(OP))?, row::text(row, 1, OP)?.into_owned())))
@@ -78,7 +122,7 @@ async fn write_deliveries(
                 "id": change.id, "key": key, "hash": hash_of(key), "state": change.state.as_str(),
                 "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
                 "code": change.failure.as_ref().map(|failure| &failure.code),
-                "message": change.failure.as_ref().map(|failure| &failure.message),
+                "message": change.failure.as_ref().map(|failure| &failure.message).filter(|text| !text.is_empty()),
             }))
         })
         .collect();

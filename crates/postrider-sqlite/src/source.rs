@@ -1,7 +1,6 @@
 //! The outbox as what a relay is made on: the log, and the transactions that handlers are given.
 
 use std::collections::HashSet;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +9,7 @@ use postrider_core::{
 };
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
-use sqlx_core::transaction::Transaction;
-use sqlx_sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use tokio::sync::OwnedSemaphorePermit;
+use sqlx_sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
 use crate::clock::given;
@@ -20,30 +17,10 @@ use crate::error::failed;
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::row::{self, Names};
+use crate::transaction::HandlerTransaction;
 
 const BEGIN: &str = "begin";
 const INBOX: &str = "inbox";
-
-/// The transaction of a handler.
-#[derive(Debug)]
-pub struct HandlerTransaction {
-    transaction: Transaction<'static, Sqlite>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Deref for HandlerTransaction {
-    type Target = SqliteConnection;
-
-    fn deref(&self) -> &SqliteConnection {
-        &self.transaction
-    }
-}
-
-impl DerefMut for HandlerTransaction {
-    fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.transaction
-    }
-}
 
 /// A handler's transaction has the database's one write lock: nobody can claim its lane meanwhile, and nothing in it waits for
 /// anybody, so the timeout of a statement has no meaning here.
@@ -65,11 +42,11 @@ impl Source for Outbox {
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
             Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
         })?;
-        let mut tx = self.begin().await?;
+        let mut tx = HandlerTransaction::begin(&self.pool, permit).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
-            tx.rollback().await.map_err(failed(BEGIN))?;
+            tx.rollback(BEGIN).await?;
             let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
         }
@@ -78,15 +55,16 @@ impl Source for Outbox {
         let marked = mark.bind(given(&self.clock)).fetch_all(&mut *tx).await.map_err(failed(BEGIN))?;
         let first = ids(&marked, BEGIN)?;
         let first = effect.events.iter().map(|event| first.contains(event)).collect();
-        Ok((HandlerTransaction { transaction: tx, _permit: permit }, first))
+        tx.seal().await?;
+        Ok((tx, first))
     }
 
     async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.transaction.commit().await.map_err(failed("commit"))
+        transaction.commit().await
     }
 
     async fn rollback(transaction: Self::Transaction) -> Result<()> {
-        transaction.transaction.rollback().await.map_err(failed("rollback"))
+        transaction.rollback("rollback").await
     }
 
     async fn record_in(&self, connection: &mut SqliteConnection, event: &NewEvent) -> Result<Uuid> {
@@ -101,7 +79,7 @@ impl Source for Outbox {
         let read = query(include_str!("../sql/read.sql")).bind(after).bind(i64::from(limit)).bind(i64::MAX);
         let rows = read.fetch_all(&self.pool).await.map_err(failed("read"))?;
         let mut names = Names::default();
-        rows.iter().map(|row| row::recorded(row, &mut names, "read")).collect()
+        rows.iter().map(|row| Ok(row::recorded(row, &mut names, "read")?.0)).collect()
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {

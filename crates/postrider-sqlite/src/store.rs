@@ -48,6 +48,11 @@ impl SqliteStore {
         self.pools.reading.acquire().await.map_err(failed(op))
     }
 
+    /// A transaction for reading: all that it looks at is of one time.
+    pub(crate) async fn snapshot(&self, op: &'static str) -> Result<Transaction<'static, Sqlite>> {
+        self.pools.reading.begin().await.map_err(failed(op))
+    }
+
     /// A transaction for writing.
     pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, Sqlite>> {
         self.pools.write(op).await

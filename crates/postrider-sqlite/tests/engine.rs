@@ -5,9 +5,10 @@ mod support;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::Ground;
+use postrider_conformance::engine::{Ground, Statements};
 use postrider_core::Clock;
 use postrider_sqlite::Outbox;
+use sqlx::SqliteConnection;
 use support::{Lite, LiteLog};
 
 /// Keeps the logs it made until the test is over.
@@ -26,4 +27,12 @@ impl Ground for Files {
     }
 }
 
+#[async_trait]
+impl Statements for Files {
+    async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), String> {
+        sqlx::raw_sql(statement).execute(connection).await.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
 postrider_conformance::engine!(Files::default());
+postrider_conformance::engine_on_sql!(Files::default());

@@ -4,10 +4,12 @@ pub mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;
+pub mod isolation;
 pub mod order;
 pub mod outage;
 pub mod sharing;
 pub mod versions;
+pub mod whole;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +29,16 @@ pub trait Ground: Send + Sync {
 
     /// An outbox on an empty log that nobody else uses.
     async fn outbox(&self, clock: Clock) -> Self::Outbox;
+}
+
+/// The same for a database that is spoken to in SQL.
+#[async_trait]
+pub trait Statements: Ground {
+    /// Runs a statement on a handler's connection, as its text says.
+    async fn run(
+        connection: &mut <Self::Outbox as Source>::Connection,
+        statement: &'static str,
+    ) -> Result<(), String>;
 }
 
 /// Makes a test of each promise of the engine. `$ground` is an expression that makes the store's [`Ground`].
@@ -58,9 +70,29 @@ macro_rules! engine {
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
                 a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+            isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
+                a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
+            whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
                 an_unknown_field_is_ignored
         );
+    };
+}
+
+/// Makes a test of each promise about what handlers may do to their transactions by SQL. `$ground` makes the store's
+/// [`Statements`](crate::engine::Statements).
+#[macro_export]
+macro_rules! engine_on_sql {
+    ($ground:expr) => {
+        mod on_sql {
+            use super::*;
+            $crate::engine_promises!($ground;
+                whole: an_error_that_a_handler_swallows_loses_no_effect, a_handlers_own_savepoints_are_its_own_business,
+                    a_handler_that_rolls_back_is_not_done,
+                    a_handler_that_ends_its_transaction_and_begins_another_is_not_done,
+                    a_handler_that_commits_by_itself_comes_again, without_a_lease_a_transaction_is_whole_as_well
+            );
+        }
     };
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider_core::{
     Amend, DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, EventRef, Lease, ManualClock,
-    OnDead, Order, Settlement, Standing, State, StateQuery, Store, Subscription, Uuid,
+    OnDead, Order, Settlement, Standing, State, StateQuery, Store, Subscription, UNWRITABLE, Uuid,
 };
 
 use crate::harness::{Harness, Log};
@@ -335,20 +335,46 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     assert_eq!(scene.state(event).await.state, State::Done);
 }
 
-/// A row of before a replay is in the way of what became of its event now: settled one by one, it is replaced.
-pub async fn what_is_settled_one_by_one_replaces_a_final_row(harness: &dyn Harness) {
+/// What became of an event whose row does not take it is written as a dead one, and nothing else is kept up by it.
+pub async fn a_delivery_that_the_database_refuses_becomes_a_dead_one(harness: &dyn Harness) {
     let mut scene = Scene::new(harness, Order::Key, OnDead::Skip).await;
-    let events = scene.batch(&["a", "b"], |n, id| (n == 0).then(|| DeliveryChange::delivered(id, 2))).await;
-    let states = scene.store.states(&StateQuery::default()).await.expect("states");
-    let place = |n: usize| EventRef { id: states[n].id, event_id: states[n].event_id };
-    let mut settlement = Settlement::at(scene.lease.position.clone());
-    settlement.deliveries.push(DeliveryChange::retrying(place(0), 3, MINUTE, failure()));
-    settlement.deliveries.push(DeliveryChange::retrying(place(1), 1, MINUTE, failure()));
-    let refused = scene.store.settle(&mut scene.lease, &settlement).await.expect_err("final is final");
-    assert_eq!(refused.kind(), postrider_core::ErrorKind::Invalid, "{refused}");
+    let refs = std::sync::Mutex::new(Vec::new());
+    let dead = |_, event| {
+        refs.lock().expect("refs").push(event);
+        Some(DeliveryChange::dead(event, 1, failure()))
+    };
+    let first = scene.batch(&["a", "b"], dead).await;
+    // What is discarded is final.
+    let discarded = refs.lock().expect("refs")[0];
+    let discard = Amend::Discard { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.amend(&discard).await.expect("discard"), 1);
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[1]] };
+    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1);
+    for aggregate in ["c", "d"] {
+        commit_one(&*scene.log, aggregate).await;
+    }
+    let due = scene.due().await;
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries = vec![
+        DeliveryChange::retrying(discarded, 7, MINUTE, failure()),
+        DeliveryChange::dead(&due[0].event, 2, failure()),
+        DeliveryChange::retrying(&batch.events[0].event, 1, MINUTE, failure()),
+    ];
+    let mut lease = scene.lease.clone();
+    let refused = scene.store.settle(&mut lease, &settlement).await.expect_err("a final state is final");
+    assert!(!refused.is_retryable(), "{refused}");
+    assert_eq!(scene.state(first[1]).await.state, State::Retrying, "nothing of it is written");
     settlement.one_by_one = true;
     assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
-    scene.clock.advance(MINUTE);
-    assert_eq!(due_ids(&scene.due().await), events);
-    assert_eq!(scene.state(events[0]).await.attempts, 3);
+    let unwritable = scene.state(first[0]).await;
+    assert_eq!((unwritable.state, unwritable.error_code.as_deref()), (State::Dead, Some(UNWRITABLE)));
+    assert_eq!((unwritable.attempts, unwritable.error_message), (7, None));
+    let other = scene.state(first[1]).await;
+    assert_eq!((other.state, other.error_code.as_deref()), (State::Dead, Some("timeout")));
+    for (read, wanted) in batch.events.iter().zip([State::Retrying, State::Done]) {
+        assert_eq!(scene.state(read.event.event_id).await.state, wanted, "the position has moved");
+    }
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1, "somebody can act");
 }

@@ -18,6 +18,7 @@ on_each!(
     an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths,
     an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths,
     an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it,
+    an_event_that_aborts_a_process_with_a_fixed_name_is_found_out,
 );
 
 const MOST_DEATHS: u32 = 2;
@@ -63,8 +64,22 @@ async fn ride_until_quiet<G: Ground>(
 }
 
 async fn poison<G: Ground>(subscription: &str, poison: Poison, busy: bool, slow: Duration) {
+    poison_as::<G>(None, subscription, poison, busy, slow).await;
+}
+
+/// The same with riders that all have this name, if there is one.
+async fn poison_as<G: Ground>(
+    name: Option<&str>,
+    subscription: &str,
+    poison: Poison,
+    busy: bool,
+    slow: Duration,
+) {
     let trial = Trial::<G>::new(RIDER).await;
     let wanted = |ride: &mut Ride| {
+        if let Some(name) = name {
+            name.clone_into(&mut ride.name);
+        }
         ride.slow = slow;
         ride.deaths = MOST_DEATHS;
         ride.poison = Some((subscription.to_owned(), poison));
@@ -118,4 +133,9 @@ async fn an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_dea
 /// The other subscription's handler is at work, too, whenever the process dies: that is not its events' fault.
 async fn an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it<G: Ground>() {
     poison::<G>(EFFECTS, Poison::Abort, false, Duration::from_millis(100)).await;
+}
+
+/// As under a supervisor that starts a relay again under its own name: each is another process, however it is called.
+async fn an_event_that_aborts_a_process_with_a_fixed_name_is_found_out<G: Ground>() {
+    poison_as::<G>(Some("relay-0"), PLAIN, Poison::Abort, false, Duration::ZERO).await;
 }
