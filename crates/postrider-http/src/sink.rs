@@ -142,7 +142,6 @@ impl Http {
     /// Posts events in one request and says what became of them.
     async fn post(&self, events: &[&Recorded], timeout: Duration) -> Result<Outcome, Unavailable> {
         let message = self.settings.format.message(&self.settings.events, events);
-        let mut headers = HeaderMap::new();
         let mut own = message.headers;
         let now = OffsetDateTime::now_utc();
         if let Some(secret) = &self.settings.secret {
@@ -151,17 +150,10 @@ impl Http {
             own.push(("webhook-timestamp".to_owned(), timestamp.to_string()));
             own.push(("webhook-signature".to_owned(), secret.sign(&message.id, timestamp, &message.body)));
         }
-        for (name, value) in &own {
-            let pair = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
-            let (Ok(name), Ok(value)) = pair else {
-                let text = format!("its {name} can't be sent as a header");
-                return Ok(Outcome::reject(DeliveryFailure::new("header", text)));
-            };
-            if headers.try_append(name, value).is_err() {
-                let text = format!("it has {} headers, more than a request can have", own.len());
-                return Ok(Outcome::reject(DeliveryFailure::new("header", text)));
-            }
-        }
+        let headers = match header_map(&own) {
+            Ok(headers) => headers,
+            Err(failure) => return Ok(Outcome::reject(failure)),
+        };
         let mut request =
             self.client.post(self.url.clone()).headers(headers).timeout(timeout).body(message.body);
         if let Some(token) = &self.settings.bearer {
@@ -245,6 +237,22 @@ impl Http {
     }
 }
 
+/// The headers of a request; or why these can't be sent, which is the event's own trouble. (The map panics when it is full.)
+fn header_map(own: &[(String, String)]) -> Result<HeaderMap, DeliveryFailure> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in own {
+        let pair = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
+        let (Ok(name), Ok(value)) = pair else {
+            return Err(DeliveryFailure::new("header", format!("its {name} can't be sent as a header")));
+        };
+        if headers.try_append(name, value).is_err() {
+            let text = format!("it has {} headers, more than a request can have", own.len());
+            return Err(DeliveryFailure::new("header", text));
+        }
+    }
+    Ok(headers)
+}
+
 #[async_trait]
 impl Sink for Http {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
@@ -267,5 +275,21 @@ impl Sink for Http {
             }
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_headers_than_a_request_can_have_are_the_trouble_of_their_event() {
+        let many: Vec<_> = (0..33_000).map(|number| (format!("ce-h{number}"), "x".to_owned())).collect();
+        let failure = header_map(&many).expect_err("too many");
+        assert_eq!(failure.code, "header");
+        assert!(failure.message.contains("more than a request can have"), "{}", failure.message);
+        assert_eq!(header_map(&many[..100]).expect("a hundred").len(), 100);
+        let odd = [("ce-odd".to_owned(), "a\nb".to_owned())];
+        assert!(header_map(&odd).expect_err("odd").message.contains("ce-odd"));
     }
 }
