@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postrider_core::{Arrival, Attributes, CloudEvents, Error, ErrorKind, OffsetDateTime, Recorded, Result};
-use rdkafka::message::{Header, Headers as _, Message, OwnedHeaders};
+use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
 
 /// Whom a record was put back for, by the tool for dead letters: nobody else's handlers see it again.
 pub(crate) const REQUEUED_FOR: &str = "postrider_requeued_for";
@@ -26,7 +26,7 @@ pub(crate) struct Arrived {
 impl Arrived {
     pub(crate) fn new(topic: Arc<str>, message: &impl Message) -> Self {
         let own = |header: Header<'_, &[u8]>| (header.key.to_owned(), header.value.map(<[u8]>::to_vec));
-        let count = message.headers().map_or(0, |headers| headers.count());
+        let count = message.headers().map_or(0, Headers::count);
         // The client panics at a name that is not UTF-8; the other headers belong into the dead letter.
         let read = |index: usize| {
             let read = || message.headers().and_then(|headers| headers.try_get(index)).map(own);
