@@ -150,6 +150,7 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             "binlog_format is STATEMENT, which can't log a READ COMMITTED transaction; set it to ROW or MIXED"
                 .to_owned(),
         ),
+        1412 => (ErrorKind::Conflict, "a table was changed meanwhile; try again".to_owned()),
         DEADLOCK | 1020 => (ErrorKind::Conflict, "another transaction is in the way; try again".to_owned()),
         LOCKED | BUSY => {
             (ErrorKind::Conflict, "another transaction kept a row locked for too long; try again".to_owned())

@@ -19,10 +19,11 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
+    Migration { version: 4, name: "proofs", text: include_str!("../sql/migrations/0004_proofs.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
