@@ -202,6 +202,7 @@ impl Unread {
 
     fn sentence(&self) -> Option<String> {
         let names = self.0.join(", ");
-        (!self.0.is_empty()).then(|| format!("these columns of its row in postrider_event can't be read: {names}"))
+        (!self.0.is_empty())
+            .then(|| format!("these columns of its row in postrider_event can't be read: {names}"))
     }
 }

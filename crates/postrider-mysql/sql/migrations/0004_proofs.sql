@@ -8,7 +8,8 @@
 -- a lower number than an event that both servers have. Runs of before have one mark, that of this migration.
 set @postrider_change = (
     select if(count(*) = 0,
-              concat('alter table postrider_run add column mark binary(16) not null default 0x', md5(concat(uuid(), rand()))), 'do 0')
+              concat('alter table postrider_run add column mark binary(16) not null default 0x',
+                     left(sha2(concat(uuid(), rand()), 256), 32)), 'do 0')
     from information_schema.columns
     where table_schema = database() and table_name = 'postrider_run' and column_name = 'mark');
 
@@ -43,8 +44,10 @@ alter table postrider_forgotten modify consumer varbinary(800) not null;
 
 alter table postrider_audit modify subscription varbinary(800);
 
--- An insert that no trigger gave an id must fail, and not get 0.
-alter table postrider_event alter column id drop default;
+-- A row that no trigger saw must be refused: it has no place in the log. Left out, max_attempts is 0, which the table's check refuses
+-- and the trigger takes for nothing. (An id without a default is refused by MariaDB before the trigger can give one, and a check of its
+-- own would copy the log.)
+alter table postrider_event alter column max_attempts set default 0;
 
 -- As before, and refuses what can't be read: a zero date, or a day that the calendar does not have. A session decides by its sql_mode
 -- whether it may write them.
@@ -70,10 +73,13 @@ begin
     set new.id = last_insert_id();
     set new.recorded_at = utc_timestamp(6);
     if new.event_id is null then
-        set chance = md5(concat(uuid(), rand()));
+        set chance = left(sha2(concat(uuid(), rand()), 256), 32);
         set new.event_id = unhex(concat(
             lpad(hex(timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6)) div 1000), 12, '0'),
             '7', substr(chance, 1, 3), substr('89ab', 1 + floor(rand() * 4), 1), substr(chance, 4, 15)));
+    end if;
+    if new.max_attempts = 0 then
+        set new.max_attempts = null;
     end if;
     if new.stream is null then
         set new.stream = 'events';
@@ -125,7 +131,7 @@ begin
         select greatest(before_seq, coalesce((select max(l.position) from postrider_lane l), 0),
                         coalesce((select max(r.seq) from postrider_run r), 0))
         into before_seq;
-        set the_mark = unhex(md5(concat(uuid(), rand())));
+        set the_mark = unhex(left(sha2(concat(uuid(), rand()), 256), 32));
         -- What came is nearly always a single run. That nothing is late is looked at after it: a first event that was seen
         -- missing could have been there when its second was seen.
         select count(*), max(next.id) into fresh, top

@@ -148,7 +148,8 @@ impl MyLog {
     pub async fn second(&self) -> MySqlStore {
         let pool = MySqlPoolOptions::new().max_connections(10);
         let pool = pool.connect_lazy_with(self.pool.connect_options().as_ref().clone());
-        let outbox = Outbox::builder().clock(self.clock.clone()).connect(&pool).await.expect("connect");
+        let builder = Outbox::builder().clock(self.clock.clone()).planted();
+        let outbox = builder.connect(&pool).await.expect("connect");
         self.planted(outbox.store())
     }
 
