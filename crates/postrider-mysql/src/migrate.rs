@@ -42,7 +42,8 @@ const APPLIED: &str =
     "insert ignore into postrider_migration (version, name, applied_at) values (?, ?, utc_timestamp(6))";
 
 /// One process migrates a database at a time; the name is of the database, and short enough for both servers.
-const LOCK: &str = "select get_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)), 60) as locked";
+const LOCK: &str =
+    "select get_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)), 60) as locked";
 const UNLOCK: &str = "do release_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)))";
 
 /// A connection of the pool with settings of our own: it is closed afterwards, so that the application never gets it.

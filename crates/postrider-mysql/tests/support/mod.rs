@@ -13,6 +13,8 @@ use postrider_mysql::{MySqlStore, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
 
+pub mod switch;
+
 pub type Patch = fn(&'static str, &str) -> Option<String>;
 
 /// The server that the tests use.
