@@ -5,6 +5,7 @@ pub mod deliveries;
 pub mod desk;
 pub mod duties;
 pub mod inbox;
+pub mod keys;
 pub mod lanes;
 pub mod late;
 pub mod leases;
