@@ -160,11 +160,18 @@ pub(crate) fn check(store: &Store) -> Result<(), Problem> {
 }
 
 /// Prints the SQL that creates or updates the schema.
-pub(crate) fn print_migration(store: &Store) -> Result<bool, Failure> {
+pub(crate) async fn print_migration(store: &Store) -> Result<bool, Failure> {
     if store.is_file() {
         return Err("--print is for servers; SQLite has no DBA to give it to".into());
     }
-    let sql = if store.is_mysql() { mysql::migration_sql() } else { postgres::migration_sql(&store.schema)? };
+    let sql = match Address::of(store)? {
+        Address::Mysql(options) => {
+            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pending = mysql::migration_sql(&pool.connect_lazy_with(options)).await?;
+            if pending.is_empty() { "-- the schema is up to date\n".to_owned() } else { pending }
+        }
+        _ => postgres::migration_sql(&store.schema)?,
+    };
     output::print(&sql)?;
     Ok(true)
 }

@@ -86,7 +86,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         }
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
-        Command::Migrate { print: true, .. } => database::print_migration(&config.store),
+        Command::Migrate { print: true, .. } => database::print_migration(&config.store).await,
         Command::Migrate { json, .. } => database::migrate(&config.store, json).await,
         Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,

@@ -20,7 +20,11 @@ const CONSTRAINTS: [(&str, &str); 8] = [
     ("event_aggregate_type_length", "the aggregate type must have 1 to 200 bytes"),
     ("event_aggregate_id_length", "the aggregate id must have 1 to 500 bytes"),
     ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes"),
-    ("event_max_attempts_positive", "max_attempts must be at least 1: it counts the first try"),
+    (
+        "event_max_attempts_positive",
+        "max_attempts must be at least 1: it counts the first try; if nobody set it, the trigger of postrider_event is missing, and \
+         `postrider migrate` makes it anew",
+    ),
     ("event_headers_are_an_object", "the headers must be a JSON object"),
     ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
 ];

@@ -67,6 +67,8 @@ mod walk;
 #[doc(hidden)]
 pub use hash::hash_of;
 pub use inbox::Inbox;
+#[doc(hidden)]
+pub use migrate::migrate_to;
 pub use migrate::{migration_sql, schema_version};
 pub use outbox::{Outbox, OutboxBuilder};
 pub use pools::StoreOptions;

@@ -73,7 +73,7 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     }
     let mut pending = vec![TABLE.to_owned()];
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        pending.extend(statements(migration.text).iter().flat_map(|statement| for_server(statement, kind)));
+        pending.extend(for_server(&statements(migration.text), kind));
         let Migration { version, name, .. } = migration;
         pending.push(format!(
             "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))"
@@ -114,6 +114,19 @@ fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
     Ok(())
 }
 
+/// Brings an empty database to an older version of the schema. For tests of upgrades.
+#[doc(hidden)]
+pub async fn migrate_to(pool: &MySqlPool, version: i64) -> Result<()> {
+    const OP: &str = "migrate";
+    let mut conn = session(pool, OP).await?;
+    let kind = server::check(&mut conn, OP).await?;
+    run(&mut conn, TABLE.to_owned(), OP).await?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version <= version) {
+        apply_one(&mut conn, migration, kind, OP).await?;
+    }
+    Ok(())
+}
+
 /// Brings the schema up to date, and makes its triggers and routines anew where they are missing. Many may do it at once; one of
 /// them does.
 pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
@@ -141,11 +154,7 @@ async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Resu
     refuse_newer(found, op)?;
     run(conn, TABLE.to_owned(), op).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        for statement in statements(migration.text).iter().flat_map(|statement| for_server(statement, kind)) {
-            run(conn, statement, op).await?;
-        }
-        let applied = query(APPLIED).bind(migration.version).bind(migration.name);
-        applied.execute(&mut *conn).await.map_err(failed(op))?;
+        apply_one(conn, migration, kind, op).await?;
         tracing::info!(version = migration.version, name = migration.name, "migrated");
     }
     let repairs = routines::repairs(conn, kind, op).await?;
@@ -157,6 +166,20 @@ async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Resu
     for statement in repairs {
         run(conn, statement, op).await?;
     }
+    Ok(())
+}
+
+async fn apply_one(
+    conn: &mut MySqlConnection,
+    migration: &Migration,
+    kind: Kind,
+    op: &'static str,
+) -> Result<()> {
+    for statement in for_server(&statements(migration.text), kind) {
+        run(conn, statement, op).await?;
+    }
+    let applied = query(APPLIED).bind(migration.version).bind(migration.name);
+    applied.execute(conn).await.map_err(failed(op))?;
     Ok(())
 }
 

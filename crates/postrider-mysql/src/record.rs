@@ -85,8 +85,8 @@ impl Outbox {
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
         let event = self.prepared(event)?;
         let mut conn = acquire(&self.pool, OP).await?;
-        // The application's sessions may not commit by themselves.
-        let mut transaction = conn.begin().await.map_err(failed(OP))?;
+        // The application's sessions may not commit by themselves, and may be for reading unless they say otherwise.
+        let mut transaction = conn.begin_with("start transaction read write").await.map_err(failed(OP))?;
         let event_id = self.record(&mut transaction, &event).await?;
         transaction.commit().await.map_err(failed(OP))?;
         Ok(event_id)

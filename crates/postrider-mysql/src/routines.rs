@@ -11,7 +11,7 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::error::failed;
 use crate::migrate::all_statements;
 use crate::row::{maybe_text, text};
-use crate::script::{Definition, Object, for_server, plain};
+use crate::script::{Definition, Object, dropped, for_server, plain};
 use crate::server::Kind;
 
 /// What there is, with what it does where this user may see it.
@@ -26,20 +26,16 @@ const THERE: &str = "select 'routine' as sort, routine_name as name, routine_def
 const TRIED: &str = "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload) \
      values ('postrider.check', 'postrider', 'check', 'null')";
 
-/// The definitions that this version ends with: of each name the last one.
+/// The definitions that this version ends with: of each name the last one, unless it was taken away.
 fn definitions(statements: &[String]) -> Vec<(Definition<'_>, &str)> {
-    let mut last: HashMap<&str, usize> = HashMap::new();
-    let made: Vec<_> =
-        statements.iter().filter_map(|text| Some((Definition::of(text)?, text.as_str()))).collect();
-    for (place, (definition, _)) in made.iter().enumerate() {
-        last.insert(definition.name, place);
+    let mut made: Vec<(Definition<'_>, &str)> = Vec::new();
+    for statement in statements {
+        let definition = Definition::of(statement);
+        let name = definition.map(|made| made.name).or_else(|| dropped(statement));
+        made.retain(|(before, _)| Some(before.name) != name);
+        made.extend(definition.map(|definition| (definition, statement.as_str())));
     }
-    let is_last = |place: usize, name: &str| last.get(name) == Some(&place);
-    made.into_iter()
-        .enumerate()
-        .filter(|(place, (made, _))| is_last(*place, made.name))
-        .map(|(_, made)| made)
-        .collect()
+    made
 }
 
 /// What is missing, or does something else than it should: its name and the statement that makes it.
@@ -107,5 +103,6 @@ pub(crate) fn sentence(missing: &[(String, String)]) -> Option<String> {
 /// The statements that make anew what is missing.
 pub(crate) async fn repairs(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<Vec<String>> {
     let missing = missing(conn, op).await?;
-    Ok(missing.iter().flat_map(|(_, statement)| for_server(statement, kind)).collect())
+    let statements: Vec<String> = missing.into_iter().map(|(_, statement)| statement).collect();
+    Ok(for_server(&statements, kind))
 }

@@ -84,18 +84,25 @@ pub(crate) fn plain(text: &str) -> String {
     words.join(" ").trim_end_matches(';').to_owned()
 }
 
-/// A statement of a migration, as a kind of server takes it.
-pub(crate) fn for_server(statement: &str, kind: Kind) -> Vec<String> {
-    match Definition::of(statement) {
-        Some(definition) => definition.statements(kind),
-        // What is made next takes its place.
-        None if is_replaced(statement) => Vec::new(),
-        None => vec![statement.to_owned()],
+/// The statements of a migration, as a kind of server takes them.
+pub(crate) fn for_server(statements: &[String], kind: Kind) -> Vec<String> {
+    let mut taken = Vec::new();
+    for (place, statement) in statements.iter().enumerate() {
+        let next = statements.get(place + 1).and_then(|next| Definition::of(next));
+        match Definition::of(statement) {
+            Some(definition) => taken.extend(definition.statements(kind)),
+            // What is made next takes its place.
+            None if next.is_some_and(|next| dropped(statement) == Some(next.name)) => {}
+            None => taken.push(statement.clone()),
+        }
     }
+    taken
 }
 
-fn is_replaced(statement: &str) -> bool {
-    Object::ALL.iter().any(|object| statement.starts_with(&format!("drop {} if exists ", object.word())))
+/// What a statement takes away, if it takes away such a thing.
+pub(crate) fn dropped(statement: &str) -> Option<&str> {
+    let rest = statement.strip_prefix("drop ")?;
+    Object::ALL.iter().find_map(|object| rest.strip_prefix(object.word())?.strip_prefix(" if exists "))
 }
 
 /// The statements of a migration: each begins a line and ends before an empty one; what is within one is indented.
@@ -123,8 +130,9 @@ mod tests {
 
     #[test]
     fn a_trigger_is_replaced_and_never_missing() {
-        assert_eq!(for_server(TRIGGER, Kind::Mariadb), [TRIGGER]);
-        let mysql = for_server(TRIGGER, Kind::Mysql);
+        let replaced = ["drop trigger if exists t".to_owned(), TRIGGER.to_owned()];
+        assert_eq!(for_server(&replaced, Kind::Mariadb), [TRIGGER]);
+        let mysql = for_server(&replaced, Kind::Mysql);
         let begins: Vec<_> =
             mysql.iter().map(|line| line.split(" before").next().unwrap_or_default()).collect();
         let expected = [
@@ -137,7 +145,8 @@ mod tests {
             "unlock tables",
         ];
         assert_eq!(begins, expected);
-        assert!(for_server("drop trigger if exists t", Kind::Mysql).is_empty());
+        let gone = ["drop procedure if exists p".to_owned()];
+        assert_eq!(for_server(&gone, Kind::Mysql), gone);
     }
 
     #[test]

@@ -4,8 +4,6 @@
 mod support;
 
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::Log;
@@ -14,10 +12,9 @@ use postrider_core::{
     Settlement, Standing, Store, Subscription, Uuid, Verdict,
 };
 use postrider_mysql::{MySqlStore, Outbox};
-use sqlx::mysql::MySqlConnectOptions;
+use support::copied::Copied;
 use support::switch::Pair;
 use support::{My, MyLog, until};
-use xtask::mariadb::Mariadb;
 
 const LEASE: Duration = Duration::from_secs(300);
 
@@ -227,45 +224,6 @@ async fn a_delivery_of_a_vanished_event_is_written_to_nobody() {
     assert_eq!(log.count("postrider_delivery").await, 0);
 }
 
-/// A log on a server of its own, and a copy of it to go back to.
-struct Copied {
-    server: Mariadb,
-    log: MyLog,
-}
-
-impl Copied {
-    async fn start() -> Self {
-        let server = Mariadb::create(&[]).expect("a MariaDB");
-        let options = MySqlConnectOptions::from_str(&server.url("test")).expect("an address");
-        let log = My::default().log_on(options, Clock::Database).await;
-        Self { server, log }
-    }
-
-    fn client(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.arg("--no-defaults").args(["-h127.0.0.1", "-uroot"]).arg(format!("-P{}", self.server.port()));
-        command
-    }
-
-    fn dump(&self, options: &[&str]) -> Vec<u8> {
-        let mut dump = self.client("mariadb-dump");
-        let dump =
-            dump.arg("--single-transaction").args(options).arg(self.log.database()).output().expect("a dump");
-        assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
-        dump.stdout
-    }
-
-    fn restore(&self, dump: &[u8]) {
-        use std::io::Write as _;
-        let mut client = self.client("mariadb");
-        let client =
-            client.arg("--force").arg(self.log.database()).stdin(Stdio::piped()).stderr(Stdio::null());
-        let mut client = client.spawn().expect("a client");
-        client.stdin.take().expect("its input").write_all(dump).expect("written");
-        client.wait().expect("its end");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_a_database_that_was_set_back_moves_no_lane() {
     for subscription in
@@ -288,7 +246,7 @@ async fn a_batch_of_a_database_that_was_set_back_moves_no_lane() {
         for lease in &leases {
             batches.push(store.read(lease, &lease.position, 100).await.expect("read"));
         }
-        copied.restore(&dump);
+        copied.restore(log.database(), &dump);
         kept.extend(record_some(log, "Wanted", 10).await);
         for (lease, batch) in leases.iter_mut().zip(&batches) {
             let standing = settle(&store, lease, &Settlement::of(batch)).await;
@@ -320,7 +278,7 @@ async fn a_lane_that_was_set_back_with_its_database_is_lost_before_anything_is_d
     let ahead = record(log, "Vanished", "K").await;
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
     assert_eq!(batch.events[0].event.event_id, ahead);
-    copied.restore(&dump);
+    copied.restore(log.database(), &dump);
     let new = record_some(log, "Wanted", 9).await;
 
     let error = again(async || store.read(&lease, &lease.position, 10).await)

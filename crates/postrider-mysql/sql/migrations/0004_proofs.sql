@@ -44,11 +44,6 @@ alter table postrider_forgotten modify consumer varbinary(800) not null;
 
 alter table postrider_audit modify subscription varbinary(800);
 
--- A row that no trigger saw must be refused: it has no place in the log. Left out, max_attempts is 0, which the table's check refuses
--- and the trigger takes for nothing. (An id without a default is refused by MariaDB before the trigger can give one, and a check of its
--- own would copy the log.)
-alter table postrider_event alter column max_attempts set default 0;
-
 -- As before, and refuses what can't be read: a zero date, or a day that the calendar does not have. A session decides by its sql_mode
 -- whether it may write them.
 create or replace trigger postrider_event_record before insert on postrider_event for each row
@@ -91,6 +86,11 @@ begin
         set new.headers = '{}';
     end if;
 end;
+
+-- A row that no trigger saw must be refused: it has no place in the log. Left out, max_attempts is 0, which the table's check refuses
+-- and the trigger takes for nothing: from here on, where it does. (An id without a default is refused by MariaDB before the trigger can give one, and a check of its
+-- own would copy the log.)
+alter table postrider_event alter column max_attempts set default 0;
 
 -- As before. Each step has a mark of its own, for witnesses. Numbers go on behind the furthest lane: one that stands beyond the end
 -- of the log, as after a restore of some of the tables, would take new events for read.
@@ -301,6 +301,9 @@ begin
     select is_held as held, is_recalled as recalled, is_open as open;
 end;
 
+-- A relay of before proves nothing, and settles nothing any more.
+drop procedure if exists postrider_settle;
+
 -- Writes deliveries, for the procedure above: in its transaction. Lock: their rows. Index: the primary keys.
 create or replace procedure postrider_deliver(
     in the_subscription varbinary(800), in the_owner varbinary(2000), in now_at bigint,
@@ -425,7 +428,10 @@ begin
         signal sqlstate '45000'
             set message_text = 'postrider: the payload is not JSON, or nested too deeply for this server to tell: insert it plainly then';
     end if;
-    if event_id is not null and not event_id regexp '^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$' then
+    if event_id is not null
+       and not (length(event_id) in (32, 36)
+                and event_id regexp '^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$')
+    then
         signal sqlstate '45000'
             set message_text = 'postrider: event_id must be a UUID, as uuid() prints it; leave it out to be given one';
     end if;

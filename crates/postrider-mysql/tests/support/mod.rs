@@ -13,6 +13,7 @@ use postrider_mysql::{MySqlStore, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
 
+pub mod copied;
 pub mod switch;
 
 pub type Patch = fn(&'static str, &str) -> Option<String>;
