@@ -77,11 +77,11 @@ impl<'t> Definition<'t> {
     }
 }
 
-/// Text without comments, and with single spaces.
+/// Text to be compared: without comments and quotation marks, which servers keep in ways of their own, and with single spaces.
 pub(crate) fn plain(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    words.join(" ").trim_end_matches(';').to_owned()
+    words.join(" ").trim_end_matches(';').replace('\'', "")
 }
 
 /// The statements of a migration, as a kind of server takes them.
