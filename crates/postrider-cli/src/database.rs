@@ -164,7 +164,17 @@ pub(crate) async fn print_migration(store: &Store, all: bool) -> Result<bool, Fa
     if store.is_file() {
         return Err("--print is for servers; SQLite has no DBA to give it to".into());
     }
-    let sql = if store.is_mysql() { mysql::migration_sql() } else { postgres_migration(store, all).await? };
+    let sql = match Address::of(store)? {
+        Address::Mysql(_) if all => {
+            return Err("--all is for PostgreSQL: on MariaDB and MySQL the SQL depends on the server".into());
+        }
+        Address::Mysql(options) => {
+            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pending = mysql::migration_sql(&pool.connect_lazy_with(options)).await?;
+            if pending.is_empty() { "-- the schema is up to date\n".to_owned() } else { pending }
+        }
+        _ => postgres_migration(store, all).await?,
+    };
     output::print(&sql)?;
     Ok(true)
 }

@@ -51,6 +51,9 @@ macro_rules! conformance {
             states: every_state_is_shown_with_its_details, figures_count_what_is_where, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;
+            keys: keys_that_look_alike_are_held_each_by_its_own, keys_that_look_alike_have_counters_of_their_own,
+                keys_that_look_alike_are_each_in_one_lane, consumers_whose_names_look_alike_have_inboxes_of_their_own,
+                subscriptions_whose_names_look_alike_are_several, duties_whose_names_look_alike_are_several;
             retention: only_what_every_subscription_settled_long_enough_ago_is_pruned, dead_and_waiting_events_stay,
                 the_archive_can_be_read_but_not_delivered, nothing_is_pruned_without_a_subscription,
                 retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches,

@@ -8,6 +8,7 @@ use crate::clock::micros;
 use crate::error::failed;
 use crate::months;
 use crate::position;
+use crate::routines;
 use crate::row::{flag, maybe_text, number, text};
 use crate::sql::statement;
 use crate::store::MySqlStore;
@@ -24,6 +25,8 @@ const LONG: i64 = 3_600;
 
 pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Result<Vec<Check>> {
     let mut conn = store.conn(OP).await?;
+    // Before numbers are given, which puts it right.
+    let ends = position::ends(store.sql, &mut conn, OP).await?;
     store.catch_up(&mut conn, OP).await?;
     let now = store.now(&mut conn, OP).await?;
     let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut conn, OP).await?;
@@ -39,6 +42,8 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         long_transactions(&mut conn).await,
         months::doctor(store, &mut conn).await?,
         holes(&row)?,
+        positions(ends),
+        routines_there(&mut conn).await?,
         lanes(&row)?,
         inbox(&row)?,
     ];
@@ -201,6 +206,30 @@ fn holes(row: &MySqlRow) -> Result<Check> {
         )
     } else {
         Check::good("gaps", what)
+    })
+}
+
+fn positions((end, furthest): (i64, i64)) -> Check {
+    if furthest <= end {
+        return Check::good("positions", "no lane is ahead of the log");
+    }
+    Check::warn(
+        "positions",
+        format!(
+            "a lane has read up to {furthest}, but the log ends at {end}, as after a restore of some of the tables: what was between \
+             is not in this database"
+        ),
+        "nothing has to be done for new events, which get higher numbers; look for what is missing in the backup",
+    )
+}
+
+async fn routines_there(conn: &mut MySqlConnection) -> Result<Check> {
+    let missing = routines::missing(conn, OP).await?;
+    Ok(match routines::sentence(&missing) {
+        None => {
+            Check::good("routines", "triggers, routines and views are there, and are those of this version")
+        }
+        Some(sentence) => Check::bad("routines", sentence, "run `postrider migrate`"),
     })
 }
 

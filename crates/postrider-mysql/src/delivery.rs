@@ -3,40 +3,50 @@
 use std::time::Duration;
 
 use postrider_core::{Amend, DeliveryState, Due, DueBatch, Lease, Result};
+use sqlx_core::connection::Connection;
 use uuid::Uuid;
 
 use crate::clock::time_of;
 use crate::error::failed;
-use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, small, text};
+use crate::position::id_of;
+use crate::read::{SNAPSHOT, elsewhere};
+use crate::row::{self, Decoded, Names, flag, maybe_number, maybe_text, maybe_time, small, text};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 use crate::subscribe::{found, unknown};
 
-/// The deliveries of a lane that are to be tried now, and when to look again. Both go by one time: what becomes due between
-/// the two statements is the next one.
+/// The deliveries of a lane that are to be tried now, and when to look again, as one snapshot shows them, and only while the lane
+/// stands where the lease says.
 pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
     const OP: &str = "due";
     let mut conn = store.conn(OP).await?;
-    let now = store.now(&mut conn, OP).await?;
+    let mut snapshot = conn.begin_with(SNAPSHOT).await.map_err(failed(OP))?;
+    let now = store.now(&mut snapshot, OP).await?;
     let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lease.lanes);
-    let look = look.bind(lease.lane).bind(now).fetch_one(&mut conn, OP).await?;
+    let look = look.bind(lease.lane).bind(now).bind(lease.epoch).bind(&lease.owner);
+    let look = look.bind(id_of(&lease.position, OP)?).fetch_one(&mut snapshot, OP).await?;
+    if !flag(&look, "sound", OP)? {
+        return Err(elsewhere(OP));
+    }
     let next = maybe_number(&look, "next_at", OP)?;
     let holds = flag(&look, "holds", OP)?;
 
     let due =
         store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lease.lanes).bind(lease.lane);
     let due = due.bind(limit).bind(now).bind(lease.order.as_str());
-    let rows = due.fetch_all(&mut conn, OP).await?;
+    let rows = due.fetch_all(&mut snapshot, OP).await?;
+    snapshot.rollback().await.map_err(failed(OP))?;
     let mut names = Names::default();
     let deliveries = rows.iter().map(|row| {
+        let Decoded { event, unreadable } = row::decoded(row, &mut names, OP)?;
         Ok(Due {
-            event: row::recorded(row, &mut names, OP)?,
+            event,
             state: text(row, "state", OP)?.parse::<DeliveryState>()?,
             attempts: small(row, "attempts", OP)?,
             first_failed_at: maybe_time(row, "first_failed_at", OP)?,
             error_code: maybe_text(row, "error_code", OP)?,
             now: time_of(now),
-            unreadable: None,
+            unreadable,
         })
     });
     Ok(DueBatch {

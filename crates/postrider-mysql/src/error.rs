@@ -20,7 +20,11 @@ const CONSTRAINTS: [(&str, &str); 8] = [
     ("event_aggregate_type_length", "the aggregate type must have 1 to 200 bytes"),
     ("event_aggregate_id_length", "the aggregate id must have 1 to 500 bytes"),
     ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes"),
-    ("event_max_attempts_positive", "max_attempts must be at least 1: it counts the first try"),
+    (
+        "event_max_attempts_positive",
+        "max_attempts must be at least 1: it counts the first try; if nobody set it, the trigger of postrider_event is missing, and \
+         `postrider migrate` makes it anew",
+    ),
     ("event_headers_are_an_object", "the headers must be a JSON object"),
     ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
 ];
@@ -150,6 +154,7 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             "binlog_format is STATEMENT, which can't log a READ COMMITTED transaction; set it to ROW or MIXED"
                 .to_owned(),
         ),
+        1412 => (ErrorKind::Conflict, "a table was changed meanwhile; try again".to_owned()),
         DEADLOCK | 1020 => (ErrorKind::Conflict, "another transaction is in the way; try again".to_owned()),
         LOCKED | BUSY => {
             (ErrorKind::Conflict, "another transaction kept a row locked for too long; try again".to_owned())

@@ -49,8 +49,10 @@ mod read;
 mod record;
 mod relane;
 mod replay;
+mod routines;
 mod row;
 mod run;
+mod script;
 mod server;
 mod settle;
 mod source;
@@ -65,6 +67,8 @@ mod walk;
 #[doc(hidden)]
 pub use hash::hash_of;
 pub use inbox::Inbox;
+#[doc(hidden)]
+pub use migrate::migrate_to;
 pub use migrate::{migration_sql, schema_version};
 pub use outbox::{Outbox, OutboxBuilder};
 pub use pools::StoreOptions;

@@ -1,17 +1,21 @@
 //! The schema and its versions. Forward only.
 //!
 //! DDL commits by itself here, so a migration is not one transaction: every statement of it may run twice, and its version is
-//! written last.
+//! written last. Publishers go on meanwhile.
 
 use postrider_core::{Error, ErrorKind, Result};
+use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_mysql::{MySqlConnection, MySqlPool};
+use sqlx_mysql::{MySql, MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
+use crate::pools::SESSION;
+use crate::routines;
 use crate::row::number;
-use crate::server;
+use crate::script::{for_server, statements};
+use crate::server::{self, Kind};
 
 struct Migration {
     version: i64,
@@ -19,10 +23,11 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
+    Migration { version: 4, name: "proofs", text: include_str!("../sql/migrations/0004_proofs.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -37,44 +42,54 @@ const APPLIED: &str =
     "insert ignore into postrider_migration (version, name, applied_at) values (?, ?, utc_timestamp(6))";
 
 /// One process migrates a database at a time; the name is of the database, and short enough for both servers.
-const LOCK: &str = "select get_lock(concat('postrider migrate ', md5(database())), 60) as locked";
-const UNLOCK: &str = "do release_lock(concat('postrider migrate ', md5(database())))";
+const LOCK: &str =
+    "select get_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)), 60) as locked";
+const UNLOCK: &str = "do release_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)))";
+
+/// A connection of the pool with settings of our own: it is closed afterwards, so that the application never gets it.
+async fn session(pool: &MySqlPool, op: &'static str) -> Result<PoolConnection<MySql>> {
+    let mut conn = acquire(pool, op).await?;
+    conn.close_on_drop();
+    raw_sql(SESSION).execute(&mut *conn).await.map_err(failed(op))?;
+    Ok(conn)
+}
 
 /// The version of the schema in a database; 0 where there is none.
 pub async fn schema_version(pool: &MySqlPool) -> Result<i64> {
-    let mut conn = acquire(pool, "migrate").await?;
+    let mut conn = session(pool, "migrate").await?;
     version(&mut conn, "migrate").await
 }
 
-/// All migrations as SQL for the server's own client, for those whose DBA runs them.
-pub fn migration_sql() -> String {
-    let mut text = format!("delimiter //\n{TABLE}\n//\n");
-    for migration in &MIGRATIONS {
-        for statement in statements(migration.text) {
-            text.push_str(&format!("{statement}\n//\n"));
-        }
+/// What is left to do to bring a database up to date, as SQL for the server's own client, for those whose DBA runs it: the
+/// migrations that it does not have, or the triggers and routines that are missing. Empty if there is nothing.
+pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
+    const OP: &str = "migrate";
+    let mut conn = session(pool, OP).await?;
+    let kind = server::check(&mut conn, OP).await?;
+    let found = version(&mut conn, OP).await?;
+    refuse_newer(found, OP)?;
+    if found == LATEST {
+        return Ok(script(&routines::repairs(&mut conn, kind, OP).await?));
+    }
+    let mut pending = vec![TABLE.to_owned()];
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        pending.extend(for_server(&statements(migration.text), kind));
         let Migration { version, name, .. } = migration;
-        text.push_str(&format!(
-            "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))\n//\n"
+        pending.push(format!(
+            "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))"
         ));
     }
-    text
+    Ok(script(&pending))
 }
 
-/// The statements of a migration: each begins a line and ends before an empty one; what is within one is indented.
-fn statements(text: &str) -> Vec<String> {
-    let (mut statements, mut statement) = (Vec::new(), String::new());
-    let mut lines = text.lines().filter(|line| !line.starts_with("--")).peekable();
-    while let Some(line) = lines.next() {
-        statement.push_str(line);
-        statement.push('\n');
-        let is_last = line.ends_with(';') && lines.peek().is_none_or(|next| next.is_empty());
-        if is_last && (!line.starts_with(' ') || !statement.contains("\nbegin\n")) {
-            statements.push(statement.trim().trim_end_matches(';').to_owned());
-            statement.clear();
-        }
-    }
-    statements
+fn script(statements: &[String]) -> String {
+    let lines: String = statements.iter().map(|statement| format!("{statement}\n//\n")).collect();
+    if lines.is_empty() { lines } else { format!("delimiter //\n{SESSION}\n//\n{lines}") }
+}
+
+/// The statements of all migrations.
+pub(crate) fn all_statements() -> Vec<String> {
+    MIGRATIONS.iter().flat_map(|migration| statements(migration.text)).collect()
 }
 
 async fn version(conn: &mut MySqlConnection, op: &'static str) -> Result<i64> {
@@ -99,14 +114,28 @@ fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
     Ok(())
 }
 
-/// Brings the schema up to date. Many may do it at once; one of them does.
+/// Brings an empty database to an older version of the schema. For tests of upgrades.
+#[doc(hidden)]
+pub async fn migrate_to(pool: &MySqlPool, version: i64) -> Result<()> {
+    const OP: &str = "migrate";
+    let mut conn = session(pool, OP).await?;
+    let kind = server::check(&mut conn, OP).await?;
+    run(&mut conn, TABLE.to_owned(), OP).await?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version <= version) {
+        apply_one(&mut conn, migration, kind, OP).await?;
+    }
+    Ok(())
+}
+
+/// Brings the schema up to date, and makes its triggers and routines anew where they are missing. Many may do it at once; one of
+/// them does.
 pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
     const OP: &str = "migrate";
-    let mut conn = acquire(pool, OP).await?;
-    server::check(&mut conn, OP).await?;
+    let mut conn = session(pool, OP).await?;
+    let kind = server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
     refuse_newer(found, OP)?;
-    if found == LATEST {
+    if found == LATEST && routines::missing(&mut conn, OP).await?.is_empty() {
         return Ok(());
     }
     let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
@@ -115,23 +144,42 @@ pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
             "another process has been migrating this database for a minute; try again when it is done";
         return Err(Error::new(ErrorKind::Conflict, OP, message));
     }
-    let done = apply(&mut conn, OP).await;
+    let done = apply(&mut conn, kind, OP).await;
     query(UNLOCK).execute(&mut *conn).await.map_err(failed(OP))?;
     done
 }
 
-async fn apply(conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
+async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<()> {
     let found = version(conn, op).await?;
     refuse_newer(found, op)?;
     run(conn, TABLE.to_owned(), op).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        for statement in statements(migration.text) {
-            run(conn, statement, op).await?;
-        }
-        let applied = query(APPLIED).bind(migration.version).bind(migration.name);
-        applied.execute(&mut *conn).await.map_err(failed(op))?;
+        apply_one(conn, migration, kind, op).await?;
         tracing::info!(version = migration.version, name = migration.name, "migrated");
     }
+    let repairs = routines::repairs(conn, kind, op).await?;
+    if !repairs.is_empty() {
+        tracing::warn!(
+            "triggers, routines or views were missing, or not those of this version; they are made anew"
+        );
+    }
+    for statement in repairs {
+        run(conn, statement, op).await?;
+    }
+    Ok(())
+}
+
+async fn apply_one(
+    conn: &mut MySqlConnection,
+    migration: &Migration,
+    kind: Kind,
+    op: &'static str,
+) -> Result<()> {
+    for statement in for_server(&statements(migration.text), kind) {
+        run(conn, statement, op).await?;
+    }
+    let applied = query(APPLIED).bind(migration.version).bind(migration.name);
+    applied.execute(conn).await.map_err(failed(op))?;
     Ok(())
 }
 
@@ -140,10 +188,10 @@ async fn run(conn: &mut MySqlConnection, statement: String, op: &'static str) ->
     Ok(())
 }
 
-/// Refuses a schema that is not the one that this program knows.
-pub(crate) async fn check(pool: &MySqlPool) -> Result<()> {
+/// Refuses a schema that is not the one that this program knows; `planted` ones may have other routines.
+pub(crate) async fn check(pool: &MySqlPool, planted: bool) -> Result<()> {
     const OP: &str = "connect";
-    let mut conn = acquire(pool, OP).await?;
+    let mut conn = session(pool, OP).await?;
     server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
     refuse_newer(found, OP)?;
@@ -156,7 +204,13 @@ pub(crate) async fn check(pool: &MySqlPool) -> Result<()> {
         );
         return Err(Error::new(ErrorKind::NotMigrated, OP, message));
     }
-    Ok(())
+    if planted { Ok(()) } else { routines::check(&mut conn, OP).await }
+}
+
+/// Whether the next event gets a place in the log behind all that was read, asked on a session of our own.
+pub(crate) async fn check_end(pool: &MySqlPool, op: &'static str) -> Result<()> {
+    let mut conn = session(pool, op).await?;
+    crate::position::check_end(&mut conn, op).await
 }
 
 #[cfg(test)]
@@ -165,13 +219,12 @@ mod tests {
 
     #[test]
     fn a_migration_is_taken_apart_where_its_statements_end() {
-        for migration in &MIGRATIONS {
-            for statement in statements(migration.text) {
-                let word = statement.split(' ').next().unwrap_or_default();
-                assert!(["create", "drop", "insert"].contains(&word), "{statement}");
-                assert_eq!(statement.matches("\ncreate ").count(), 0, "{statement}");
-            }
+        for statement in all_statements() {
+            let word = statement.split(' ').next().unwrap_or_default();
+            let known = ["alter", "create", "deallocate", "drop", "execute", "insert", "prepare", "set"];
+            assert!(known.contains(&word), "{statement}");
+            assert_eq!(statement.matches("\ncreate ").count(), 0, "{statement}");
         }
-        assert!(migration_sql().matches("\n//\n").count() > 30);
+        assert!(all_statements().len() > 60);
     }
 }

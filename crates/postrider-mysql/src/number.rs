@@ -82,11 +82,17 @@ impl Rounds {
         };
         let column = |column: &str| number(&row, column, op);
         let step = Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? };
-        self.seq.fetch_max(step.seq, Ordering::Relaxed);
+        // Not the highest ever seen: a database that was set back has given fewer.
+        self.seq.store(step.seq, Ordering::Relaxed);
         let behind = step.taken >= MOST;
         self.behind.store(behind, Ordering::Relaxed);
         self.tend(sql, step.seq, behind);
         Ok(Some(step))
+    }
+
+    /// Whether the log ended before a number, as of the last step.
+    pub(crate) fn ends_before(&self, number: i64) -> bool {
+        self.seq.load(Ordering::Relaxed) < number
     }
 
     /// Takes the next step before somebody waits for it, where a reader has got near the last number and more has to be

@@ -7,11 +7,10 @@ use sqlx_mysql::MySqlPool;
 use tokio::sync::Semaphore;
 
 use crate::bell::Watch;
-use crate::error::acquire;
+use crate::migrate;
 use crate::number::Rounds;
 use crate::pools::{Pools, StoreOptions};
 use crate::store::MySqlStore;
-use crate::{migrate, position};
 
 /// The outbox of a database. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -70,6 +69,7 @@ pub struct OutboxBuilder {
     limits: Limits,
     clock: Clock,
     store: StoreOptions,
+    planted: bool,
 }
 
 impl OutboxBuilder {
@@ -108,6 +108,14 @@ impl OutboxBuilder {
         self
     }
 
+    /// Takes triggers and routines as they are when it connects. For tests that prove that a bug would be noticed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn planted(mut self) -> Self {
+        self.planted = true;
+        self
+    }
+
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
         migrate::migrate(pool).await?;
@@ -116,14 +124,12 @@ impl OutboxBuilder {
 
     /// The outbox of a database that somebody else migrates.
     pub async fn connect(self, pool: &MySqlPool) -> Result<Outbox> {
-        migrate::check(pool).await?;
+        migrate::check(pool, self.planted).await?;
         self.open(pool, "connect").await
     }
 
     async fn open(self, pool: &MySqlPool, op: &'static str) -> Result<Outbox> {
-        let mut conn = acquire(pool, op).await?;
-        position::check_end(&mut conn, op).await?;
-        drop(conn);
+        migrate::check_end(pool, op).await?;
         let pools = Pools::beside(pool, &self.store);
         let rounds = Arc::new(Rounds::new(pools.clone()));
         Ok(Outbox {

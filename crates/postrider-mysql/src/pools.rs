@@ -5,7 +5,7 @@ use std::time::Duration;
 use postrider_core::Result;
 use sqlx_core::connection::Connection;
 use sqlx_core::pool::PoolConnection;
-use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::Transaction;
 use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
@@ -31,6 +31,12 @@ impl Default for StoreOptions {
 /// A connection that was used so shortly ago is taken to be there still.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// What every session of ours has, whatever the server, the database or a role is set to: statements that commit by themselves, that
+/// may write, see what is committed, tell the time in UTC and mean what they say.
+pub(crate) const SESSION: &str = "set session autocommit = 1, \
+     sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'; \
+     set session transaction isolation level read committed, read write";
+
 /// The connections of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Pools {
@@ -43,8 +49,7 @@ impl Pools {
     pub(crate) fn beside(pool: &MySqlPool, options: &StoreOptions) -> Self {
         let patience = seconds(options.patience);
         let settings = format!(
-            "set session time_zone = '+00:00', \
-             wait_timeout = {patience}, innodb_lock_wait_timeout = {patience}"
+            "{SESSION}; set session wait_timeout = {patience}, innodb_lock_wait_timeout = {patience}"
         );
         let pool = MySqlPoolOptions::new()
             .max_connections(options.connections.max(2))
@@ -59,9 +64,7 @@ impl Pools {
             .after_connect(move |connection, _| {
                 let settings = settings.clone();
                 Box::pin(async move {
-                    let committed = query("set session transaction isolation level read committed");
-                    committed.execute(&mut *connection).await?;
-                    query(AssertSqlSafe(settings)).execute(connection).await?;
+                    raw_sql(AssertSqlSafe(settings)).execute(connection).await?;
                     Ok(())
                 })
             })

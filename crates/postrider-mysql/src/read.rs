@@ -2,89 +2,152 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
+use sqlx_core::connection::Connection;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
+use crate::error::failed;
 use crate::hash::hash_of;
 use crate::position::{id_of, position};
-use crate::row::{self, Names, flag, maybe_number, number, text};
+use crate::row::{self, Decoded, Names, flag, maybe_number, number, text};
 use crate::run::{self, EVENT, Gathered};
 use crate::sql::{Sql, statement};
 use crate::store::MySqlStore;
 
 const OP: &str = "read";
 
+/// Begins a transaction that sees one moment. A table that is made anew meanwhile is an error in it, and not empty.
+pub(crate) const SNAPSHOT: &str = "set transaction isolation level repeatable read; \
+     start transaction with consistent snapshot, read only";
+
 /// Reads at most `limit` numbers after `from`, and keeps the events of the lane that the subscription wants. Where there are
 /// fewer, what has been committed gets its numbers first.
+///
+/// All of it is one snapshot on one session, and begins with a look at the lane: what is read is of the history that the lane is of,
+/// also behind a proxy that changes servers between two transactions, and while a dump is being restored.
 pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
     let (start, limit) = (id_of(from, OP)?, i64::from(limit));
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
+    let look = Look { lease, from, start, limit, target };
     let mut conn = store.conn(OP).await?;
-    let mut gathered = Gathered::new(start, target.unwrap_or(i64::MAX), limit);
-    let recalled = look(store, &mut conn, lease, &mut gathered).await?;
-    let (mut scanned, mut next) = gathered.reach();
-    if scanned < limit && target.is_none() {
+    // Up to a target everything has its number.
+    let mut numbered = target.is_some();
+    if !numbered && store.rounds.ends_before(start.saturating_add(limit)) {
+        numbered = true;
         let step = store.rounds.step(store.sql, &mut conn, OP).await?;
-        if step.is_some_and(|step| step.seq > next) {
-            gathered = Gathered::new(start, i64::MAX, limit);
-            gathered.finish(store.sql, &mut conn, OP).await?;
-            (scanned, next) = gathered.reach();
+        if step.is_some_and(|step| step.seq <= start) {
+            let seen = look.at(store.sql, &mut conn).await?;
+            if seen.gathered.runs.is_empty() {
+                return Ok(look.batch(&seen, Vec::new()));
+            }
         }
     }
-    if let Some(target) = target
-        && scanned < limit
-    {
-        // Nothing is left before it, so this is where the lane has to arrive, whatever the last number was.
-        next = next.max(target);
+    loop {
+        let mut snapshot = conn.begin_with(SNAPSHOT).await.map_err(failed(OP))?;
+        let seen = look.at(store.sql, &mut snapshot).await?;
+        if numbered || seen.gathered.reach().0 >= limit {
+            let events = look.events(store, &mut snapshot, &seen.gathered).await?;
+            snapshot.rollback().await.map_err(failed(OP))?;
+            store.rounds.look_ahead(store.sql, seen.gathered.reach().1);
+            return Ok(look.batch(&seen, events));
+        }
+        snapshot.rollback().await.map_err(failed(OP))?;
+        store.rounds.step(store.sql, &mut conn, OP).await?;
+        numbered = true;
+    }
+}
+
+/// What is to be read, and under which lease.
+struct Look<'l> {
+    lease: &'l Lease,
+    from: &'l Position,
+    start: i64,
+    limit: i64,
+    target: Option<i64>,
+}
+
+/// What a look found.
+struct Seen {
+    gathered: Gathered,
+    recalled: bool,
+}
+
+impl Look<'_> {
+    /// Looks whether the lane stands where the lease says, whether it is wanted back, and which runs come next.
+    async fn at(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<Seen> {
+        let Self { lease, start, .. } = *self;
+        let mut gathered = Gathered::new(start, self.target.unwrap_or(i64::MAX), self.limit);
+        let (after, upto) = gathered.range();
+        let look = sql.query(statement!("read_look.sql")).bind(&lease.subscription).bind(lease.lane);
+        let look = look.bind(id_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
+        let rows = look.bind(lease.epoch).bind(&lease.owner).fetch_all(&mut *conn, OP).await?;
+        let first = rows.first().filter(|row| flag(row, "sound", OP).unwrap_or(false));
+        let first = first.ok_or_else(|| elsewhere(OP))?;
+        let recalled = flag(first, "recalled", OP)?;
+        if maybe_number(first, "seq", OP)?.is_some() && gathered.take(&rows, OP)? {
+            gathered.finish(sql, conn, OP).await?;
+        }
+        Ok(Seen { gathered, recalled })
     }
 
-    store.rounds.look_ahead(store.sql, next);
+    /// The events of the lane that are wanted.
+    async fn events(
+        &self,
+        store: &MySqlStore,
+        conn: &mut MySqlConnection,
+        gathered: &Gathered,
+    ) -> Result<Vec<ReadEvent>> {
+        let lease = self.lease;
+        let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
+        let read = run::read(store.sql, conn, &gathered.runs, EVENT, lane, OP).await?;
+        let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
+        for run::Numbered { number, late, row } in &read {
+            if wanted(lease, row) {
+                let Decoded { mut event, unreadable } = row::decoded(row, &mut names, OP)?;
+                event.id = *number;
+                events.push(ReadEvent { event, late: *late, held: false, unreadable });
+            }
+        }
+        if lease.open {
+            hold(store.sql, conn, lease, &mut events).await?;
+        }
+        Ok(events)
+    }
 
-    let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
-    let read = run::read(store.sql, &mut conn, &gathered.runs, EVENT, lane, OP).await?;
-    let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
-    for run::Numbered { number, late, row } in &read {
-        if wanted(lease, row)? {
-            let mut event = row::recorded(row, &mut names, OP)?;
-            event.id = *number;
-            events.push(ReadEvent { event, late: *late, held: false, unreadable: None });
+    fn batch(&self, seen: &Seen, events: Vec<ReadEvent>) -> Batch {
+        let (scanned, mut next) = seen.gathered.reach();
+        if let Some(target) = self.target
+            && scanned < self.limit
+        {
+            // Nothing is left before it, so this is where the lane has to arrive, whatever the last number was.
+            next = next.max(target);
+        }
+        Batch {
+            from: self.from.clone(),
+            next: if next == self.start { self.from.clone() } else { position(next) },
+            events,
+            scanned: u32::try_from(scanned).unwrap_or(u32::MAX),
+            recalled: seen.recalled,
+            mark: seen.gathered.mark(),
         }
     }
-    if lease.open {
-        hold(store.sql, &mut conn, lease, &mut events).await?;
-    }
-    let next = if next == start { from.clone() } else { position(next) };
-    let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
-    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
 }
 
-/// Looks whether the lane is wanted back, and which runs come next.
-async fn look(
-    store: &MySqlStore,
-    conn: &mut MySqlConnection,
-    lease: &Lease,
-    gathered: &mut Gathered,
-) -> Result<bool> {
-    let (after, upto) = gathered.range();
-    let look = store.sql.query(statement!("read_look.sql")).bind(&lease.subscription).bind(lease.lane);
-    let look = look.bind(id_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
-    let rows = look.fetch_all(&mut *conn, OP).await?;
-    // A subscription that is gone wants its lanes back, too.
-    let recalled = rows.first().map_or(Ok(true), |row| flag(row, "recalled", OP))?;
-    let there = rows.first().map_or(Ok(None), |row| maybe_number(row, "seq", OP))?;
-    if there.is_some() && gathered.take(&rows, OP)? {
-        gathered.finish(store.sql, conn, OP).await?;
-    }
-    Ok(recalled)
+/// The lane is not where its holder believes: somebody else has it, it was set back, or the database was.
+pub(crate) fn elsewhere(op: &'static str) -> Error {
+    let message = "the lane does not stand where the lease says: somebody else has it, or it or the database was set back; claim \
+                   it anew";
+    Error::new(ErrorKind::LeaseLost, op, message)
 }
 
-fn wanted(lease: &Lease, row: &MySqlRow) -> Result<bool> {
+/// An event that does not even tell where it belongs is wanted: it has to be told of.
+fn wanted(lease: &Lease, row: &MySqlRow) -> bool {
     if lease.since.is_none() && lease.filter.streams.is_empty() && lease.filter.types.is_empty() {
-        return Ok(true);
+        return true;
     }
-    let address = row::address(row, OP)?;
-    Ok(lease.since.is_none_or(|since| address.recorded_at >= since)
-        && lease.filter.wants(&address.stream, &address.event_type))
+    let Ok(address) = row::address(row, OP) else { return true };
+    lease.since.is_none_or(|since| address.recorded_at >= since)
+        && lease.filter.wants(&address.stream, &address.event_type)
 }
 
 /// Marks the events that an earlier one of their key (or lane) still holds up.

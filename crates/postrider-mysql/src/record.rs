@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
+use sqlx_core::connection::Connection;
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
@@ -84,7 +85,11 @@ impl Outbox {
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
         let event = self.prepared(event)?;
         let mut conn = acquire(&self.pool, OP).await?;
-        self.record(&mut conn, &event).await
+        // The application's sessions may not commit by themselves, and may be for reading unless they say otherwise.
+        let mut transaction = conn.begin_with("start transaction read write").await.map_err(failed(OP))?;
+        let event_id = self.record(&mut transaction, &event).await?;
+        transaction.commit().await.map_err(failed(OP))?;
+        Ok(event_id)
     }
 
     fn prepared(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
@@ -146,7 +151,7 @@ fn bind<'q>(statement: Insert<'q>, event: &NewEvent) -> Insert<'q> {
         .bind(&event.aggregate_id)
         .bind(event.ordering_key.as_deref())
         .bind(event.sequenced.then_some(0_i64))
-        .bind(event.max_attempts.map(i64::from))
+        .bind(event.max_attempts.map_or(0, i64::from))
         .bind(event.occurred_at.map(date))
         .bind(event.headers.to_json())
         .bind(json)

@@ -1,7 +1,7 @@
 //! Rows of the log as events, and the columns of other rows.
 //!
-//! Nothing that a table accepts may stop a reader, so text that is not UTF-8 is read with replacement
-//! characters and not refused.
+//! Nothing that a table accepts may stop a reader: text that is not UTF-8 is read with replacement characters, a time that no calendar
+//! has as the time of recording, and what can't be read at all is told of beside the event.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -142,28 +142,67 @@ pub(crate) fn address<'r>(row: &'r MySqlRow, op: &'static str) -> Result<Address
     })
 }
 
-/// The event of a row.
+/// An event, and why it can't be delivered if its row can't be read.
+pub(crate) struct Decoded {
+    pub(crate) event: Recorded,
+    pub(crate) unreadable: Option<String>,
+}
+
+/// The event of a row, as far as it can be read.
 pub(crate) fn recorded(row: &MySqlRow, names: &mut Names, op: &'static str) -> Result<Recorded> {
-    let payload = match maybe_text(row, column::PAYLOAD, op)? {
+    Ok(decoded(row, names, op)?.event)
+}
+
+/// The event of a row. Which one it is must be told; what else can't be read is left empty, and named.
+pub(crate) fn decoded(row: &MySqlRow, names: &mut Names, op: &'static str) -> Result<Decoded> {
+    let mut unread = Unread::default();
+    let recorded_at = date(row, column::RECORDED_AT, op);
+    let recorded_at = unread.or(recorded_at, "recorded_at", OffsetDateTime::UNIX_EPOCH);
+    let mut word = |place, name| unread.or(text(row, place, op), name, Cow::Borrowed(""));
+    let event = Recorded {
+        id: number(row, column::ID, op)?,
+        event_id: id(row, column::EVENT_ID, op)?,
+        stream: names.shared(&word(column::STREAM, "stream")),
+        event_type: names.shared(&word(column::EVENT_TYPE, "event_type")),
+        aggregate_type: names.shared(&word(column::AGGREGATE_TYPE, "aggregate_type")),
+        aggregate_id: word(column::AGGREGATE_ID, "aggregate_id").into_owned(),
+        ordering_key: maybe_text(row, column::ORDERING_KEY, op)?,
+        sequence: maybe_number(row, column::SEQUENCE, op)?,
+        headers: Headers::from_json(word(column::HEADERS, "headers").into_owned()),
+        payload: unread.or(payload(row, op), "payload", Payload::Json(String::new())),
+        // A zero date, or a day that the calendar does not have, is no reason to withhold an event.
+        occurred_at: date(row, column::OCCURRED_AT, op).unwrap_or(recorded_at),
+        recorded_at,
+        max_attempts: maybe_number(row, column::MAX_ATTEMPTS, op)?.and_then(|most| u32::try_from(most).ok()),
+    };
+    Ok(Decoded { event, unreadable: unread.sentence() })
+}
+
+fn payload(row: &MySqlRow, op: &'static str) -> Result<Payload> {
+    Ok(match maybe_text(row, column::PAYLOAD, op)? {
         Some(json) => Payload::Json(json),
         None => Payload::Bytes {
             content_type: text(row, column::CONTENT_TYPE, op)?.into_owned(),
             bytes: row.try_get_unchecked(column::CONTENT).map_err(failed(op))?,
         },
-    };
-    Ok(Recorded {
-        id: number(row, column::ID, op)?,
-        event_id: id(row, column::EVENT_ID, op)?,
-        stream: names.shared(&text(row, column::STREAM, op)?),
-        event_type: names.shared(&text(row, column::EVENT_TYPE, op)?),
-        aggregate_type: names.shared(&text(row, column::AGGREGATE_TYPE, op)?),
-        aggregate_id: text(row, column::AGGREGATE_ID, op)?.into_owned(),
-        ordering_key: maybe_text(row, column::ORDERING_KEY, op)?,
-        sequence: maybe_number(row, column::SEQUENCE, op)?,
-        payload,
-        headers: Headers::from_json(text(row, column::HEADERS, op)?.into_owned()),
-        occurred_at: date(row, column::OCCURRED_AT, op)?,
-        recorded_at: date(row, column::RECORDED_AT, op)?,
-        max_attempts: maybe_number(row, column::MAX_ATTEMPTS, op)?.and_then(|most| u32::try_from(most).ok()),
     })
+}
+
+/// The columns of a row that can't be read.
+#[derive(Default)]
+struct Unread(Vec<&'static str>);
+
+impl Unread {
+    fn or<T>(&mut self, read: Result<T>, name: &'static str, instead: T) -> T {
+        read.unwrap_or_else(|_| {
+            self.0.push(name);
+            instead
+        })
+    }
+
+    fn sentence(&self) -> Option<String> {
+        let names = self.0.join(", ");
+        (!self.0.is_empty())
+            .then(|| format!("these columns of its row in postrider_event can't be read: {names}"))
+    }
 }

@@ -2,11 +2,13 @@
 //!
 //! This module owns the way from numbers to events: which runs there are, and reading what is in them.
 
-use postrider_core::Result;
+use std::fmt;
+
+use postrider_core::{Error, ErrorKind, Result};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::number::MOST;
-use crate::row::{flag, number};
+use crate::row::{flag, number, text};
 use crate::sql::{Call, Sql, statement};
 
 /// How many runs are asked for at once.
@@ -25,7 +27,7 @@ const OF_LANE: &str =
     "and crc32(coalesce(e.ordering_key, concat(e.aggregate_type, ':', e.aggregate_id))) % ?3 = ?4";
 
 /// A run, or a part of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The number of its last event.
     pub(crate) last: i64,
@@ -35,6 +37,30 @@ pub(crate) struct Run {
     pub(crate) length: i64,
     /// Whether it had its numbers after a higher id had one.
     late: bool,
+    /// The whole run's last number, and the mark of the step that gave its numbers.
+    witness: Witness,
+}
+
+/// What proves that a log is the one that was read: a run, by its last number and by the mark that only its own step knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Witness {
+    seq: i64,
+    mark: String,
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seq, self.mark)
+    }
+}
+
+/// The number and the mark of a witness, as a batch carries it; nothing if nothing was read.
+pub(crate) fn witness_of<'m>(mark: &'m str, op: &'static str) -> Result<Option<(i64, &'m str)>> {
+    if mark.is_empty() {
+        return Ok(None);
+    }
+    let parts = mark.split_once(':').and_then(|(seq, mark)| Some((seq.parse().ok()?, mark)));
+    parts.map(Some).ok_or_else(|| Error::new(ErrorKind::Invalid, op, "the mark is not one of a MySQL store"))
 }
 
 /// An event that was read: its number, whether it is late, and its columns.
@@ -52,6 +78,7 @@ impl Run {
             id: column("id")?,
             length: column("length")?,
             late: flag(row, "late", op)?,
+            witness: Witness { seq: column("seq")?, mark: text(row, "mark", op)?.into_owned() },
         })
     }
 
@@ -72,7 +99,7 @@ impl Run {
     fn within(self, after: i64, upto: i64) -> Option<Self> {
         let (after, last) = (after.max(self.before()), upto.min(self.last));
         let id = self.id - (self.last - last);
-        (after < last).then_some(Self { last, id, length: last - after, late: self.late })
+        (after < last).then_some(Self { last, id, length: last - after, ..self })
     }
 }
 
@@ -128,6 +155,11 @@ impl Gathered {
                 return Ok(());
             }
         }
+    }
+
+    /// What proves that these numbers are those of a log; empty if there are none.
+    pub(crate) fn mark(&self) -> String {
+        self.runs.last().map(|run| run.witness.to_string()).unwrap_or_default()
     }
 
     /// How many numbers there are, and the last of them.
@@ -227,20 +259,32 @@ pub(crate) async fn read(
 mod tests {
     use super::*;
 
-    const RUN: Run = Run { last: 20, id: 120, length: 10, late: false };
+    fn run() -> Run {
+        let witness = Witness { seq: 20, mark: "0A".to_owned() };
+        Run { last: 20, id: 120, length: 10, late: false, witness }
+    }
 
     #[test]
     fn a_part_of_a_run_keeps_the_numbers_of_its_events() {
-        let part = RUN.within(12, 15).expect("three numbers");
+        let part = run().within(12, 15).expect("three numbers");
         assert_eq!((part.before(), part.last, part.first_id(), part.id), (12, 15, 113, 115));
-        assert_eq!((part.number_of(113), RUN.number_of(113)), (13, 13));
-        assert_eq!(RUN.within(0, i64::MAX), Some(RUN));
+        assert_eq!((part.number_of(113), run().number_of(113)), (13, 13));
+        assert_eq!(run().within(0, i64::MAX), Some(run()));
     }
 
     #[test]
     fn outside_of_a_run_there_is_nothing() {
-        assert_eq!(RUN.within(20, 30), None);
-        assert_eq!(RUN.within(0, 10), None);
-        assert_eq!(RUN.within(15, 15), None);
+        assert_eq!(run().within(20, 30), None);
+        assert_eq!(run().within(0, 10), None);
+        assert_eq!(run().within(15, 15), None);
+    }
+    #[test]
+    fn the_witness_of_a_part_is_the_whole_run() {
+        let part = run().within(12, 15).expect("three numbers");
+        let gathered = Gathered { runs: vec![part], after: 12, upto: 15, at: 15, left: 0 };
+        assert_eq!(gathered.mark(), "20:0A");
+        assert_eq!(witness_of("20:0A", "settle").expect("a witness"), Some((20, "0A")));
+        assert_eq!(witness_of("", "settle").expect("none"), None);
+        assert!(witness_of("F/A/X", "settle").is_err());
     }
 }

@@ -31,13 +31,20 @@ impl Version {
     }
 }
 
+/// The two kinds of servers, where they differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Mariadb,
+    Mysql,
+}
+
 /// Whether the server calls itself MariaDB; the others are MySQL.
 pub(crate) fn is_mariadb(version: &str) -> bool {
     version.to_lowercase().contains("mariadb")
 }
 
-/// Refuses a server that can't keep the promises, each with what to do about it.
-pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Result<()> {
+/// Refuses a server that can't keep the promises, each with what to do about it; says of which kind it is.
+pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Result<Kind> {
     let row = query(SETTINGS).fetch_one(conn).await.map_err(failed(op))?;
     let version = text(&row, "version", op)?;
     old(&version).map_or(Ok(()), |message| Err(Error::new(ErrorKind::Invalid, op, message)))?;
@@ -61,7 +68,7 @@ pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Resul
         let message = "the address names no database; add it at the end: mysql://…/shop";
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
-    Ok(())
+    Ok(if is_mariadb(&version) { Kind::Mariadb } else { Kind::Mysql })
 }
 
 /// What is wrong with a version, if anything.

@@ -7,6 +7,7 @@ use crate::clock::{given, micros_of};
 use crate::lane::standing;
 use crate::position::id_of;
 use crate::row::flag;
+use crate::run::witness_of;
 use crate::sql::statement;
 use crate::store::MySqlStore;
 
@@ -23,7 +24,9 @@ pub(crate) async fn settle(
     let settle = store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(lease.lane);
     let settle = settle.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading);
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
-    let settle = settle.bind(changes(&settlement.deliveries));
+    let witness = witness_of(&settlement.mark, OP)?.filter(|_| from != to);
+    let settle = settle.bind(changes(&settlement.deliveries)).bind(witness.map(|(seq, _)| seq));
+    let settle = settle.bind(witness.map(|(_, mark)| mark)).bind(settlement.one_by_one);
     let mut conn = store.conn(OP).await?;
     let settled = settle.call(&mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
@@ -37,7 +40,7 @@ pub(crate) async fn settle(
 fn changes(deliveries: &[DeliveryChange]) -> Option<String> {
     let changes = deliveries.iter().map(|change| {
         json!({
-            "id": change.id, "state": change.state.as_str(),
+            "id": change.id, "event_id": change.event_id.simple().to_string(), "state": change.state.as_str(),
             "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
             "code": change.failure.as_ref().map(|failure| &failure.code),
             "message": change.failure.as_ref().map(|failure| &failure.message),

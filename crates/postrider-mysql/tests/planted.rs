@@ -46,13 +46,11 @@ fn replaced(text: &str, part: &str, by: &str) -> Option<String> {
 
 /// A procedure with a part replaced.
 fn procedure(name: &str, part: &str, by: &str) -> Vec<String> {
-    let migrations =
-        [include_str!("../sql/migrations/0001_log.sql"), include_str!("../sql/migrations/0002_lanes.sql")];
-    let created = format!("create procedure {name}(");
-    let migration = migrations.iter().find(|text| text.contains(&created)).expect("the procedure");
+    let migration = include_str!("../sql/migrations/0004_proofs.sql");
+    let created = format!("create or replace procedure {name}(");
     let text = &migration[migration.find(&created).expect("its beginning")..];
     let text = &text[..text.find("\nend;").expect("its end") + 4];
-    vec![format!("drop procedure {name}"), replaced(text, part, by).expect("replaced")]
+    vec![replaced(text, part, by).expect("replaced")]
 }
 
 /// The numbering step with a part replaced.
@@ -96,13 +94,17 @@ fails!(
 fails!(
     a_settle_that_ignores_the_epoch,
     leases::a_stale_settle_is_refused_by_its_epoch,
-    changed(|| procedure("postrider_settle", "and lease_epoch = the_epoch and lease_owner = the_owner", ""))
+    changed(|| procedure(
+        "postrider_settle_witnessed",
+        "and lease_epoch = the_epoch and lease_owner = the_owner",
+        ""
+    ))
 );
 
 fails!(
     a_settle_that_ignores_the_position,
     leases::a_stale_settle_is_refused_by_its_position,
-    changed(|| procedure("postrider_settle", "and position = from_seq", ""))
+    changed(|| procedure("postrider_settle_witnessed", "and position = from_seq", ""))
 );
 
 fails!(

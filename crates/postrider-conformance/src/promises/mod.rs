@@ -6,6 +6,7 @@ pub mod desk;
 pub mod duties;
 pub mod history;
 pub mod inbox;
+pub mod keys;
 pub mod lanes;
 pub mod late;
 pub mod leases;

@@ -13,6 +13,9 @@ use postrider_mysql::{MySqlStore, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
 
+pub mod copied;
+pub mod switch;
+
 pub type Patch = fn(&'static str, &str) -> Option<String>;
 
 /// The server that the tests use.
@@ -148,7 +151,8 @@ impl MyLog {
     pub async fn second(&self) -> MySqlStore {
         let pool = MySqlPoolOptions::new().max_connections(10);
         let pool = pool.connect_lazy_with(self.pool.connect_options().as_ref().clone());
-        let outbox = Outbox::builder().clock(self.clock.clone()).connect(&pool).await.expect("connect");
+        let builder = Outbox::builder().clock(self.clock.clone()).planted();
+        let outbox = builder.connect(&pool).await.expect("connect");
         self.planted(outbox.store())
     }
 

@@ -1,0 +1,262 @@
+//! The schema while publishers go on: no event without its place in the log, and nothing missing that a dump left out.
+
+mod support;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use postrider_core::Uuid;
+use postrider_core::{
+    Clock, Desk, ErrorKind, NewEvent, OffsetDateTime, Settlement, Store, Subscription, Verdict,
+};
+use postrider_mysql::{MySqlStore, Outbox, migrate_to, migration_sql};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, MySqlPool, Row};
+use support::copied::Copied;
+use support::{My, run, server, until};
+
+const LEASE: Duration = Duration::from_secs(300);
+
+/// How many events come of a subscription.
+async fn drained(store: &MySqlStore) -> u64 {
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    let mut many = 0;
+    loop {
+        let batch = store.read(&lease, &lease.position, 500).await.expect("read");
+        if batch.is_idle() {
+            store.release(lease).await.expect("release");
+            return many;
+        }
+        many += batch.events.len() as u64;
+        store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    }
+}
+
+/// Publishers that write as much as they can until they are told to stop.
+struct Publishers {
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicU64>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Publishers {
+    fn start(pool: &MySqlPool) -> Self {
+        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let task = |n: u32| {
+            let (pool, stop, written) = (pool.clone(), Arc::clone(&stop), Arc::clone(&written));
+            tokio::spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let insert = sqlx::query(
+                        "insert into postrider_event (event_id, event_type, aggregate_type, aggregate_id, payload) \
+                         values (unhex(replace(uuid(), '-', '')), 'T', 'A', ?, '1')",
+                    );
+                    insert.bind(n.to_string()).execute(&pool).await.expect("publishers are never refused");
+                    written.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        };
+        Self { tasks: (0..6).map(task).collect(), stop, written }
+    }
+
+    async fn write_more(&self) {
+        let before = self.written.load(Ordering::Relaxed);
+        until("publishers go on", Duration::from_secs(30), async || {
+            self.written.load(Ordering::Relaxed) >= before + 50
+        })
+        .await;
+    }
+
+    async fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for task in self.tasks {
+            task.await.expect("a publisher");
+        }
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// A database of its own, without a schema.
+async fn empty() -> (MySqlPool, String) {
+    let database = format!("t{}", Uuid::new_v4().simple());
+    let pool = MySqlPoolOptions::new().max_connections(20).connect_lazy_with(server());
+    run(&mut pool.acquire().await.expect("a connection"), &format!("create database {database}")).await;
+    let options: MySqlConnectOptions = server().database(&database);
+    (MySqlPoolOptions::new().max_connections(20).connect_lazy_with(options), database)
+}
+
+/// Every event that was written comes, and none is without its place.
+async fn assert_all_come(pool: &MySqlPool, written: u64) {
+    let outbox = Outbox::connect(pool).await.expect("it is up to date");
+    let homeless: i64 = sqlx::query_scalar("select count(*) from postrider_event where id <= 0")
+        .fetch_one(pool)
+        .await
+        .expect("a count");
+    assert_eq!((homeless, drained(&outbox.store()).await), (0, written));
+}
+
+async fn again(pool: &MySqlPool) {
+    let forgotten = sqlx::query("delete from postrider_migration where version > 3").execute(pool);
+    forgotten.await.expect("forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_go_on_during_a_migration_and_lose_nothing() {
+    let (pool, database) = empty().await;
+    migrate_to(&pool, 3).await.expect("the version before");
+    let publishers = Publishers::start(&pool);
+    for _ in 0..5 {
+        publishers.write_more().await;
+        Outbox::migrated(&pool).await.expect("migrated");
+        again(&pool).await;
+    }
+    Outbox::migrated(&pool).await.expect("migrated");
+    publishers.write_more().await;
+    let written = publishers.end().await;
+    assert_all_come(&pool, written).await;
+    let gone = format!("drop database {database}");
+    run(&mut pool.acquire().await.expect("a connection"), &gone).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sql_that_is_printed_is_what_is_pending_and_leaves_no_gap_for_publishers() {
+    let (pool, database) = empty().await;
+    let all = migration_sql(&pool).await.expect("the SQL");
+    assert!(all.contains("create table if not exists postrider_event ("), "{all}");
+    migrate_to(&pool, 3).await.expect("the version before");
+    let pending = migration_sql(&pool).await.expect("the SQL");
+    assert!(
+        !pending.contains("create table if not exists postrider_event (")
+            && pending.contains("add column mark")
+    );
+    let publishers = Publishers::start(&pool);
+    for _ in 0..5 {
+        publishers.write_more().await;
+        client(&database, &pending);
+        assert_eq!(migration_sql(&pool).await.expect("the SQL"), "", "nothing is left to do");
+        again(&pool).await;
+    }
+    client(&database, &pending);
+    publishers.write_more().await;
+    let written = publishers.end().await;
+    assert_all_come(&pool, written).await;
+    let gone = format!("drop database {database}");
+    run(&mut pool.acquire().await.expect("a connection"), &gone).await;
+}
+
+/// Gives SQL to the server's own client.
+fn client(database: &str, sql: &str) {
+    let options = server();
+    let mut client = Command::new("mariadb");
+    client.args(["--no-defaults", "-uroot"]).arg(format!("-h{}", options.get_host()));
+    client.arg(format!("-P{}", options.get_port())).arg(database).stdin(Stdio::piped());
+    let mut client = client.spawn().expect("a client");
+    client.stdin.take().expect("its input").write_all(sql.as_bytes()).expect("written");
+    assert!(client.wait().expect("its end").success(), "the client takes all of it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_no_trigger_saw_is_refused() {
+    let log = My::default().my_log(Clock::Database).await;
+    log.run("drop trigger postrider_event_record").await;
+    for mode in ["STRICT_TRANS_TABLES", ""] {
+        for columns in ["", "id, "] {
+            let mut conn = log.pool.acquire().await.expect("a connection");
+            run(&mut conn, &format!("set sql_mode = '{mode}'")).await;
+            let value = if columns.is_empty() { "" } else { "77, " };
+            let insert = format!(
+                "insert into postrider_event ({columns}event_type, aggregate_type, aggregate_id, payload) \
+                 values ({value}'T', 'A', '1', '1')"
+            );
+            let refused =
+                sqlx::query(AssertSqlSafe(insert)).execute(&mut *conn).await.expect_err("it has no place");
+            assert!(refused.to_string().contains("event_max_attempts_positive"), "{refused}");
+            conn.close_on_drop();
+        }
+    }
+    let event = NewEvent::of("s", "T", "A", "1", &1).expect("JSON");
+    let refused = log.outbox.record_outside_transaction(&event).await.expect_err("it has no place");
+    assert!(
+        refused.kind() == ErrorKind::Invalid && refused.message().contains("postrider migrate"),
+        "{refused}"
+    );
+    assert_eq!(log.count("postrider_event").await, 0);
+    Outbox::migrated(&log.pool).await.expect("repaired");
+    log.outbox.record_outside_transaction(&event).await.expect("it has one now");
+    assert_eq!(drained(&log.patched()).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dump_without_its_routines_is_named_and_a_migration_repairs_it() {
+    let copied = Copied::start().await;
+    let event = NewEvent::of("s", "T", "A", "1", &1).expect("JSON");
+    copied.log.outbox.record_outside_transaction(&event).await.expect("record");
+    let dump = copied.dump(&[]);
+    let options = copied.log.pool.connect_options().as_ref().clone().database("restored");
+    copied.log.run("create database restored").await;
+    copied.restore("restored", &dump);
+    let pool = MySqlPoolOptions::new().max_connections(10).connect_lazy_with(options);
+
+    let error = Outbox::connect(&pool).await.expect_err("nothing would work");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated, "{error}");
+    let said = error.message();
+    assert!(said.contains("--routines") && said.contains("postrider migrate") && said.len() < 500, "{said}");
+    let sql = migration_sql(&pool).await.expect("the SQL");
+    assert!(
+        sql.contains("procedure postrider_number(") && !sql.contains("create table"),
+        "what is missing is printed"
+    );
+    let outbox = Outbox::migrated(&pool).await.expect("repaired");
+    assert_eq!(migration_sql(&pool).await.expect("the SQL"), "");
+    assert_eq!(drained(&outbox.store()).await, 1);
+    let shown =
+        sqlx::query("select state from postrider_event_state").fetch_all(&pool).await.expect("the view");
+    assert_eq!(shown.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>(), ["done"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_routine_or_trigger_of_another_version_is_found_by_who_connects_and_by_the_checks() {
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    for change in [
+        "drop procedure postrider_clear",
+        "drop trigger postrider_event_refuse_delete",
+        "drop view postrider_event_state",
+        "drop function postrider_run_at; create function postrider_run_at(number bigint) returns bigint deterministic return 1",
+    ] {
+        Outbox::connect(&log.pool).await.expect("all is there");
+        log.run(change).await;
+        let error = Outbox::connect(&log.pool).await.expect_err(change);
+        assert_eq!(error.kind(), ErrorKind::NotMigrated, "{change}: {error}");
+        let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
+        let check = checks.iter().find(|check| check.name == "routines").expect("a check of routines");
+        assert_eq!(check.verdict, Verdict::Bad, "{change}");
+        Outbox::migrated(&log.pool).await.expect(change);
+    }
+    Outbox::connect(&log.pool).await.expect("all is there");
+}
+
+/// An application that may not make triggers, and so does not see them, is not told that they are missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_only_use_the_log_connects_and_migrates_nothing() {
+    let copied = Copied::start().await;
+    let database = copied.log.database();
+    copied.log.run("create user clerk@'%'").await;
+    let grant = format!("grant select, insert, update, delete, execute on {database}.* to clerk@'%'");
+    copied.log.run(&grant).await;
+    copied.log.run("delete from mysql.db where user = ''").await;
+    copied.log.run("flush privileges").await;
+    let options = copied.log.pool.connect_options().as_ref().clone().username("clerk");
+    let pool = MySqlPoolOptions::new().max_connections(10).connect_lazy_with(options);
+    Outbox::connect(&pool).await.expect("all is there");
+    let outbox = Outbox::migrated(&pool).await.expect("there is nothing to do");
+    let event = NewEvent::of("s", "T", "A", "1", &1).expect("JSON");
+    outbox.record_outside_transaction(&event).await.expect("record");
+    assert_eq!(drained(&outbox.store()).await, 1);
+    copied.log.run("drop trigger postrider_event_record").await;
+    let error = Outbox::connect(&pool).await.expect_err("a row would have no place");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated, "{error}");
+}

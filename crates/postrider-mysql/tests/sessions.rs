@@ -1,0 +1,73 @@
+//! Whatever a server is set to, the relay's sessions have what they need, and the application's keep what they have.
+
+mod support;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use postrider_core::{Clock, NewEvent, Settlement, Store, Subscription};
+use postrider_mysql::Outbox;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{MySqlPool, Row};
+use support::{My, run};
+use xtask::mariadb::Mariadb;
+
+const SETTINGS: &str =
+    "select concat_ws(' ', @@autocommit, @@sql_mode, @@time_zone, @@tx_isolation, @@tx_read_only)";
+
+async fn settings(pool: &MySqlPool) -> String {
+    sqlx::query(SETTINGS).fetch_one(pool).await.expect("its settings").get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_works_whatever_sessions_are_set_to_and_leaves_the_applications_alone() {
+    let server = Mariadb::create(&[
+        ("autocommit", "0"),
+        ("transaction-read-only", "1"),
+        ("transaction-isolation", "SERIALIZABLE"),
+        ("default-time-zone", "+09:00"),
+        ("sql-mode", "ORACLE,NO_AUTO_VALUE_ON_ZERO"),
+    ])
+    .expect("a MariaDB");
+    let options = MySqlConnectOptions::from_str(&server.url("test")).expect("an address");
+    // One session, so that it is the one that everything of the application goes through.
+    let options = options.timezone(None).pipes_as_concat(false).no_engine_substitution(false);
+    let pool = MySqlPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let before = settings(&pool).await;
+    assert!(before.starts_with("OFF ") && before.ends_with(" ON") && before.contains("ORACLE"), "{before}");
+
+    let outbox = Outbox::migrated(&pool).await.expect("migrated");
+    let outbox_again = Outbox::connect(&pool).await.expect("it was committed");
+    let store = outbox_again.store();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let event = NewEvent::of("s", "T", "A", "1", &1).expect("JSON");
+    outbox.record_outside_transaction(&event).await.expect("record");
+    let lease = Duration::from_secs(60);
+    let mut lease = store.claim("s", "relay", lease).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    assert_eq!(batch.events.iter().map(|read| read.event.event_id).collect::<Vec<_>>(), [event.event_id]);
+    store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    assert_eq!(settings(&pool).await, before, "the application's session is as it was");
+}
+
+/// A procedure is made with the settings of who makes it: those of the migration, and not of the application.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_migration_makes_does_not_depend_on_the_sessions_mode() {
+    let log = My::default().my_log(Clock::Database).await;
+    log.run("drop procedure postrider_clear").await;
+    let options = log.pool.connect_options().as_ref().clone();
+    let pool = MySqlPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    run(
+        &mut pool.acquire().await.expect("a connection"),
+        "set sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+    )
+    .await;
+    Outbox::migrated(&pool).await.expect("repaired");
+    let modes = "select distinct sql_mode from information_schema.routines where routine_schema = database()";
+    let modes = sqlx::query(modes).fetch_all(&log.pool).await.expect("modes");
+    let modes: Vec<String> = modes.iter().map(|row| row.get(0)).collect();
+    assert!(
+        matches!(modes.as_slice(), [one] if one.contains("STRICT_TRANS_TABLES") && !one.contains("ANSI")),
+        "{modes:?}"
+    );
+}
