@@ -39,7 +39,7 @@ macro_rules! conformance {
                 sixteen_claimers_share_four_lanes, no_free_lane_is_passed_over, lanes_end_up_shared_evenly,
                 a_standby_of_a_single_lane_recalls_nobody;
             history: a_stale_lease_reads_nothing, a_lane_that_stands_elsewhere_is_not_read,
-                what_became_of_an_event_is_not_written_to_a_stranger;
+                what_became_of_an_event_is_not_written_to_a_stranger, an_effect_without_its_mark_is_not_settled;
             lanes: a_key_stays_in_one_lane, changing_lanes_loses_repeats_and_reorders_nothing,
                 a_change_of_lanes_recalls_its_holders, a_relay_that_dies_during_a_change_of_lanes_loses_nothing;
             deliveries: a_failed_event_is_due_when_its_time_has_come, a_look_says_when_to_look_again, later_events_of_a_key_wait_behind_it,

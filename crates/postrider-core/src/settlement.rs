@@ -1,5 +1,7 @@
 //! What became of a batch.
 
+use uuid::Uuid;
+
 use crate::{Batch, DeliveryChange, Position};
 
 /// What became of a batch (or of due deliveries), to be written in one transaction.
@@ -17,6 +19,9 @@ pub struct Settlement {
     pub late: Vec<i64>,
     /// The events that did not simply succeed.
     pub deliveries: Vec<DeliveryChange>,
+    /// Events whose handlers committed their effects together with a mark in the subscription's inbox. A settle is taken only
+    /// if the marks are there: after a failover the events may be in the log, and what was done about them gone.
+    pub effects: Vec<Uuid>,
     /// For the store's own use: the mark of the batch.
     pub mark: String,
     /// Asks the store to write the deliveries one by one: what the database refuses becomes a dead delivery with the code
@@ -37,6 +42,7 @@ impl Settlement {
             count: u32::try_from(batch.events.len()).unwrap_or(u32::MAX),
             late: batch.events.iter().filter(|read| read.late).map(|read| read.event.id).collect(),
             deliveries: Vec::new(),
+            effects: Vec::new(),
             mark: batch.mark.clone(),
             one_by_one: false,
         }
@@ -51,6 +57,7 @@ impl Settlement {
             count: 0,
             late: Vec::new(),
             deliveries: Vec::new(),
+            effects: Vec::new(),
             mark: String::new(),
             one_by_one: false,
         }

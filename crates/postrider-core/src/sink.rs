@@ -1,6 +1,6 @@
 //! The contract between the engine and a destination.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -66,6 +66,8 @@ pub struct Delivery {
     /// How long one event may take.
     pub timeout: Duration,
     outcomes: Mutex<Vec<Option<Outcome>>>,
+    /// The places of events whose effects are committed with a mark in the inbox.
+    effects: Mutex<HashSet<usize>>,
     stopping: AtomicBool,
 }
 
@@ -80,6 +82,7 @@ impl Delivery {
             order: Order::Key,
             concurrency: 16,
             timeout: Duration::from_secs(30),
+            effects: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
     }
@@ -115,6 +118,18 @@ impl Delivery {
         if let Some(place) = outcomes.get_mut(index) {
             place.get_or_insert(outcome);
         }
+    }
+
+    /// Says what became of an event whose effect was committed together with its mark in the subscription's inbox. A settle
+    /// proves that the mark is there.
+    pub fn report_effect(&self, index: usize, outcome: Outcome) {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner).insert(index);
+        self.report(index, outcome);
+    }
+
+    /// Whether what became of an event was reported as an effect.
+    pub fn is_effect(&self, index: usize) -> bool {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner).contains(&index)
     }
 
     /// Takes what was reported so far; what is missing was not tried.

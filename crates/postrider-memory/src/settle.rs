@@ -1,9 +1,11 @@
 //! Writing what became of a batch, all of it or nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use postrider_core::{
     DeliveryChange, DeliveryFailure, ErrorKind, Lease, Recorded, Result, Settlement, Standing, UNWRITABLE,
+    Uuid,
 };
 use time::OffsetDateTime;
 
@@ -45,6 +47,11 @@ pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> R
     let mut data = log.data();
     let now = log.now();
     if held(&mut data, lease).is_none_or(|lane| lane.place != from) {
+        return Ok(Standing::Lost);
+    }
+    let consumer: Arc<str> = lease.subscription.as_str().into();
+    let is_marked = |event: &Uuid| data.inbox.contains_key(&(Arc::clone(&consumer), *event));
+    if !settlement.effects.iter().all(is_marked) {
         return Ok(Standing::Lost);
     }
     let changed = if settlement.one_by_one {

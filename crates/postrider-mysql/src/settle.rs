@@ -1,6 +1,6 @@
 //! Writing what became of a batch, all of it or nothing.
 
-use postrider_core::{DeliveryChange, Lease, Result, Settlement, Standing};
+use postrider_core::{DeliveryChange, Lease, Result, Settlement, Standing, Uuid};
 use serde_json::json;
 
 use crate::clock::{given, micros_of};
@@ -27,6 +27,7 @@ pub(crate) async fn settle(
     let witness = witness_of(&settlement.mark, OP)?.filter(|_| from != to);
     let settle = settle.bind(changes(&settlement.deliveries)).bind(witness.map(|(seq, _)| seq));
     let settle = settle.bind(witness.map(|(_, mark)| mark)).bind(settlement.one_by_one);
+    let settle = settle.bind(effects(&settlement.effects));
     let mut conn = store.conn(OP).await?;
     let settled = settle.call(&mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
@@ -35,6 +36,11 @@ pub(crate) async fn settle(
         lease.open = flag(&settled, "open", OP)?;
     }
     Ok(standing)
+}
+
+fn effects(events: &[Uuid]) -> Option<String> {
+    let ids = events.iter().map(|event| event.simple().to_string());
+    (!events.is_empty()).then(|| serde_json::Value::from_iter(ids).to_string())
 }
 
 fn changes(deliveries: &[DeliveryChange]) -> Option<String> {

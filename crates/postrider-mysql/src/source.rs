@@ -246,7 +246,7 @@ impl Outbox {
     async fn mark(&self, conn: &mut MySqlConnection, effect: &Effect<'_>) -> Result<Vec<bool>> {
         let mark = |events: &[Uuid]| {
             let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
-            mark.bind(to_json(events))
+            mark.bind(to_json(events)).bind(effect.lease.is_some())
         };
         if effect.events.len() > 1 {
             query("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;

@@ -10,7 +10,7 @@
            case when c.state <> 'waiting' then clock.now end, c.code, c.message,
            case when c.state = 'delivered' then clock.now end, case when c.state = 'delivered' then $5 end
     from moved cross join clock cross join subscription
-    cross join unnest($21::bigint[], $22::uuid[], $23::text[], $24::integer[], $25::bigint[], $26::text[], $27::text[])
+    cross join unnest($23::bigint[], $24::uuid[], $25::text[], $26::integer[], $27::bigint[], $28::text[], $29::text[])
         as c (id, event_id, state, attempts, retry_in, code, message)
     join {schema}.event e on e.id = c.id and e.event_id = c.event_id
     cross join lateral (select {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) as key) k

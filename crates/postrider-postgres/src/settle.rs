@@ -39,7 +39,15 @@ impl PgStore {
     ) -> Result<Query<'q, Postgres, PgArguments>> {
         let from = LogPosition::parse(&settlement.from)?;
         let to = LogPosition::parse(&settlement.to)?;
+        let home = self.home();
         let witness = witness(&settlement.mark);
+        // In the middle of late rows, the part's snapshot is that of the read.
+        let (seen_in, seen) = match &to.part {
+            Some(part) => (part.system, &part.snapshot),
+            None => (to.system, &to.snapshot),
+        };
+        let seen = (seen_in == home.system).then(|| seen.to_string());
+        let effects = (!settlement.effects.is_empty()).then(|| settlement.effects.clone());
         let target = lease.target.as_ref().map(|target| target.as_str().to_owned());
         let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
         let query = query
@@ -62,7 +70,9 @@ impl PgStore {
             .bind(witness.map(|(id, _)| id))
             .bind(witness.map(|(_, event)| event))
             .bind(target)
-            .bind(self.home().system);
+            .bind(home.system)
+            .bind(seen)
+            .bind(effects);
         Ok(if settlement.deliveries.is_empty() { query } else { bind_deliveries(query, settlement) })
     }
 }

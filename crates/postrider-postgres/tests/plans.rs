@@ -167,7 +167,8 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
             fields[0].into(),
         ]);
         arguments.extend(
-            ["0", "null", "1", "0", "null", "0", "null", "null", "null", fields[0]].map(ToOwned::to_owned),
+            ["0", "null", "1", "0", "null", "0", "null", "null", "null", fields[0], "null", "null"]
+                .map(ToOwned::to_owned),
         );
         arguments
     };

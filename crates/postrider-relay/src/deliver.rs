@@ -75,8 +75,11 @@ impl Lane {
             }
             let now = self.now();
             let mut tried = false;
-            for (index, outcome) in ready.into_iter().zip(delivery.take_outcomes()) {
+            for (place, (index, outcome)) in ready.into_iter().zip(delivery.take_outcomes()).enumerate() {
                 if let Some(outcome) = outcome {
+                    if delivery.is_effect(place) {
+                        work.settlement.effects.push(work.items[index].event.event_id);
+                    }
                     tried = true;
                     // Chance costs a call of the system.
                     let chance = if outcome.is_delivered() { 0.5 } else { chance() };

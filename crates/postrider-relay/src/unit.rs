@@ -83,7 +83,7 @@ pub(crate) async fn run<S: Source>(
                         if !outcome.is_delivered() {
                             stopped.failed(event);
                         }
-                        delivery.report(index, outcome);
+                        report(routes, delivery, index, outcome);
                     }
                     continue;
                 }
@@ -112,10 +112,21 @@ pub(crate) async fn run<S: Source>(
             if !outcome.is_delivered() {
                 stopped.failed(event);
             }
-            delivery.report(index, outcome);
+            report(routes, delivery, index, outcome);
         }
     }
     Ok(())
+}
+
+/// Reports what became of an event; what a transaction did under a lease, as an effect.
+fn report<S: Source>(routes: &Routes<S>, delivery: &Delivery, index: usize, outcome: Outcome) {
+    let route = routes.find(&delivery.events[index].event.event_type);
+    let in_transaction = delivery.lease.is_some() && route.is_some_and(|route| route.transactional);
+    if in_transaction && outcome.is_delivered() {
+        delivery.report_effect(index, outcome);
+    } else {
+        delivery.report(index, outcome);
+    }
 }
 
 /// The events at the front that can be handled together, without those that are held; and how many were looked at.

@@ -56,6 +56,14 @@ pub(crate) async fn settle(
         let batch = batch.bind(from).bind(to).bind(i64::from(settlement.count)).bind(now).bind(&lease.owner);
         batch.execute(&mut *tx).await.map_err(failed(OP))?;
     }
+    for event in &settlement.effects {
+        let mark = store.sql.query(statement!("settle_effect.sql")).bind(&lease.subscription).bind(*event);
+        if mark.fetch_optional(&mut *tx).await.map_err(failed(OP))?.is_none() {
+            // The file was set back, and what was done about the event is gone.
+            tx.rollback().await.map_err(failed(OP))?;
+            return Ok(Standing::Lost);
+        }
+    }
     if settlement.one_by_one {
         for change in &settlement.deliveries {
             write_alone(store.sql, &mut tx, lease, change, now).await?;

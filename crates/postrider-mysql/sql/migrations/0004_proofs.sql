@@ -224,7 +224,7 @@ create or replace procedure postrider_settle_witnessed(
     in the_subscription varbinary(800), in the_lane int, in the_epoch bigint, in the_owner varbinary(2000), in from_seq bigint,
     in to_seq bigint, in reading_seq bigint, in the_count bigint, in given_now bigint,
     in changes longtext charset utf8mb4 collate utf8mb4_bin, in witness_seq bigint, in witness_mark varbinary(32),
-    in one_by_one boolean)
+    in one_by_one boolean, in effects longtext charset utf8mb4 collate utf8mb4_bin)
     modifies sql data
 begin
     declare now_at bigint default coalesce(given_now, timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6)));
@@ -261,6 +261,13 @@ begin
         straight_join postrider_run r on r.seq = postrider_run_at(c.id)
         straight_join postrider_event e on e.id = r.id - (r.seq - c.id) and e.event_id = unhex(c.event_id);
         set is_held = known = many;
+    end if;
+    if is_held and effects is not null then
+        -- An event may be here while its effect is gone with the old server: its mark in the inbox must be here, too.
+        select count(*) into known
+        from json_table(effects, '$[*]' columns (event_id varchar(32) path '$')) c
+        straight_join postrider_inbox i on i.consumer = the_subscription and i.event_id = unhex(c.event_id);
+        set is_held = known = json_length(effects);
     end if;
     if is_held then
         update postrider_lane
