@@ -103,6 +103,17 @@ impl Rider {
         }
     }
 
+    /// Whether none of its threads runs any more: one of them takes the signal, and stops the others when it is its turn to run.
+    /// Only Linux tells.
+    fn stands_still(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.process.id())) else { return true };
+        threads.flatten().all(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // What follows the name in brackets.
+            status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        })
+    }
+
     fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
         assert!(sent.expect("kill").success());
@@ -161,6 +172,7 @@ impl Stage {
         self.frozen.until_it_waits();
         until("it is so far", async || is_so_far()).await;
         self.frozen.signal("-STOP");
+        until("it stands still", async || self.frozen.stands_still()).await;
         let over = self.frozen.said.try_iter().find(|line| line.contains("over"));
         assert_eq!(over, None, "it was stopped in the middle of its batch");
     }
