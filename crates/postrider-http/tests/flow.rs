@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Order, Relay, Retry, Running, Source, State, StateQuery, Uuid};
+use postrider::{Headers, NewEvent, Order, Relay, Retry, Running, Source, State, StateQuery, Uuid};
+use postrider_core::Limits;
 use postrider_http::{Format, Http};
 use support::{Endpoint, Request};
 
@@ -159,4 +160,31 @@ async fn a_redirect_is_not_followed() {
         assert_eq!(endpoint.requests().len(), 1, "{status}");
     }
     assert_eq!(elsewhere.requests().len(), 0, "neither the event nor the token went there");
+}
+
+/// An event with more headers than a request can have is dead by itself; it neither stops its lane nor counts as an outage.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_with_more_headers_than_a_request_can_have_is_dead_and_the_others_go_on() {
+    let limits = Limits { headers: 64 << 20, ..Limits::default() };
+    let outbox = Outbox::builder().limits(limits).build();
+    let mut many = NewEvent::of("orders", "OrderPaid", "Order", "many", &1).expect("an event");
+    let headers: Vec<String> = (0..33_000).map(|number| format!("\"h{number}\":\"x\"")).collect();
+    many.headers = Headers::from_json(format!("{{{}}}", headers.join(",")));
+    let before = record(&outbox, "a", 1).await;
+    let many = outbox.record_alone(&many).await.expect("recorded");
+    let after = record(&outbox, "a", 2).await;
+    let endpoint = Endpoint::start(|_| Some("200 OK".to_owned())).await;
+    let sink = Http::builder().build(&endpoint.url()).expect("a sink");
+    let relay = relay(&outbox, sink, Order::Key, 4).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    let store = Arc::clone(relay.store());
+    relay.stop().await.expect("stopped");
+    let state = async |event_id: Uuid| {
+        let query = StateQuery { event_id: Some(event_id), ..StateQuery::default() };
+        store.states(&query).await.expect("states").pop().expect("a state")
+    };
+    let dead = state(many).await;
+    assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("header")), "{dead:?}");
+    assert!(dead.error_message.expect("a reason").contains("more than a request can have"));
+    assert_eq!((state(before).await.state, state(after).await.state), (State::Done, State::Done));
 }

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use postrider_conformance::relay::{drain, event, subscribe, until};
+use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
 use postrider_core::{Clock, Effect, ErrorKind, Lease, ManualClock, OffsetDateTime, Source, Store, Uuid};
 use postrider_mysql::Outbox;
 use sqlx::mysql::MySqlPoolOptions;
@@ -73,7 +73,7 @@ async fn no_session_goes_back_to_the_application_with_a_handlers_settings() {
     for end in
         ["committed", "rolled back", "stale", "dropped", "dropped in mid-statement", "dropped as it begins"]
     {
-        let events = [Uuid::now_v7()];
+        let events = [commit_one(&log, "a").await];
         let begun = outbox.begin(effect(Some(if end == "stale" { &stale } else { &lease }), &events));
         let stays = match end {
             "committed" => {

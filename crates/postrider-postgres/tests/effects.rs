@@ -78,7 +78,7 @@ async fn marks_stand_if_and_only_if_their_transaction_commits() {
 async fn a_stale_lease_gets_no_transaction_and_marks_nothing() {
     let (log, clock) = with_clock().await;
     subscribe(&log.store, "s").await;
-    let events = [Uuid::now_v7()];
+    let events = [commit_one(&log, "a").await];
     let stale = log.store.claim("s", "relay", LEASE).await.expect("claim").expect("a free lane");
     let (tx, _) = begin(&log, Some(&stale), &[]).await;
     Outbox::rollback(tx).await.expect("rollback");
@@ -98,7 +98,7 @@ async fn a_lane_is_not_claimed_while_a_handlers_transaction_is_open() {
     let other = log.outbox.store().await.expect("store");
     subscribe(&log.store, "s").await;
     let lease = log.store.claim("s", "slow", LEASE).await.expect("claim").expect("a free lane");
-    let events = [Uuid::now_v7()];
+    let events = [commit_one(&log, "a").await];
     let (tx, _) = begin(&log, Some(&lease), &events).await;
     clock.advance(LEASE);
     let passed_over =

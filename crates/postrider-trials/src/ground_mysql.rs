@@ -158,7 +158,8 @@ impl Ground for MyGround {
             Ok(Holder { subscription: row.try_get(0)?, lane: row.try_get(1)?, owner: row.try_get(2)? })
         };
         let rows = sqlx::query(
-            "select subscription, cast(lane as signed), lease_owner from postrider_lane order by 1, 2",
+            "select convert(subscription using utf8mb4), cast(lane as signed), convert(lease_owner using utf8mb4) \
+             from postrider_lane order by 1, 2",
         );
         rows.fetch_all(&self.pool).await?.iter().map(holder).collect()
     }
@@ -176,11 +177,12 @@ impl Ground for MyGround {
     }
 
     async fn traces(&self) -> sqlx::Result<Vec<String>> {
-        let sql = "select concat_ws(' ', 'lane', subscription, lane, position) as trace from postrider_lane \
+        let sql = "select convert(trace using utf8mb4) from ( \
+                   select concat_ws(' ', 'lane', subscription, lane, position) as trace from postrider_lane \
                    union all select concat_ws(' ', 'batch', subscription, lane, first_id, last_id, count, settled_by) \
                        from postrider_settled_batch \
                    union all select concat_ws(' ', 'delivery', subscription, id, state, attempts, error_code) \
-                       from postrider_delivery \
+                       from postrider_delivery) as traces \
                    order by 1";
         sqlx::query_scalar(sql).fetch_all(&self.pool).await
     }
