@@ -36,6 +36,10 @@ impl PgStore {
         subscription: &str,
         age: Option<Duration>,
     ) -> Result<Vec<(Figures, u64)>> {
+        // Before it is counted: nothing counted of what began to exist meanwhile would look like nothing to deliver.
+        if !self.exists(subscription).await? {
+            return Err(Self::unknown("figures", subscription));
+        }
         let rows = text
             .query()
             .bind(subscription.to_owned())
@@ -46,9 +50,6 @@ impl PgStore {
             .fetch_all(&self.pool)
             .await
             .map_err(during("figures"))?;
-        if rows.is_empty() && !self.exists(subscription).await? {
-            return Err(Self::unknown("figures", subscription));
-        }
         rows.iter()
             .map(|row| {
                 let number = |column| row::int64(row, column).map(|n| u64::try_from(n).unwrap_or(0));
