@@ -20,7 +20,7 @@ const RELAYS: [&str; 2] = ["relay A", "relay B"];
 /// How often the screen is drawn and the script looks.
 const TICK: Duration = Duration::from_millis(100);
 /// How long the script waits for what must happen. What did not is found by the summary.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const WAREHOUSE_CLOSES: Duration = Duration::from_secs(2);
 const STRANGER_COMES: Duration = Duration::from_millis(2500);
