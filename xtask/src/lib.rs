@@ -2,7 +2,7 @@
 //!
 //! The binary `xtask` only reads arguments and calls what is here. The integration tests of the other crates
 //! use [`postgres::Cluster`], [`mariadb::Mariadb`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
-//! or restore.
+//! or restore, and [`line::Line`] for a server that falls silent.
 //!
 //! Nothing here knows what Postrider does: it starts servers and runs `cargo`.
 
@@ -19,6 +19,7 @@ pub mod jdbc;
 pub mod kafka;
 pub mod keeper;
 pub mod kind;
+pub mod line;
 pub mod mariadb;
 pub mod maven;
 pub mod node;
