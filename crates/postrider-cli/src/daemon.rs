@@ -171,6 +171,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
                 .while_unavailable(reader.while_unavailable)
                 .concurrency(reader.concurrency)
                 .timeout(reader.timeout)
+                .patience(reader.patience)
                 .longest_pause(reader.longest_pause);
             let subscriber = match reader.batch {
                 Some(batch) => subscriber.batch(batch),

@@ -10,9 +10,9 @@ use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use crate::Failure;
+use crate::bounded::{self, Bounded};
 use crate::config::{Problem, Store, without_password};
-use crate::output;
+use crate::{Failure, output};
 
 /// How long a server may take to answer before it is said that it does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -57,8 +57,13 @@ impl Address {
 }
 
 impl Database {
-    /// Opens it; the schema is checked, not changed.
+    /// Opens it; the schema is checked, not changed. A database that does not answer is an error after some seconds.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
+        // In a box, as below: the drivers' futures are so deep that the compiler gives them up within the callers'.
+        bounded::opened(bounded::OPEN, Box::pin(Self::opened(store))).await
+    }
+
+    async fn opened(store: &Store) -> Result<Self, Failure> {
         match Address::of(store)? {
             Address::Postgres(options) => {
                 let pool = PgPoolOptions::new().max_connections(store.connections).acquire_timeout(PATIENCE);
@@ -89,7 +94,10 @@ impl Database {
     /// Both sides of the log, on the same connections.
     pub(crate) async fn controls(&self) -> Result<Controls, Failure> {
         Ok(match self {
-            Self::Postgres(outbox) => Controls::of(outbox.store().await?),
+            Self::Postgres(outbox) => {
+                let store = Box::pin(async { Ok(outbox.store().await?) });
+                Controls::of(bounded::opened(bounded::OPEN, store).await?)
+            }
             Self::Mysql(outbox) => Controls::of(outbox.store()),
             Self::Sqlite(outbox) => Controls::of(outbox.store()),
         })
@@ -97,6 +105,14 @@ impl Database {
 
     /// Records an event in a transaction of its own; whether it was, where an id that is taken is left at that.
     pub(crate) async fn record(&self, event: &NewEvent, once: bool) -> Result<bool, Failure> {
+        let recorded = tokio::time::timeout(bounded::ANSWER, Box::pin(self.recorded(event, once))).await;
+        recorded.unwrap_or_else(|_| {
+            let (id, limit) = (event.event_id, bounded::ANSWER);
+            Err(format!("the database did not answer within {limit:?}; look for the event {id} before you record it again").into())
+        })
+    }
+
+    async fn recorded(&self, event: &NewEvent, once: bool) -> Result<bool, Failure> {
         match self {
             Self::Postgres(outbox) if once => {
                 let mut connection = outbox.pool().acquire().await?;
@@ -127,15 +143,20 @@ pub(crate) struct Controls {
 }
 
 impl Controls {
-    /// Both sides of one store.
+    /// Both sides of one store; every call ends.
     pub(crate) fn of<S: postrider::Store + Desk>(store: S) -> Self {
         let store = Arc::new(store);
-        Self { store: Arc::<S>::clone(&store), desk: store }
+        let relay: Arc<dyn postrider::Store> = Arc::<S>::clone(&store);
+        Self {
+            store: Arc::new(postrider::Bounded::new(relay, bounded::ANSWER)),
+            desk: Arc::new(Bounded::new(store)),
+        }
     }
 
     /// Opens the log that the settings name.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
-        Database::open(store).await?.controls().await
+        bounded::opened(bounded::OPEN, Box::pin(async { Database::open(store).await?.controls().await }))
+            .await
     }
 }
 

@@ -14,16 +14,20 @@ mod staff;
 mod tally;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use postrider::{Uuid, asked_to_end};
 
-use crate::Failure;
 use crate::config::{Problem, without_password};
+use crate::{Failure, bounded};
 use fault::Fault;
 use premises::{FILE, Mysql, Sqlite};
 use screen::Screen;
 use script::Ending;
+
+/// How long a server may take to make the shop's database, and to remove it.
+const BUILD: Duration = Duration::from_secs(30);
 
 /// How the demo is run.
 #[derive(Debug, Args)]
@@ -81,7 +85,8 @@ async fn on_sqlite(options: &Options) -> Result<bool, Failure> {
 async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
     let folder = prepared(options.keep.as_deref())?;
     let mut screen = Screen::of_stdout();
-    let built = Mysql::build(address, &format!("postrider_demo_{}", unique())).await;
+    let database = format!("postrider_demo_{}", unique());
+    let built = bounded::opened(BUILD, Mysql::build(address, &database)).await;
     let played = match &built {
         Ok(premises) => {
             let address = premises.address();
@@ -99,7 +104,8 @@ async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
     }
     let premises = built?;
     let place = without_password(&premises.address());
-    let kept = (is_kept || !premises.remove().await).then_some(place);
+    let removed = async { !is_kept && tokio::time::timeout(BUILD, premises.remove()).await.unwrap_or(false) };
+    let kept = (!removed.await).then_some(place);
     match (played?, kept) {
         (Ending::Whole { held }, Some(place)) => {
             tally::look_around(&mut screen, &place);

@@ -11,6 +11,7 @@ use config::Config;
 
 mod alerts;
 mod arguments;
+mod bounded;
 mod commands;
 mod config;
 mod confirm;

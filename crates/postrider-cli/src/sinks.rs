@@ -100,7 +100,13 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
         Format::Batched => Written::Batched(sink.batch),
         Format::Binary | Format::Payload => Written::Binary,
     };
-    let mut builder = Http::builder().format(format).events(events(name, &sink.envelope)?);
+    let mut builder = Http::builder()
+        .format(format)
+        .events(events(name, &sink.envelope)?)
+        .longest_retry_after(sink.longest_retry_after);
+    for (status, blame) in &sink.statuses {
+        builder = builder.status(*status, *blame);
+    }
     if let Some(secret) = &sink.secret {
         let secret = Secret::parse(secret)
             .map_err(|error| Problem::new(format!("sink.{name}.secret: {}", error.message())))?;

@@ -109,6 +109,22 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is missing"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nstatuses = { 204 = \"event\" }\n".into(),
+            &["sink.x.statuses.204: it must be a status from 300 to 599"],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nstatuses = { 404 = \"event\", 0404 = \"reject\" }\n".into(),
+            &["sink.x.statuses.0404: it must be a status"],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nstatuses = { 404 = \"mine\" }\n".into(),
+            &["sink.x.statuses.404: \"mine\" is not known", "\"endpoint\", \"event\", \"retry\", \"reject\""],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nlongest_retry_after = \"0s\"\n".into(),
+            &["sink.x.longest_retry_after: it must be longer than nothing"],
+        ),
         ("[[subscription]]\nsink = \"out\"\n".into(), &["subscription[1].name: it is missing"]),
         (format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"otu\"\n"), &["subscription[s].sink", "\"out\""]),
         (s("order = \"keys\""), &["subscription[s].order", "\"key\", \"strict\", \"none\""]),

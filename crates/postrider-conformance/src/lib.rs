@@ -11,6 +11,7 @@ pub mod engine;
 pub mod harness;
 pub mod promises;
 pub mod relay;
+pub mod silent;
 
 pub use harness::{Harness, Log, Writer};
 
@@ -32,6 +33,10 @@ macro_rules! conformance {
                 a_subscription_starts_at_the_beginning, a_subscription_starts_now, a_subscription_starts_at_a_time,
                 an_idle_read_changes_nothing, reading_ahead_follows_the_position, a_savepoint_rolled_back_leaves_nothing,
                 an_unknown_subscription_is_named;
+            bytes: a_batch_is_cut_by_its_bytes_and_the_next_one_goes_on, an_event_above_the_bytes_comes_alone,
+                wide_events_respect_filters_and_lanes, wide_events_survive_a_change_of_lanes,
+                what_is_due_is_cut_by_its_bytes_and_keys_keep_their_order, masked_events_are_archived_by_their_bytes,
+                headers_count_when_many_events_are_recorded_at_once;
             leases: a_lane_is_held_by_one, a_lease_runs_out_and_the_next_holder_goes_on,
                 a_lease_is_extended, a_released_lane_is_free_at_once, a_stale_settle_is_refused_by_its_epoch,
                 a_stale_settle_is_refused_by_its_position, a_lease_too_far_in_the_future_is_void,
@@ -48,7 +53,20 @@ macro_rules! conformance {
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
                 delivery_rows_of_a_refused_settle_are_not_written,
                 a_delivery_that_the_database_refuses_becomes_a_dead_one;
-            states: every_state_is_shown_with_its_details, figures_count_what_is_where, those_undelivered_for_long_are_counted;
+            due: a_key_comes_up_to_the_first_one_that_is_not_due, a_look_is_bounded_and_the_next_one_goes_on,
+                many_keys_share_a_look, one_that_is_requeued_in_front_comes_first,
+                a_new_policy_places_what_is_open, a_change_of_lanes_places_what_is_open,
+                what_a_replay_leaves_is_found, what_operators_do_beside_settles_leaves_nothing_behind;
+            running: what_is_running_is_never_due_to_its_own_holder, what_is_running_holds_its_key,
+                what_a_gone_holder_had_running_is_due_at_once, a_first_try_that_succeeds_leaves_no_row,
+                a_stale_holder_forgets_nothing, what_is_given_back_keeps_its_attempts_and_failure,
+                what_is_running_ends_like_any_other, what_is_running_shows_as_processing,
+                retention_leaves_what_is_running_alone, running_has_its_steps_and_no_others,
+                operators_do_not_touch_what_is_running, a_change_of_lanes_makes_what_is_running_due,
+                a_replay_forgets_what_is_running, a_new_policy_leaves_what_is_running_in_hand,
+                what_is_running_is_settled_one_by_one;
+            states: every_state_is_shown_with_its_details, figures_count_what_is_where,
+                a_subscription_that_is_being_made_is_unknown_or_counted_whole, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere;
             keys: keys_that_look_alike_are_held_each_by_its_own, keys_that_look_alike_have_counters_of_their_own,
@@ -61,7 +79,8 @@ macro_rules! conformance {
                 what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take,
                 a_target_that_is_not_there_is_refused;
             bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
-            desk: subscriptions_are_shown_with_their_lanes, a_paused_subscription_rests_until_it_is_resumed,
+            desk: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
+                a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
                 events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
                 a_chain_shows_causes_and_what_followed, stuck_deliveries_are_listed_with_their_failures,
@@ -88,6 +107,7 @@ macro_rules! conformance_of_concurrent_writers {
                 late_events_respect_filters_and_lanes, prune_never_takes_an_event_that_a_lane_has_not_seen,
                 an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes,
                 late_events_count_as_pending_until_they_are_read, a_subscription_that_starts_now_sees_what_commits_later;
+            bytes: wide_late_events_are_cut_by_their_bytes_none_lost_or_twice;
             replay: a_replay_forgets_no_late_event, replays_among_writers_lose_nothing;
             bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_wait_that_is_dropped_forgets_nothing, a_fast_relay_does_not_make_every_commit_ring
         );

@@ -12,12 +12,15 @@ use crate::{Error, ErrorKind, Recorded, Result};
 
 /// Where a delivery that did not simply succeed stands.
 ///
-/// `waiting → retrying → delivered | dead`, a dead one is requeued (`retrying`) or `discarded`. The stores
-/// refuse every other step.
+/// `waiting → running | retrying → delivered | dead`, a dead one is requeued (`retrying`) or `discarded`. A running one may
+/// also be given back (`waiting`). The stores refuse every other step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeliveryState {
     /// Behind an earlier event of its key (or, under strict order, of its lane).
     Waiting,
+    /// Begun and not finished when its batch was settled. Under the epoch of its lane's lease it is in hand and never due;
+    /// under another epoch its holder is gone, and it is due at once.
+    Running,
     /// Failed, to be tried again.
     Retrying,
     /// Given up, until an operator requeues or discards it.
@@ -31,6 +34,7 @@ pub enum DeliveryState {
 words!(
     DeliveryState,
     Waiting = "waiting",
+    Running = "running",
     Retrying = "retrying",
     Dead = "dead",
     Delivered = "delivered",
@@ -61,7 +65,7 @@ pub struct DeliveryChange {
     pub event_id: Uuid,
     /// Where it stands now.
     pub state: DeliveryState,
-    /// How often it was tried.
+    /// How often it was tried; for `Running`, with the try that is under way.
     pub attempts: u32,
     /// For `Retrying`: in how long it is to be tried again, from the settle on.
     pub retry_in: Duration,
@@ -81,6 +85,19 @@ impl DeliveryChange {
             retry_in: Duration::ZERO,
             failure: None,
         }
+    }
+
+    /// It is being tried: this is the try with that number, counted from 1. The row gets the epoch of the lease it is settled
+    /// under. The last failure on record stays.
+    pub fn running(event: impl Into<EventRef>, attempt: u32) -> Self {
+        let EventRef { id, event_id } = event.into();
+        let state = DeliveryState::Running;
+        Self { id, event_id, state, attempts: attempt, retry_in: Duration::ZERO, failure: None }
+    }
+
+    /// It was running, and its try was cut short: it waits as if that try had never begun. The last failure on record stays.
+    pub fn given_back(event: impl Into<EventRef>, attempts: u32) -> Self {
+        Self { attempts, ..Self::waiting(event) }
     }
 
     /// It failed and is to be tried again.
@@ -143,9 +160,10 @@ impl DeliveryFailure {
 pub struct Due {
     /// The event.
     pub event: Recorded,
-    /// `Retrying`, or `Waiting` with nothing in front of it any more but what is due with it.
+    /// `Retrying`; or `Waiting` with nothing in front of it any more but what is due with it; or `Running` under another epoch
+    /// than the lease's: its holder is gone.
     pub state: DeliveryState,
-    /// How often it was tried.
+    /// How often it was tried; for `Running`, with the try that its holder did not finish.
     pub attempts: u32,
     /// When it first failed.
     pub first_failed_at: Option<OffsetDateTime>,
@@ -162,7 +180,8 @@ pub struct Due {
 pub struct DueBatch {
     /// What is to be tried now, by id.
     pub deliveries: Vec<Due>,
-    /// In how long, by the store's clock, the next one's time comes, if one is retrying whose time has not.
+    /// In how long, by the store's clock, the next one's time comes, if one is retrying whose time has not; what is behind another
+    /// one of its key does not count.
     pub next_in: Option<Duration>,
     /// Whether anything of the lane keeps later events waiting: under strict order the lane reads nothing more then.
     pub holds: bool,

@@ -9,7 +9,7 @@ pub struct Figures {
     pub stream: String,
     /// Not read yet.
     pub pending: u64,
-    /// Read by the holder of a lane, not settled yet.
+    /// Read by the holder of a lane and not settled yet, or running.
     pub processing: u64,
     /// Failed and to be tried again, or waiting behind one that is.
     pub retrying: u64,

@@ -18,6 +18,9 @@ pub struct Filing {
 }
 
 impl Filing {
+    /// About how many bytes of events go through a relay's memory in one round of a filing that is not plain: 4 MiB, or one event.
+    pub const BYTES: u64 = 4 << 20;
+
     /// Whether events go to the archive just as they are.
     pub fn is_plain(&self) -> bool {
         self.mask.is_empty() && self.target.is_none()

@@ -67,6 +67,16 @@ impl Headers {
         }
     }
 
+    /// About how many bytes they take as JSON.
+    pub(crate) fn size(&self) -> usize {
+        if self.raw.is_empty() {
+            // Quotes, a colon and a comma each.
+            self.map().iter().map(|(name, value)| name.len() + value.len() + 6).sum()
+        } else {
+            self.raw.len()
+        }
+    }
+
     /// The value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
         if self.parsed.get().is_none()

@@ -37,8 +37,25 @@ pub struct Lease {
     pub order: Order,
     /// Where a change of lanes wants this lane to stop, if one is under way.
     pub target: Option<Position>,
+    /// About how many bytes of events its holder takes at once: [`BATCH_BYTES`](crate::BATCH_BYTES) unless it sets less. A read and
+    /// a look at what is due stop before the event that would exceed it; an event that is larger by itself comes alone.
+    pub bytes: u64,
     /// For the store's own use.
     pub cookie: String,
+    /// Why its destination is away, in the words of its holder and without secrets; nothing while it is not.
+    /// [`extend`](crate::Store::extend) writes it down for operators.
+    pub away: Option<String>,
+}
+
+impl Lease {
+    /// As much as is kept of why a destination is away, in characters.
+    pub const LONGEST_REASON: usize = 300;
+
+    /// Why the destination is away, as every store can keep it: one line, cut to [`LONGEST_REASON`](Self::LONGEST_REASON).
+    pub fn away_to_keep(&self) -> Option<String> {
+        let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+        self.away.as_deref().map(|reason| reason.chars().take(Self::LONGEST_REASON).map(plain).collect())
+    }
 }
 
 /// How a holder stands with its lane.

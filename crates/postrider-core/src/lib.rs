@@ -48,7 +48,7 @@ mod template;
 mod trace;
 
 pub use audit::{Audit, AuditEntry};
-pub use batch::{Batch, ReadEvent};
+pub use batch::{BATCH_BYTES, Batch, Fill, ReadEvent};
 pub use bell::Bell;
 pub use bus::EventBus;
 pub use catalog::{Catalog, Entry};
@@ -77,7 +77,7 @@ pub use replay::{Replay, ReplayFrom, ReplayRefusal, Replayed};
 pub use retry::Retry;
 pub use search::{Chain, EventQuery, Found, Logged, Search};
 pub use settlement::{Settlement, UNWRITABLE};
-pub use sink::{Attempt, Delivery, Sink};
+pub use sink::{Attempt, Delivery, Report, Sink};
 pub use source::{Effect, Source};
 pub use state::{EventState, State, StateQuery};
 pub use stopped::Stopped;

@@ -103,6 +103,13 @@ impl NewEvent {
         self
     }
 
+    /// About how many bytes it takes in a statement: its payload, its headers as JSON, and its names.
+    pub fn size(&self) -> usize {
+        let names = [&self.stream, &self.event_type, &self.aggregate_type, &self.aggregate_id];
+        let names = names.into_iter().chain(&self.ordering_key).map(String::len).sum::<usize>();
+        self.payload.as_bytes().len() + self.headers.to_json().len() + names
+    }
+
     /// Whether a store can keep it: names, keys, sizes, no NUL. The error says which part is wrong and why.
     ///
     /// Returns the headers as the text of a JSON object, which the check has to make anyway.

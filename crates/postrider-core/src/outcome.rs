@@ -27,6 +27,17 @@ pub enum Outcome {
         /// Why it can't be delivered.
         failure: DeliveryFailure,
     },
+    /// It failed, and one failure does not show whether because of the event or of the destination: an answer of 404, none in
+    /// time. For as long as no other key has succeeded since it began, the destination is to blame, and the event loses no
+    /// attempt; afterwards the event is.
+    Unclear {
+        /// The destination asked not to be asked again before this has passed.
+        after: Option<Duration>,
+        /// Why it failed.
+        failure: DeliveryFailure,
+        /// What it is where the event is to blame: rejected, or tried again.
+        rejects: bool,
+    },
     /// It failed, and trying again is of no use.
     Reject {
         /// Why it failed.
@@ -45,6 +56,11 @@ impl Outcome {
         Self::Reject { failure }
     }
 
+    /// A failure that may be the event's or the destination's; where it is the event's, it is tried again.
+    pub fn unclear(failure: DeliveryFailure) -> Self {
+        Self::Unclear { after: None, failure, rejects: false }
+    }
+
     /// Whether the event is where it should be.
     pub fn is_delivered(&self) -> bool {
         matches!(self, Self::Delivered | Self::Duplicate)
@@ -57,6 +73,7 @@ impl Outcome {
             Self::Duplicate => "duplicate",
             Self::Retry { .. } => "retry",
             Self::Hold { .. } => "hold",
+            Self::Unclear { .. } => "unclear",
             Self::Reject { .. } => "reject",
         }
     }
@@ -67,12 +84,14 @@ impl Outcome {
 pub struct Unavailable {
     /// Why, in a sentence without secrets.
     pub reason: String,
+    /// It asked not to be asked again before this has passed; nothing leaves it to the subscription.
+    pub pause: Option<Duration>,
 }
 
 impl Unavailable {
     /// Unavailable, for this reason.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self { reason: reason.into(), pause: None }
     }
 }
 

@@ -19,6 +19,14 @@ pub struct SubscriptionInfo {
     pub lanes: Vec<LaneInfo>,
 }
 
+impl SubscriptionInfo {
+    /// Why its destination is away, and since when, by the lane that has said so longest.
+    pub fn away(&self) -> Option<(&str, OffsetDateTime)> {
+        let said = self.lanes.iter().filter_map(|lane| lane.away.as_deref().zip(lane.away_since));
+        said.min_by_key(|(_, since)| *since)
+    }
+}
+
 /// Where a lane stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneInfo {
@@ -35,4 +43,8 @@ pub struct LaneInfo {
     pub lease_until: Option<OffsetDateTime>,
     /// When it was last settled.
     pub settled_at: Option<OffsetDateTime>,
+    /// Why its destination is away, as who holds it now says; nothing if it is not, or nobody holds the lane.
+    pub away: Option<String>,
+    /// Since when.
+    pub away_since: Option<OffsetDateTime>,
 }

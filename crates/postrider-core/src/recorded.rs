@@ -48,6 +48,12 @@ impl Recorded {
         }
     }
 
+    /// About how many bytes it takes in memory: its payload, its headers and its names, as they are read.
+    pub fn size(&self) -> u64 {
+        let texts = self.aggregate_id.len() + self.ordering_key.as_ref().map_or(0, String::len);
+        (self.payload.as_bytes().len() + self.headers.size() + texts + std::mem::size_of::<Self>()) as u64
+    }
+
     /// The hash of its key, for whoever keeps order within a process; equal keys have equal ones, in this version.
     pub fn key_hash(&self) -> u64 {
         match &self.ordering_key {

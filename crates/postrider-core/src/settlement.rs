@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::{Batch, DeliveryChange, Position};
+use crate::{Batch, DeliveryChange, EventRef, Position};
 
 /// What became of a batch (or of due deliveries), to be written in one transaction.
 #[derive(Debug, Clone)]
@@ -19,6 +19,9 @@ pub struct Settlement {
     pub late: Vec<i64>,
     /// The events that did not simply succeed.
     pub deliveries: Vec<DeliveryChange>,
+    /// Events that were running and simply succeeded at their first try: their rows, which must be running under the lease's
+    /// epoch, are deleted. One without such a row is left alone.
+    pub succeeded: Vec<EventRef>,
     /// Events whose handlers committed their effects together with a mark in the subscription's inbox. A settle is taken only
     /// if the marks are there: after a failover the events may be in the log, and what was done about them gone.
     pub effects: Vec<Uuid>,
@@ -42,6 +45,7 @@ impl Settlement {
             count: u32::try_from(batch.events.len()).unwrap_or(u32::MAX),
             late: batch.events.iter().filter(|read| read.late).map(|read| read.event.id).collect(),
             deliveries: Vec::new(),
+            succeeded: Vec::new(),
             effects: Vec::new(),
             mark: batch.mark.clone(),
             one_by_one: false,
@@ -57,6 +61,7 @@ impl Settlement {
             count: 0,
             late: Vec::new(),
             deliveries: Vec::new(),
+            succeeded: Vec::new(),
             effects: Vec::new(),
             mark: String::new(),
             one_by_one: false,

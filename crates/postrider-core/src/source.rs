@@ -22,6 +22,12 @@ pub trait Source: Clone + Send + Sync + 'static {
     /// The clock that the log goes by.
     fn clock(&self) -> Clock;
 
+    /// Whether the transaction of a handler keeps everybody else from writing, relays included. A lane then waits for it,
+    /// however long it takes. No unless it says.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
     /// Begins the transaction of a handler: says of each event whether it is handled for the first time, and has marked those.
     ///
     /// *Guarantees*: the marks stand if, and only if, the transaction commits; while it is open nobody else can claim the

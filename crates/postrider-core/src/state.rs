@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 pub enum State {
     /// Not read yet.
     Pending,
-    /// Read by the holder of its lane, not settled yet.
+    /// Read by the holder of its lane and not settled yet, or running.
     Processing,
     /// Failed and to be tried again, or waiting behind one that is.
     Retrying,

@@ -32,9 +32,10 @@ pub trait Store: Send + Sync + 'static {
     /// claimed, or a lane stays claimed until its lease runs out.
     async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>>;
 
-    /// Prolongs a lease from now, and says how far its holder is reading.
+    /// Prolongs a lease from now, and says how far its holder is reading and why its destination is away, if it is.
     ///
-    /// *Guarantees*: `Lost` once anybody else has claimed the lane, and when it does not stand where the lease
+    /// *Guarantees*: [`away`](Lease::away) is kept with the time since when there is a reason, whichever it is, until an extension
+    /// without one, a claim or a release. `Lost` once anybody else has claimed the lane, and when it does not stand where the lease
     /// says (the database was set back). *Caller must*: stop at `Lost`, release
     /// soon at `Recalled`. *On failure*: treat the lease as running out at its old time.
     async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing>;
@@ -43,7 +44,8 @@ pub trait Store: Send + Sync + 'static {
     /// wants to keep. *On failure*: the lease runs out by itself.
     async fn release(&self, lease: Lease) -> Result<()>;
 
-    /// Reads what follows a position: at most `limit` rows are scanned of the late and of the fresh each.
+    /// Reads what follows a position: at most `limit` rows are scanned of the late and of the fresh each, and at most
+    /// [`Lease::bytes`] of events are held, the one that exceeds them excluded; an event above them comes alone.
     ///
     /// *Guarantees*: following `next` from read to read gives every committed event of the lane that the
     /// subscription wants exactly once, whatever the transactions that wrote them do; events of a key come
@@ -54,10 +56,12 @@ pub trait Store: Send + Sync + 'static {
     /// did not stand where the lease says.
     async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch>;
 
-    /// The deliveries of the lane that are to be tried now, by id.
+    /// The deliveries of the lane that are to be tried now, by id: at most `limit`, and as many as [`Lease::bytes`] allow, but
+    /// one if there is one.
     ///
     /// *Guarantees*: under key and strict order an event comes only together with, and after, every open
-    /// one before it; it says when to look again. *Caller must*: deliver those of a key in order and stop at
+    /// one before it; what is running under the lease's own epoch is in hand: it never comes, and holds up what is behind it;
+    /// what is running under another epoch comes at once. It says when to look again. *Caller must*: deliver those of a key in order and stop at
     /// the first failure of it. *On failure*: nothing changed; [`LeaseLost`](crate::ErrorKind::LeaseLost) says
     /// that the lane was set back to be read again: claim anew.
     async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch>;

@@ -21,6 +21,8 @@ pub struct StuckQuery {
     pub until: Option<OffsetDateTime>,
     /// Those behind this id and subscription: the last of the page before.
     pub after: Option<(i64, String)>,
+    /// Without payloads and headers: JSON null, and none. For who only names or counts them, and should not hold them in memory.
+    pub bare: bool,
     /// At most this many; 0 means 1,000.
     pub limit: u32,
 }

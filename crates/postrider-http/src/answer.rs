@@ -1,32 +1,90 @@
 //! What an answer means.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{DeliveryFailure, OffsetDateTime, Outcome};
+use postrider_core::{DeliveryFailure, Error, ErrorKind, OffsetDateTime, Outcome, Result};
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 /// A date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE: &[BorrowedFormatItem<'static>] =
     format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
-/// A server that asks for more patience than this is asked again after it.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The statuses that are about the event where other keys succeed.
+const ABOUT_THE_EVENT: [u16; 5] = [400, 409, 413, 415, 422];
+/// How long a `Retry-After` is believed unless set.
+const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What a status means for the event.
-pub(crate) fn outcome(status: u16, retry_after: Option<&str>, now: OffsetDateTime) -> Outcome {
-    let failure = DeliveryFailure::new(format!("http_{status}"), format!("the endpoint answered {status}"));
-    match status {
-        200..=299 => Outcome::Delivered,
-        408 | 425 | 429 | 500..=599 => {
-            Outcome::Retry { after: retry_after.and_then(|value| pause(value, now)), failure }
+/// Whose trouble a status is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The endpoint's, for as long as no other key succeeds: no event loses an attempt. While others succeed, the event is
+    /// charged the attempt and tried again, as the subscription has it.
+    Endpoint,
+    /// The endpoint's as well for as long as no other key succeeds. While others succeed, the event is dead at once.
+    Event,
+    /// The event's, whatever else succeeds: it is charged the attempt and tried again, as the subscription has it. An endpoint
+    /// that answers so to everything kills its events.
+    Retry,
+    /// The event's, whatever else succeeds: it is dead at once.
+    Reject,
+}
+
+/// What the statuses of an endpoint mean.
+#[derive(Debug, Clone)]
+pub(crate) struct Answers {
+    blame: BTreeMap<u16, Blame>,
+    longest: Duration,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { blame: ABOUT_THE_EVENT.map(|status| (status, Blame::Event)).into(), longest: LONGEST }
+    }
+}
+
+impl Answers {
+    pub(crate) fn set(&mut self, status: u16, blame: Blame) {
+        self.blame.insert(status, blame);
+    }
+
+    pub(crate) fn believe(&mut self, longest: Duration) {
+        self.longest = longest;
+    }
+
+    /// Whether it can be used.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = self.blame.keys().find(|status| !(300..600).contains(*status));
+        match wrong {
+            Some(status) => Err(Error::new(
+                ErrorKind::Invalid,
+                "http",
+                format!(
+                    "status {status} can't be given a meaning; it must be from 300 to 599 (2xx is always delivered)"
+                ),
+            )),
+            None => Ok(()),
         }
-        300..=399 => Outcome::reject(DeliveryFailure::new(
-            failure.code,
-            format!(
-                "the endpoint answered {status}, a redirect, and those are not followed: set its final address"
-            ),
-        )),
-        _ => Outcome::Reject { failure },
+    }
+
+    /// What a status means for the event.
+    pub(crate) fn outcome(&self, status: u16, retry_after: Option<&str>, now: OffsetDateTime) -> Outcome {
+        if (200..300).contains(&status) {
+            return Outcome::Delivered;
+        }
+        let advice = match status {
+            300..400 => ", a redirect, and those are not followed: set its final address",
+            _ => "",
+        };
+        let failure =
+            DeliveryFailure::new(format!("http_{status}"), format!("the endpoint answered {status}{advice}"));
+        let after = retry_after.and_then(|value| pause(value, now)).map(|pause| pause.min(self.longest));
+        match self.blame.get(&status) {
+            None | Some(Blame::Endpoint) => Outcome::Unclear { after, failure, rejects: false },
+            Some(Blame::Event) => Outcome::Unclear { after, failure, rejects: true },
+            Some(Blame::Retry) => Outcome::Retry { after, failure },
+            Some(Blame::Reject) => Outcome::Reject { failure },
+        }
     }
 }
 
@@ -34,10 +92,10 @@ pub(crate) fn outcome(status: u16, retry_after: Option<&str>, now: OffsetDateTim
 fn pause(value: &str, now: OffsetDateTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
-        return Some(Duration::from_secs(seconds).min(LONGEST));
+        return Some(Duration::from_secs(seconds));
     }
     let date = time::PrimitiveDateTime::parse(value, DATE).ok()?.assume_utc();
-    Some(Duration::try_from(date - now).unwrap_or_default().min(LONGEST))
+    Some(Duration::try_from(date - now).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -46,29 +104,57 @@ mod tests {
 
     #[test]
     fn each_status_means_one_thing() {
-        let now = OffsetDateTime::UNIX_EPOCH;
+        let (now, answers) = (OffsetDateTime::UNIX_EPOCH, Answers::default());
         for status in [200, 201, 202, 204] {
-            assert_eq!(outcome(status, None, now), Outcome::Delivered, "{status}");
+            assert_eq!(answers.outcome(status, None, now), Outcome::Delivered, "{status}");
         }
-        for status in [408, 425, 429, 500, 502, 503, 504, 599] {
-            assert!(matches!(outcome(status, None, now), Outcome::Retry { after: None, .. }), "{status}");
+        let of_the_endpoint = [
+            301, 302, 307, 308, 401, 402, 403, 404, 405, 408, 410, 418, 425, 429, 500, 502, 503, 504, 599,
+            600,
+        ];
+        for status in of_the_endpoint {
+            let outcome = answers.outcome(status, None, now);
+            assert!(matches!(outcome, Outcome::Unclear { after: None, rejects: false, .. }), "{status}");
         }
-        for status in [301, 302, 307, 308, 400, 401, 403, 404, 409, 410, 413, 422] {
-            assert!(matches!(outcome(status, None, now), Outcome::Reject { .. }), "{status}");
+        for status in ABOUT_THE_EVENT {
+            let outcome = answers.outcome(status, None, now);
+            assert!(matches!(outcome, Outcome::Unclear { rejects: true, .. }), "{status}");
         }
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = time::macros::datetime!(1994-11-06 08:49:07 UTC);
-        let after = |value| match outcome(429, Some(value), now) {
-            Outcome::Retry { after, .. } => after,
+    fn which_status_is_which_is_a_setting() {
+        let (now, mut answers) = (OffsetDateTime::UNIX_EPOCH, Answers::default());
+        answers.set(404, Blame::Event);
+        answers.set(409, Blame::Endpoint);
+        answers.set(422, Blame::Reject);
+        answers.set(503, Blame::Retry);
+        assert!(matches!(answers.outcome(503, None, now), Outcome::Retry { after: None, .. }));
+        answers.check().expect("good");
+        assert!(matches!(answers.outcome(404, None, now), Outcome::Unclear { rejects: true, .. }));
+        assert!(matches!(answers.outcome(409, None, now), Outcome::Unclear { rejects: false, .. }));
+        assert!(matches!(answers.outcome(422, None, now), Outcome::Reject { .. }));
+        for status in [0, 204, 299, 600] {
+            let mut answers = Answers::default();
+            answers.set(status, Blame::Event);
+            let error = answers.check().expect_err("refused").to_string();
+            assert!(error.contains(&format!("status {status} ")) && error.contains("300 to 599"), "{error}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_has_a_limit() {
+        let (now, mut answers) = (time::macros::datetime!(1994-11-06 08:49:07 UTC), Answers::default());
+        let after = |answers: &Answers, value| match answers.outcome(429, Some(value), now) {
+            Outcome::Unclear { after, .. } => after,
             other => panic!("{other:?}"),
         };
-        assert_eq!(after("120"), Some(Duration::from_secs(120)));
-        assert_eq!(after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(30)));
-        assert_eq!(after("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO), "it is over");
-        assert_eq!(after("soon"), None);
-        assert_eq!(after("99999999999"), Some(LONGEST));
+        assert_eq!(after(&answers, "120"), Some(Duration::from_secs(120)));
+        assert_eq!(after(&answers, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(after(&answers, "Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO), "it is over");
+        assert_eq!(after(&answers, "soon"), None);
+        assert_eq!(after(&answers, "99999999999"), Some(LONGEST));
+        answers.believe(Duration::from_secs(5));
+        assert_eq!(after(&answers, "120"), Some(Duration::from_secs(5)));
     }
 }

@@ -3,10 +3,13 @@
 //! | answer | outcome |
 //! |---|---|
 //! | 2xx | delivered |
-//! | 408, 425, 429, 5xx | retry, not before `Retry-After` |
-//! | other 4xx, and 3xx: redirects are not followed | reject |
-//! | none in time | retry |
+//! | 400, 409, 413, 415, 422 | unclear; rejected where other keys succeed |
+//! | all others, 3xx too: redirects are not followed | unclear; tried again where other keys succeed, not before `Retry-After` |
+//! | none in time, or the connection breaks | unclear; tried again where other keys succeed |
 //! | no connection | the destination is unavailable |
+//!
+//! *Unclear* is the endpoint's trouble for as long as no other key succeeds: no event loses an attempt, none dies, and the
+//! endpoint is asked with one event at a time. Which status is which is a setting ([`HttpBuilder::status`]).
 
 mod answer;
 mod client;
@@ -16,6 +19,7 @@ mod sink;
 mod trouble;
 
 // For the binary, which tells people over HTTP, too.
+pub use answer::Blame;
 #[doc(hidden)]
 pub use client::client;
 pub use request::Format;

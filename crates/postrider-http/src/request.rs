@@ -1,6 +1,8 @@
 //! Events as the body and the headers of a request.
 
-use postrider_core::{CloudEvents, Recorded};
+use postrider_core::{CloudEvents, Recorded, Uuid};
+use sha2::{Digest, Sha256};
+use uuid::Builder;
 
 /// How events are written into requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,14 +12,15 @@ pub enum Format {
     Binary,
     /// A request an event: one JSON object.
     Structured,
-    /// Up to so many events a request: a JSON array. One answer stands for all of them; where it is a rejection, each is
-    /// sent again alone.
+    /// Up to so many events a request, and up to about 1 MiB of them: a JSON array. One answer stands for all of them; where it is
+    /// a failure, and asks for no pause, each is sent again alone.
     Batched(usize),
 }
 
 /// A request to be made.
 pub(crate) struct Message {
-    /// Its id: of the (first) event, so that it is the same when it is sent again.
+    /// Its id, the same whenever the same events are sent again, and another for any others: receivers drop what has an id
+    /// that they know.
     pub(crate) id: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -25,7 +28,7 @@ pub(crate) struct Message {
 
 impl Format {
     pub(crate) fn message(self, format: &CloudEvents, events: &[&Recorded]) -> Message {
-        let id = events.first().map(|event| event.event_id.to_string()).unwrap_or_default();
+        let id = id(events).to_string();
         let content = |kind: &str| ("content-type".to_owned(), kind.to_owned());
         match (self, events) {
             (Self::Binary, [event]) => {
@@ -58,6 +61,21 @@ impl Format {
             }
         }
     }
+}
+
+/// The id of a request: of its event, or made of the ids of all its events in their order.
+fn id(events: &[&Recorded]) -> Uuid {
+    if let [event] = events {
+        return event.event_id;
+    }
+    let mut hash = Sha256::new();
+    for event in events {
+        hash.update(event.event_id.as_bytes());
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    // Version 8: made in a way of one's own.
+    Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// A header's value as the HTTP binding of CloudEvents has it: percent-encoded where it is not plain.

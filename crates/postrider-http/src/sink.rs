@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
-    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, OffsetDateTime, Outcome, Recorded, Result,
-    Sink, Stopped, Unavailable,
+    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Fill, OffsetDateTime, Outcome, Recorded,
+    Result, Sink, Stopped, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -16,11 +16,16 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::answer::outcome;
+use crate::answer::{Answers, Blame};
 use crate::client::{PATIENCE, client_with, tls};
 use crate::request::Format;
 use crate::signature::Secret;
 use crate::trouble::{reason, sentence};
+
+/// So many that fail one after another, sent alone, and the others of their request are not sent.
+const FAILED_IN_A_ROW: usize = 3;
+/// About how many bytes of events go into one request of several: its body is made of copies of them.
+const REQUEST_BYTES: u64 = 1 << 20;
 
 /// Posts events to an endpoint.
 pub struct Http {
@@ -39,6 +44,7 @@ pub struct HttpBuilder {
     bearer: Option<String>,
     root: Option<Vec<u8>>,
     authority: Option<PathBuf>,
+    answers: Answers,
 }
 
 impl HttpBuilder {
@@ -84,6 +90,21 @@ impl HttpBuilder {
         self
     }
 
+    /// Whose trouble a status from 300 to 599 is, where that is not the usual: the [event's](Blame::Event) for 400, 409, 413,
+    /// 415 and 422, the [endpoint's](Blame::Endpoint) for all others.
+    #[must_use]
+    pub fn status(mut self, status: u16, blame: Blame) -> Self {
+        self.answers.set(status, blame);
+        self
+    }
+
+    /// How long a `Retry-After` is kept to at most; an hour unless set.
+    #[must_use]
+    pub fn longest_retry_after(mut self, longest: Duration) -> Self {
+        self.answers.believe(longest);
+        self
+    }
+
     /// The sink, for an endpoint.
     pub fn build(self, url: &str) -> Result<Http> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
@@ -103,6 +124,7 @@ impl HttpBuilder {
                 "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
             ));
         }
+        self.answers.check()?;
         let tls = tls(self.root.as_deref(), self.authority.as_deref())?;
         let client = client_with(tls.clone())?;
         Ok(Http { client, url, settings: self, tls: Arc::new(tls) })
@@ -162,7 +184,7 @@ impl Http {
         match request.send().await {
             Ok(answer) => {
                 let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
-                Ok(outcome(answer.status().as_u16(), retry_after, now))
+                Ok(self.settings.answers.outcome(answer.status().as_u16(), retry_after, now))
             }
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
                 "{} can't be reached: {}",
@@ -171,9 +193,12 @@ impl Http {
             ))),
             Err(error) if error.is_timeout() => {
                 let text = format!("the endpoint did not answer within {timeout:?}");
-                Ok(Outcome::retry(DeliveryFailure::new("timeout", text)))
+                Ok(Outcome::unclear(DeliveryFailure::new("timeout", text)))
             }
-            Err(error) => Ok(Outcome::retry(DeliveryFailure::new("http", reason(&error.without_url())))),
+            Err(error) => {
+                let text = format!("the connection broke: {}", reason(&error.without_url()));
+                Ok(Outcome::unclear(DeliveryFailure::new("http", text)))
+            }
         }
     }
 
@@ -181,18 +206,19 @@ impl Http {
     async fn chain(&self, delivery: &Delivery, chain: &[usize], most: usize) -> Result<(), Unavailable> {
         let mut rest = chain;
         while !rest.is_empty() {
-            if delivery.is_stopping() {
+            let (these, others) = rest.split_at(fitting(delivery, rest, most));
+            if !delivery.begin_all(these) {
                 return Ok(());
             }
-            let (these, others) = rest.split_at(most.min(rest.len()));
             let events: Vec<&Recorded> = these.iter().map(|&index| &*delivery.events[index].event).collect();
             match self.post(&events, delivery.timeout).await? {
                 outcome if outcome.is_delivered() => {
                     these.iter().for_each(|&index| delivery.report(index, outcome.clone()));
                 }
-                // Which of them it means shows when each is sent alone.
-                Outcome::Reject { .. } if these.len() > 1 => {
-                    return Box::pin(self.one_by_one(delivery, rest)).await;
+                // Which of them it means shows when each is sent alone; one that asks for a pause gets it first. The others
+                // are given again, without those that failed.
+                Outcome::Reject { .. } | Outcome::Unclear { after: None, .. } if these.len() > 1 => {
+                    return Box::pin(self.one_by_one(delivery, these)).await;
                 }
                 outcome => {
                     self.fail(delivery, these, &outcome);
@@ -219,15 +245,18 @@ impl Http {
     /// Sends events in requests of their own, in order, each key until one of it fails.
     async fn one_by_one(&self, delivery: &Delivery, events: &[usize]) -> Result<(), Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
+        let mut failed = 0;
         for &index in events {
             let event = &delivery.events[index].event;
-            if delivery.is_stopping() {
-                return Ok(());
-            }
             if stopped.holds(event) {
                 continue;
             }
+            // The endpoint may be away: each further one would wait for it in vain.
+            if failed == FAILED_IN_A_ROW || !delivery.begin(index) {
+                return Ok(());
+            }
             let outcome = self.post(&[event], delivery.timeout).await?;
+            failed = if matches!(outcome, Outcome::Unclear { .. }) { failed + 1 } else { 0 };
             if !outcome.is_delivered() {
                 stopped.failed(event);
             }
@@ -235,6 +264,13 @@ impl Http {
         }
         Ok(())
     }
+}
+
+/// How many of these events go into the next request: up to `most`, and as many as its bytes allow, but one.
+fn fitting(delivery: &Delivery, events: &[usize], most: usize) -> usize {
+    let mut fill = Fill::new(REQUEST_BYTES);
+    let fits = |index: &&usize| fill.takes(delivery.events[**index].event.size());
+    events.iter().take(most).take_while(fits).count()
 }
 
 /// The headers of a request; or why these can't be sent, which is the event's own trouble. (The map panics when it is full.)
@@ -258,12 +294,22 @@ impl Sink for Http {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         if let Format::Batched(most) = self.settings.format {
             let all: Vec<usize> = (0..delivery.events.len()).collect();
+            let _slot = delivery.slot().await;
             return self.chain(&delivery, &all, most).await;
+        }
+        if delivery.concurrency == 1 {
+            // One at a time is the whole order.
+            let all: Vec<usize> = (0..delivery.events.len()).collect();
+            let _slot = delivery.slot().await;
+            return self.one_by_one(&delivery, &all).await;
         }
         let mut results = stream::iter(delivery.chains())
             .map(|chain| {
                 let delivery = Arc::clone(&delivery);
-                async move { self.chain(&delivery, &chain, 1).await }
+                async move {
+                    let _slot = delivery.slot().await;
+                    self.chain(&delivery, &chain, 1).await
+                }
             })
             .buffer_unordered(delivery.concurrency.max(1));
         let mut result = Ok(());
@@ -275,6 +321,10 @@ impl Sink for Http {
             }
         }
         result
+    }
+
+    fn goes_on(&self) -> bool {
+        true
     }
 }
 

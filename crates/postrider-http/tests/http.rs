@@ -103,6 +103,61 @@ async fn structured_and_batched_requests_are_json() {
     assert_eq!(batched.requests()[2].json()[0]["data"], 5);
 }
 
+/// A receiver that drops what has an id that it knows must not drop other events: a batch that comes again with more in it is
+/// another request.
+#[tokio::test]
+async fn the_id_of_a_request_follows_from_all_its_events() {
+    let outbox = Outbox::new();
+    let mut events = vec![record(&outbox, "1", 1).await, record(&outbox, "2", 2).await];
+    let answers = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&answers);
+    // The second request is the same as the first, the third has more: each is asked for a pause first.
+    let endpoint = Endpoint::start(move |_| {
+        let up = asked.load(Ordering::SeqCst) > 0;
+        Some(if up { "200 OK" } else { "503 Busy\r\nretry-after: 0" }.to_owned())
+    })
+    .await;
+    let secret = || Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
+    let start = async || {
+        let builder = Http::builder().format(Format::Batched(10)).sign(secret());
+        relay(&outbox, sink(&endpoint, builder), Retry::fixed(Duration::from_millis(1))).await
+    };
+    let asked_with = async |events: usize, requests: usize| {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            assert!(Instant::now() < end, "it is asked with {events} events");
+            let all = endpoint.requests();
+            let of: Vec<String> = all
+                .iter()
+                .filter(|request| request.json().as_array().is_some_and(|all| all.len() == events))
+                .map(|request| request.header("webhook-id").to_owned())
+                .collect();
+            if of.len() >= requests {
+                return of;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let first = start().await;
+    let two = asked_with(2, 1).await;
+    let single = asked_with(1, 2).await;
+    first.stop().await.expect("stopped");
+    let second = start().await;
+    assert_eq!(asked_with(2, 2).await, [two[0].clone(), two[0].clone()], "the same events, the same id");
+    second.stop().await.expect("stopped");
+    events.push(record(&outbox, "3", 3).await);
+    let third = start().await;
+    let three = asked_with(3, 1).await;
+    assert_ne!(three[0], two[0], "more events, another id");
+    for id in &single {
+        assert!(events.iter().any(|event| event.to_string() == *id), "one event, its id: {id}");
+    }
+    assert!(events.iter().all(|event| event.to_string() != two[0] && event.to_string() != three[0]));
+    answers.store(1, Ordering::SeqCst);
+    until_quiet(&third, "hook").await.expect("quiet");
+    third.stop().await.expect("stopped");
+}
+
 #[tokio::test]
 async fn a_batch_that_is_refused_is_sent_one_by_one() {
     let outbox = Outbox::new();
@@ -150,17 +205,29 @@ async fn a_status_decides_and_retry_after_is_kept() {
         )
     })
     .await;
-    let sink = sink(&endpoint, Http::builder());
-    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(10))).await;
+    let sink = sink(&endpoint, Http::builder().longest_retry_after(Duration::from_millis(400)));
+    let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(10)).max_attempts(3)).await;
     relay.delivered("hook", broken, Duration::from_secs(10)).await.expect("delivered at last");
     assert_eq!(tries.load(Ordering::SeqCst), 3);
-    let waiting = state(&relay, slow).await;
+    let end = Instant::now() + Duration::from_secs(30);
+    let waiting = loop {
+        assert!(Instant::now() < end, "it is charged, now that another has succeeded");
+        let waiting = state(&relay, slow).await;
+        if waiting.attempts > 0 && waiting.state == State::Retrying {
+            break waiting;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    };
     let pause = waiting.next_retry_at.expect("a time") - waiting.last_attempt_at.expect("a time");
-    assert_eq!(waiting.state, State::Retrying);
-    assert_eq!(pause, Duration::from_secs(3600));
-    for (event, code) in [(gone, "http_410"), (moved, "http_302")] {
+    assert_eq!(pause, Duration::from_millis(400));
+    until_quiet(&relay, "hook").await.expect("quiet");
+    for (event, code) in [(gone, "http_410"), (moved, "http_302"), (slow, "http_429")] {
         let dead = state(&relay, event).await;
-        assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some(code)));
+        assert_eq!((dead.state, dead.attempts), (State::Dead, 3));
+        assert_eq!(dead.error_code.as_deref(), Some(code));
+        let message = dead.error_message.unwrap_or_default();
+        assert_eq!(message.contains("set its final address"), event == moved, "{message}");
+        assert!(!message.contains("hush"), "{message}");
     }
     relay.stop().await.expect("stopped");
 }
@@ -226,10 +293,14 @@ async fn keys_go_at_once_and_a_key_in_order_until_one_fails() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_answer_is_a_failure_without_the_address_in_it() {
+async fn an_event_that_gets_no_answer_is_a_failure_without_the_address_in_it() {
     let outbox = Outbox::new();
-    let event = record(&outbox, "a", 1).await;
-    let endpoint = Endpoint::start(|_| None).await;
+    let (event, other) = (record(&outbox, "a", 1).await, record(&outbox, "b", 1).await);
+    let endpoint = Endpoint::start(|request| match request.header("ce-subject") {
+        "a" => None,
+        _ => ok(request),
+    })
+    .await;
     let sink = sink(&endpoint, Http::builder());
     let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(1)).max_attempts(1)).await;
     let began = Instant::now();
@@ -237,6 +308,7 @@ async fn an_endpoint_that_does_not_answer_is_a_failure_without_the_address_in_it
     let dead = state(&relay, event).await;
     assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("timeout")));
     assert!(!dead.error_message.unwrap_or_default().contains("hush"));
+    assert_eq!(state(&relay, other).await.state, State::Done);
     assert!(began.elapsed() < Duration::from_secs(10));
     relay.stop().await.expect("stopped");
 }

@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use postrider_core::{Arrival, Attributes, CloudEvents, Error, ErrorKind, OffsetDateTime, Recorded, Result};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
+use time::format_description::well_known::Rfc3339;
 
 /// Whom a record was put back for, by the tool for dead letters: nobody else's handlers see it again.
 pub(crate) const REQUEUED_FOR: &str = "postrider_requeued_for";
+/// The time that a record had before it became a dead letter, in milliseconds since 1970.
+pub(crate) const RECORD_TIME: &str = "postrider_record_time";
+/// When the event of a bare payload occurred, as RFC 3339 writes it: the record's own time is that of its producing.
+pub(crate) const OCCURRED_AT: &str = "occurred_at";
 
 /// A record as it arrived, byte for byte.
 #[derive(Debug, Clone)]
@@ -19,7 +24,7 @@ pub(crate) struct Arrived {
     pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
     /// Whether all its headers could be read: of one whose name is not UTF-8 the client says nothing.
     pub(crate) is_legible: bool,
-    /// Milliseconds since 1970, where the record has a time.
+    /// When it was written there, in milliseconds since 1970, where the record has a time.
     pub(crate) time: Option<i64>,
 }
 
@@ -71,8 +76,14 @@ impl Arrived {
         self.text(REQUEUED_FOR).is_some_and(|wanted| wanted != group)
     }
 
+    /// When it was first written, in milliseconds since 1970: one that was put back says so in a header.
+    pub(crate) fn time(&self) -> Option<i64> {
+        let before = self.text(REQUEUED_FOR).and_then(|_| self.text(RECORD_TIME)?.parse().ok());
+        before.or(self.time)
+    }
+
     fn arrival<'a>(&'a self, key: Option<&'a str>) -> Arrival<'a> {
-        let nanos = i128::from(self.time.unwrap_or_default()) * 1_000_000;
+        let nanos = i128::from(self.time().unwrap_or_default()) * 1_000_000;
         let time = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         Arrival { topic: &self.topic, key, number: self.offset, time }
     }
@@ -127,6 +138,14 @@ impl Arrived {
         Ok(attributes)
     }
 
+    /// When the event beside a bare payload occurred, with the header's place. The first such header is ours: an application may
+    /// have one of that name, too. What is no time is somebody else's header.
+    fn occurred_at(&self) -> Option<(usize, &str)> {
+        let place = self.headers.iter().position(|(name, _)| name == OCCURRED_AT)?;
+        let text = std::str::from_utf8(self.headers[place].1.as_deref()?).ok()?;
+        OffsetDateTime::parse(text, &Rfc3339).is_ok().then_some((place, text))
+    }
+
     /// The event of a record that has the payload alone, with the event's own headers beside it.
     fn plain(
         &self,
@@ -140,10 +159,15 @@ impl Arrived {
         for (name, value) in [("specversion", "1.0"), ("id", id), ("type", kind), ("source", arrival.topic)] {
             attributes.insert(name.to_owned(), value.to_owned());
         }
+        let occurred_at = self.occurred_at();
+        if let Some((_, text)) = occurred_at {
+            attributes.insert("time".to_owned(), text.to_owned());
+        }
         let mut event = CloudEvents::read(&attributes, payload, arrival)?;
         event.headers = postrider_core::Headers::new();
-        for (name, value) in &self.headers {
-            let known = matches!(name.as_str(), "event_id" | "event_type" | "content-type");
+        for (index, (name, value)) in self.headers.iter().enumerate() {
+            let known = matches!(name.as_str(), "event_id" | "event_type" | "content-type")
+                || occurred_at.is_some_and(|(place, _)| place == index);
             if let (false, Some(Ok(text))) = (known, value.as_deref().map(std::str::from_utf8)) {
                 event.headers.set(name, text);
             }
@@ -198,6 +222,28 @@ mod tests {
         let plain = record(&plain, "{\"a\": 1}").event().expect("an event");
         assert_eq!((plain.event_id, plain.headers.tenant()), (id, Some("acme")));
         assert_eq!((&*plain.stream, plain.key().as_ref()), ("orders", "order-1"));
+    }
+
+    #[test]
+    fn an_event_occurred_when_it_says_so_and_otherwise_when_its_record_was_written() {
+        let occurred = |record: &Arrived| record.event().expect("an event").occurred_at.unix_timestamp();
+        let id = postrider_core::Uuid::now_v7().to_string();
+        let bare = |more: &[(&str, &str)]| {
+            record(&[&[("event_id", &*id), ("event_type", "OrderPaid")], more].concat(), "{}")
+        };
+        assert_eq!(occurred(&bare(&[])), 1, "a record of somebody else has its own time alone");
+        let ours = bare(&[("occurred_at", "1970-01-01T00:01:17Z"), ("occurred_at", "of the application")]);
+        assert_eq!(occurred(&ours), 77);
+        let event = ours.event().expect("an event");
+        assert_eq!(event.headers.get("occurred_at"), Some("of the application"));
+        let theirs = bare(&[("occurred_at", "yesterday")]);
+        assert_eq!(occurred(&theirs), 1);
+        assert_eq!(theirs.event().expect("an event").headers.get("occurred_at"), Some("yesterday"));
+        let binary = |more: &[(&str, &str)]| record(&[&BINARY[..], more].concat(), "{}");
+        assert_eq!(occurred(&binary(&[("ce_time", "1970-01-01T00:01:17Z")])), 77);
+        // One that was put back is written anew, and has the time that it had.
+        assert_eq!(occurred(&binary(&[(REQUEUED_FOR, "mailer"), (RECORD_TIME, "5000")])), 5);
+        assert_eq!(occurred(&binary(&[(RECORD_TIME, "5000")])), 1, "that is somebody else's header");
     }
 
     #[test]

@@ -65,7 +65,6 @@ impl KafkaBus {
             key: Some(record::key(&event).as_bytes()),
             value: Some(&value),
             headers: format.headers(events, &event),
-            time: Some((event.occurred_at.unix_timestamp_nanos() / 1_000_000) as i64),
         };
         self.post.send(parcel).await?;
         Ok(event.event_id)

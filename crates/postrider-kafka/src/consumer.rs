@@ -171,8 +171,8 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How many records of a partition are handled together, at most; 100 unless set. A few megabytes
-    /// of each partition are in memory beside them.
+    /// How many records of a partition are handled together, at most; 100 unless set. All partitions of a consumer have at most
+    /// about 16 MB of records in hand together, and each up to 2 MB ahead of them.
     #[must_use]
     pub fn records_per_poll(mut self, records: usize) -> Self {
         self.records = records;

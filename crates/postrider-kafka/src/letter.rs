@@ -4,7 +4,7 @@ use postrider_core::{DeliveryFailure, OffsetDateTime, Result};
 use rdkafka::message::{Header, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
-use crate::arrived::{Arrived, REQUEUED_FOR};
+use crate::arrived::{Arrived, RECORD_TIME, REQUEUED_FOR};
 use crate::config::invalid;
 use crate::post::Parcel;
 use crate::topic;
@@ -17,8 +17,6 @@ pub(crate) const TOPIC: &str = "postrider_topic";
 pub(crate) const PARTITION: &str = "postrider_partition";
 pub(crate) const OFFSET: &str = "postrider_offset";
 pub(crate) const TIME: &str = "postrider_time";
-/// The time that the record had, in milliseconds since 1970.
-const RECORD_TIME: &str = "postrider_record_time";
 
 /// What the headers of a letter begin with; none of them is the record's own.
 const OURS: &str = "postrider_";
@@ -76,7 +74,7 @@ pub(crate) fn headers(
         end -= 1;
     }
     let time = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
-    let headers = match record.time {
+    let headers = match record.time() {
         Some(millis) => headers.insert(Header { key: RECORD_TIME, value: Some(&millis.to_string()) }),
         None => headers,
     };
@@ -97,20 +95,20 @@ pub(crate) fn headers(
 /// A dead letter as it is sent: key and value byte for byte. Its time is that of its death: with the record's own, a topic that
 /// takes no such time would refuse it, and one that keeps letters for a week would drop it at once if the record is older.
 pub(crate) fn parcel<'a>(record: &'a Arrived, topic: &'a str, headers: OwnedHeaders) -> Parcel<'a> {
-    Parcel {
-        topic,
-        partition: None,
-        key: record.key.as_deref(),
-        value: record.value.as_deref(),
-        headers,
-        time: None,
-    }
+    Parcel { topic, partition: None, key: record.key.as_deref(), value: record.value.as_deref(), headers }
 }
 
-/// The record that a dead letter was, to be put back for its group.
+/// The record that a dead letter was, to be put back for its group. Its time in the topic is that of now, so that the topic keeps
+/// it; the time that it had goes along in a header.
 pub(crate) fn revived<'a>(letter: &'a Arrived, topic: &'a str, group: &str) -> Parcel<'a> {
     let headers = letter.headers_but(|name| !name.starts_with(OURS));
     let headers = headers.insert(Header { key: REQUEUED_FOR, value: Some(group) });
+    // Letters of earlier versions have it as their own.
+    let headers =
+        match letter.text(RECORD_TIME).map(ToOwned::to_owned).or(letter.time.map(|time| time.to_string())) {
+            Some(millis) => headers.insert(Header { key: RECORD_TIME, value: Some(&millis) }),
+            None => headers,
+        };
     Parcel {
         topic,
         // Where it was: its key's other records are there, whatever its producer partitions by.
@@ -118,8 +116,6 @@ pub(crate) fn revived<'a>(letter: &'a Arrived, topic: &'a str, group: &str) -> P
         key: letter.key.as_deref(),
         value: letter.value.as_deref(),
         headers,
-        // Letters that were written before have it as their own.
-        time: letter.text(RECORD_TIME).and_then(|millis| millis.parse().ok()).or(letter.time),
     }
 }
 
@@ -169,6 +165,24 @@ mod tests {
             back,
             [("own".to_owned(), "1".to_owned()), (REQUEUED_FOR.to_owned(), "mailer".to_owned())]
         );
+        // The topic keeps it as any other; what it had for a time is known all the same, also when it ends again.
+        let dated = Arrived { time: Some(5), ..record() };
+        let own = |headers: &OwnedHeaders| -> Vec<(String, Option<Vec<u8>>)> {
+            shown(headers).into_iter().map(|(name, value)| (name, Some(value.into_bytes()))).collect()
+        };
+        let letter = Arrived {
+            headers: own(&super::headers(&dated, "mailer", &failure, 1)),
+            time: Some(9),
+            ..record()
+        };
+        let back = Arrived {
+            headers: own(&revived(&letter, "orders", "mailer").headers),
+            time: Some(11),
+            ..record()
+        };
+        assert_eq!(back.time(), Some(5));
+        let again = shown(&super::headers(&back, "mailer", &failure, 1));
+        assert!(again.contains(&(RECORD_TIME.to_owned(), "5".to_owned())), "{again:?}");
         assert_eq!(parcel.partition, Some(3));
     }
 

@@ -11,9 +11,6 @@ use tokio::sync::{Notify, watch};
 use crate::arrived::Arrived;
 use crate::group::Group;
 
-/// A batch with more bytes than this is full, however few its records.
-const MOST_BYTES: usize = 16 << 20;
-
 /// A partition that is held, between the thread that polls and the worker that handles.
 pub(crate) struct Place {
     pub(crate) topic: Arc<str>,
@@ -117,15 +114,15 @@ impl Inlet {
         Self { place, queue, last: None }
     }
 
-    /// The next records, up to `most`; nothing once the worker is to end.
-    pub(crate) async fn next(&mut self, most: usize) -> Option<Vec<Arrived>> {
+    /// The next records, up to `most`, and no more once they have so many bytes; nothing once the worker is to end.
+    pub(crate) async fn next(&mut self, most: usize, bytes: impl Fn() -> usize) -> Option<Vec<Arrived>> {
         let place = Arc::clone(&self.place);
         loop {
             let arrived = place.arrived.notified();
             if place.end().is_some() {
                 return None;
             }
-            let records = self.take(most);
+            let records = self.take(most, bytes());
             if !records.is_empty() {
                 return Some(records);
             }
@@ -136,10 +133,10 @@ impl Inlet {
         }
     }
 
-    /// What is there, up to `most`.
-    fn take(&mut self, most: usize) -> Vec<Arrived> {
+    /// What is there, up to `most` records or `most_bytes`.
+    fn take(&mut self, most: usize, most_bytes: usize) -> Vec<Arrived> {
         let (mut records, mut bytes) = (Vec::new(), 0);
-        while records.len() < most && bytes < MOST_BYTES {
+        while records.len() < most && bytes < most_bytes {
             let stray = self.place.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let record = match stray {
                 Some(stray) => stray,

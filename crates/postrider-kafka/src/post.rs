@@ -36,7 +36,6 @@ pub(crate) struct Parcel<'a> {
     pub(crate) key: Option<&'a [u8]>,
     pub(crate) value: Option<&'a [u8]>,
     pub(crate) headers: OwnedHeaders,
-    pub(crate) time: Option<i64>,
 }
 
 /// Sends records and waits until all in-sync replicas have them. Any number may be on their way at once.
@@ -165,7 +164,7 @@ impl Post {
         let (receipt, received) = oneshot::channel();
         let mut record = BaseRecord::with_opaque_to(parcel.topic, Box::new(receipt)).headers(parcel.headers);
         (record.key, record.payload) = (parcel.key, parcel.value);
-        (record.partition, record.timestamp) = (parcel.partition, parcel.time);
+        record.partition = parcel.partition;
         let outcome = loop {
             match line.producer.send(record) {
                 // A receipt that was thrown away: the producer had to be given up.

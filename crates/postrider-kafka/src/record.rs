@@ -4,16 +4,22 @@ use std::borrow::Cow;
 
 use postrider_core::{CloudEvents, Recorded};
 use rdkafka::message::{Header, OwnedHeaders};
+use time::format_description::well_known::Rfc3339;
+
+use crate::arrived::OCCURRED_AT;
 
 /// How events are written into records.
+///
+/// A record's own timestamp is the time of its producing, so that a topic keeps an old event, or one that comes again, for as long
+/// as any other. When the event occurred is in a header: `ce_time`, or `occurred_at` beside a bare payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// The payload is the value, the rest is in `ce_…` headers: the binary mode of CloudEvents' Kafka binding.
     #[default]
     Binary,
-    /// The value is one JSON object with everything in it.
+    /// The value is one JSON object with everything in it; `ce_time` is also a header.
     Structured,
-    /// The payload is the value, and the event's own headers are the headers.
+    /// The payload is the value; `event_id`, `event_type`, `occurred_at` and the event's own headers are the headers.
     Payload,
 }
 
@@ -40,14 +46,16 @@ impl Format {
                 headers.unwrap_or_default()
             }
             Self::Structured => {
-                let headers = OwnedHeaders::new_with_capacity(1);
-                insert(headers, "content-type", "application/cloudevents+json; charset=utf-8")
+                let headers = OwnedHeaders::new_with_capacity(2);
+                let headers = insert(headers, "content-type", "application/cloudevents+json; charset=utf-8");
+                insert(headers, "ce_time", &occurred_at(event))
             }
             Self::Payload => {
                 let headers = OwnedHeaders::new_with_capacity(8);
                 let headers = insert(headers, "event_id", &event.event_id.to_string());
                 let headers = insert(headers, "event_type", &event.event_type);
                 let headers = insert(headers, "content-type", event.payload.content_type());
+                let headers = insert(headers, OCCURRED_AT, &occurred_at(event));
                 event.headers.iter().fold(headers, |headers, (name, value)| insert(headers, name, value))
             }
         }
@@ -60,6 +68,10 @@ impl Format {
             Self::Binary | Self::Payload => Cow::Borrowed(event.payload.as_bytes()),
         }
     }
+}
+
+fn occurred_at(event: &Recorded) -> String {
+    event.occurred_at.format(&Rfc3339).unwrap_or_default()
 }
 
 /// The key of a record: the ordering key, or the aggregate's id.
@@ -100,6 +112,7 @@ mod tests {
             ("event_type", "OrderPaid"),
             ("content-type", "application/json"),
             ("tenant", "acme"),
+            ("occurred_at", "1970-01-01T00:00:00Z"),
         ] {
             assert_eq!(text(name).as_deref(), Some(value), "{name}");
         }

@@ -160,7 +160,8 @@ impl Batch {
                 item.due = Some(now + after);
                 Consequence::Held
             }
-            Outcome::Retry { after, failure } => {
+            // Nobody is asked here whether others succeed: handlers are never unclear.
+            Outcome::Retry { after, failure } | Outcome::Unclear { after, failure, rejects: false } => {
                 item.tries += 1;
                 if item.tries > patience.retries {
                     item.given_up = Some(failure);
@@ -170,7 +171,7 @@ impl Batch {
                 item.due = Some(now + pause);
                 Consequence::Again(pause, failure)
             }
-            Outcome::Reject { failure } => {
+            Outcome::Reject { failure } | Outcome::Unclear { failure, .. } => {
                 item.tries += 1;
                 item.given_up = Some(failure);
                 Consequence::GivenUp

@@ -267,7 +267,6 @@ impl Kafka {
                     let record = BaseRecord::with_opaque_to(topic, 0_usize)
                         .key(record::key(event))
                         .payload(&*value)
-                        .timestamp((event.occurred_at.unix_timestamp_nanos() / 1_000_000) as i64)
                         .headers(format.headers(events, event));
                     match flight.send(index, record).await? {
                         Ok(()) => None,

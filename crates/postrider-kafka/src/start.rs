@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use postrider_core::{Error, ErrorKind, Result, Source};
@@ -85,8 +86,10 @@ impl<S: Source> Consumer<S> {
             ("reconnect.backoff.ms", "50"),
             ("reconnect.backoff.max.ms", "1000"),
             ("fetch.error.backoff.ms", "100"),
-            // Of each partition, ahead of its worker.
-            ("queued.max.messages.kbytes", "4096"),
+            // Of each partition, ahead of its worker; one answer, of at most 1 MB of a partition, comes on top.
+            ("queued.max.messages.kbytes", "1024"),
+            // An answer stays in memory until the last of its records is taken.
+            ("fetch.max.bytes", "8388608"),
             ("statistics.interval.ms", "15000"),
         ] {
             config.set(name, value);
@@ -125,6 +128,7 @@ impl<S: Source> Consumer<S> {
             timeout: self.timeout,
             numbered_keys: self.numbered_keys,
             on_gap: self.on_gap,
+            workers: AtomicUsize::new(0),
         });
         let latest = self.offsets == Offsets::Latest;
         let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -21,6 +22,11 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How often it is looked how far a delivery is: what is done is committed while a slow handler still works.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What all partitions of a consumer have in their hands at once, and each at least: an event is there twice, as its record and as
+/// itself.
+const ALL_BYTES: usize = 16 << 20;
+const LEAST_BYTES: usize = 1 << 20;
+
 /// What is called for each gap.
 pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
 
@@ -37,6 +43,15 @@ pub(crate) struct Crew {
     pub(crate) timeout: Duration,
     pub(crate) numbered_keys: usize,
     pub(crate) on_gap: Option<OnGap>,
+    /// How many of them there are.
+    pub(crate) workers: AtomicUsize,
+}
+
+impl Crew {
+    /// A worker's share of the memory for records: with more than this a batch is full, however few they are.
+    fn share(&self) -> usize {
+        (ALL_BYTES / self.workers.load(Ordering::Acquire).max(1)).max(LEAST_BYTES)
+    }
 }
 
 /// The work on one partition, for as long as it is held.
@@ -56,16 +71,23 @@ enum End {
     Stopped,
 }
 
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.crew.workers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Worker {
     pub(crate) fn new(crew: Arc<Crew>, place: Arc<Place>) -> Self {
         let tally = Tally::new(&crew.group, &place.topic);
         let sequences = Sequences::new(crew.numbered_keys);
+        crew.workers.fetch_add(1, Ordering::AcqRel);
         Self { crew, place, tally, sequences, outage: None }
     }
 
     /// Works until the place is to end.
     pub(crate) async fn run(mut self, mut inlet: Inlet) {
-        while let Some(records) = inlet.next(self.crew.records).await {
+        while let Some(records) = inlet.next(self.crew.records, || self.crew.share()).await {
             let mut batch = self.read(records);
             loop {
                 match AssertUnwindSafe(self.work(&mut batch)).catch_unwind().await {

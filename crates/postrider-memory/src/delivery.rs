@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryState, Due, DueBatch, Error, ErrorKind, Lease, OnDead, Order, Recorded,
-    Result,
+    Amend, DeliveryChange, DeliveryState, Due, DueBatch, Error, ErrorKind, Fill, Lease, OnDead, Order,
+    Recorded, Result,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -23,6 +23,8 @@ pub(crate) struct Delivery {
     pub(crate) state: DeliveryState,
     /// Whether it keeps its key from going on.
     pub(crate) holds: bool,
+    /// For a running one: the epoch of the lease it was begun under.
+    pub(crate) epoch: Option<i64>,
     pub(crate) attempts: u32,
     pub(crate) next_at: Option<OffsetDateTime>,
     pub(crate) first_failed_at: Option<OffsetDateTime>,
@@ -41,6 +43,7 @@ impl Delivery {
             key: event.key().into_owned(),
             state: DeliveryState::Waiting,
             holds: false,
+            epoch: None,
             attempts: 0,
             next_at: None,
             first_failed_at: None,
@@ -53,9 +56,10 @@ impl Delivery {
     }
 
     /// Takes what a settle says of it.
-    pub(crate) fn change(&mut self, change: &DeliveryChange, now: OffsetDateTime, owner: &str) {
-        use DeliveryState::{Dead, Delivered, Retrying, Waiting};
+    pub(crate) fn change(&mut self, change: &DeliveryChange, now: OffsetDateTime, lease: &Lease) {
+        use DeliveryState::{Dead, Delivered, Retrying, Running, Waiting};
         self.state = change.state;
+        self.epoch = (change.state == Running).then_some(lease.epoch);
         self.attempts = change.attempts;
         self.next_at = (change.state == Retrying).then(|| later(now, change.retry_in));
         if matches!(change.state, Retrying | Dead) {
@@ -69,12 +73,17 @@ impl Delivery {
             self.error_message = Some(failure.message.clone());
         }
         self.delivered_at = (change.state == Delivered).then_some(now);
-        self.delivered_by = (change.state == Delivered).then(|| owner.to_owned());
+        self.delivered_by = (change.state == Delivered).then(|| lease.owner.clone());
     }
 
     /// Whether it is still to be delivered.
     pub(crate) fn is_undelivered(&self) -> bool {
-        matches!(self.state, DeliveryState::Waiting | DeliveryState::Retrying)
+        matches!(self.state, DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Retrying)
+    }
+
+    /// Whether it is running in the hands of a lease's holder.
+    fn is_in_hand_of(&self, lease: &Lease) -> bool {
+        self.state == DeliveryState::Running && self.epoch == Some(lease.epoch)
     }
 
     /// Whether it is of a lease's lane.
@@ -91,7 +100,7 @@ impl Delivery {
 /// Whether a delivery in a state keeps its key from going on.
 pub(crate) fn holds(state: DeliveryState, order: Order, on_dead: OnDead) -> bool {
     let is_open = match state {
-        DeliveryState::Waiting | DeliveryState::Retrying => true,
+        DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Retrying => true,
         DeliveryState::Dead => on_dead == OnDead::Hold,
         DeliveryState::Delivered | DeliveryState::Discarded => false,
     };
@@ -100,17 +109,17 @@ pub(crate) fn holds(state: DeliveryState, order: Order, on_dead: OnDead) -> bool
 
 /// Refuses every step that the state machine does not have.
 pub(crate) fn check_step(from: DeliveryState, to: DeliveryState, op: &'static str) -> Result<()> {
-    use DeliveryState::{Dead, Delivered, Discarded, Retrying, Waiting};
+    use DeliveryState::{Dead, Delivered, Discarded, Retrying, Running, Waiting};
     let allowed = match from {
-        Waiting => to != Discarded,
-        Retrying => matches!(to, Retrying | Delivered | Dead),
+        Waiting | Running => to != Discarded,
+        Retrying => matches!(to, Running | Retrying | Delivered | Dead),
         Dead => matches!(to, Retrying | Discarded),
         Delivered | Discarded => false,
     };
     if allowed {
         return Ok(());
     }
-    let message = "a delivery is waiting, then retrying, then delivered or dead; \
+    let message = "a delivery is waiting, then running or retrying, then delivered or dead; \
                    only a dead one is requeued or discarded";
     Err(Error::new(ErrorKind::Invalid, op, message))
 }
@@ -125,27 +134,34 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
     let reader = data.readers.get(&lease.subscription).ok_or_else(|| unknown(&lease.subscription, "due"))?;
     stands(&data, lease, Place::of(&lease.position, "due")?, "due")?;
     let mut batch = DueBatch::default();
+    let (mut fill, mut cut) = (Fill::new(lease.bytes), false);
     let mut blocked: HashSet<&str> = HashSet::new();
     for (id, delivery) in reader.deliveries.iter().filter(|(_, delivery)| delivery.is_in(lease)) {
         batch.holds |= delivery.holds;
         let (is_early, is_dead) = (delivery.is_early(now), delivery.state == DeliveryState::Dead);
-        if let Some(next) = delivery.next_at.filter(|_| is_early) {
-            let next_in = until(now, next);
-            batch.next_in = Some(batch.next_in.map_or(next_in, |other| other.min(next_in)));
-        }
+        let in_hand = delivery.is_in_hand_of(lease);
         let key = match lease.order {
             Order::None => None,
             Order::Strict => Some(""),
             Order::Key => Some(delivery.key.as_str()),
         };
         let is_behind = key.is_some_and(|key| blocked.contains(key));
-        if delivery.holds && (is_early || is_dead) {
+        if let Some(next) = delivery.next_at.filter(|_| is_early && !is_behind) {
+            let next_in = until(now, next);
+            batch.next_in = Some(batch.next_in.map_or(next_in, |other| other.min(next_in)));
+        }
+        if delivery.holds && (is_early || is_dead || in_hand) {
             blocked.extend(key);
         }
-        if !delivery.is_undelivered() || is_early || is_behind || batch.deliveries.len() >= limit as usize {
+        let is_due = delivery.is_undelivered() && !is_early && !in_hand && !is_behind;
+        if !is_due || cut || batch.deliveries.len() >= limit as usize {
             continue;
         }
         if let Some((_, event)) = data.event(*id).filter(|(_, event)| event.event_id == delivery.event_id) {
+            cut = !fill.takes(event.size());
+            if cut {
+                continue;
+            }
             batch.deliveries.push(Due {
                 event: event.clone(),
                 state: delivery.state,

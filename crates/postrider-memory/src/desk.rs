@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, LaneInfo,
-    Logged, OffsetDateTime, Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription,
-    SubscriptionInfo, Sweep, Sweepable,
+    Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, Headers,
+    LaneInfo, Logged, OffsetDateTime, Payload, Recorded, Replay, Replayed, Result, Search, Stuck, StuckQuery,
+    Subscription, SubscriptionInfo, Sweep, Sweepable,
 };
 
 use crate::log::{Data, Log, unknown};
@@ -101,6 +101,8 @@ fn info(data: &Data, name: &str, reader: &Reader, now: OffsetDateTime) -> Subscr
             owner: holder.map(|(owner, _)| owner.to_owned()),
             lease_until: holder.map(|(_, until)| until),
             settled_at: last_settled(number),
+            away: lane.away(now).map(|(reason, _)| reason.clone()),
+            away_since: lane.away(now).map(|(_, since)| *since),
         }
     });
     let subscription = Subscription {
@@ -200,7 +202,7 @@ fn stuck(data: &Data, query: &StuckQuery) -> Vec<Stuck> {
             let fits = query.event_type.as_ref().is_none_or(|wanted| wanted.matches(&event.event_type));
             fits.then(|| Stuck {
                 subscription: name.clone(),
-                event: event.clone(),
+                event: if query.bare { bare(event) } else { event.clone() },
                 state: delivery.state,
                 attempts: delivery.attempts,
                 next_at: delivery.next_at.filter(|_| delivery.state == DeliveryState::Retrying),
@@ -214,4 +216,9 @@ fn stuck(data: &Data, query: &StuckQuery) -> Vec<Stuck> {
     found.sort_by(|a, b| (a.event.id, &a.subscription).cmp(&(b.event.id, &b.subscription)));
     found.truncate(query.most() as usize);
     found
+}
+
+/// An event without its payload and headers.
+fn bare(event: &Recorded) -> Recorded {
+    Recorded { payload: Payload::Json("null".to_owned()), headers: Headers::new(), ..event.clone() }
 }

@@ -51,6 +51,7 @@ fn open<'a>(
     let unread = unread(data, reader, now, most as usize).map(|(event, state)| (event, state, 0));
     let read = reader.deliveries.iter().filter_map(|(id, delivery)| {
         let state = match delivery.state {
+            DeliveryState::Running => State::Processing,
             DeliveryState::Waiting | DeliveryState::Retrying => State::Retrying,
             DeliveryState::Dead => State::Dead,
             DeliveryState::Delivered | DeliveryState::Discarded => return None,
@@ -69,7 +70,9 @@ fn unread<'a>(
 ) -> impl Iterator<Item = (&'a Recorded, State)> {
     let behind = reader.lanes.iter().map(|lane| lane.place.number).min().unwrap_or(0);
     let events = data.events.range((Excluded(behind), Unbounded)).take(most);
-    let wanted = events.filter(|(place, event)| reader.wants(**place, event));
+    // What has a delivery is counted by that.
+    let wanted = events
+        .filter(|(place, event)| reader.wants(**place, event) && !reader.deliveries.contains_key(&event.id));
     let states = wanted.map(move |(place, event)| (event, reader.state(*place, event, now)));
     states.filter(|(_, state)| matches!(state, State::Pending | State::Processing))
 }

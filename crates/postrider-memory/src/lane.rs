@@ -26,6 +26,8 @@ pub(crate) struct Lane {
     /// Until when its lease lasts, or since when it is free.
     until: Option<OffsetDateTime>,
     lasts: Duration,
+    /// Why its destination is away, in the words of its holder, and since when.
+    away: Option<(String, OffsetDateTime)>,
     /// Cloned by the transactions of its holder's handlers: while there is a clone, nobody claims the lane.
     pin: Arc<()>,
 }
@@ -41,6 +43,7 @@ impl Lane {
             owner: None,
             until: None,
             lasts: Duration::ZERO,
+            away: None,
             pin: Arc::default(),
         }
     }
@@ -49,6 +52,11 @@ impl Lane {
     pub(crate) fn holder(&self, now: OffsetDateTime) -> Option<(&str, OffsetDateTime)> {
         let (owner, until) = self.owner.as_deref().zip(self.until)?;
         (until > now && until <= later(now, self.lasts.saturating_add(SLACK))).then_some((owner, until))
+    }
+
+    /// Why its destination is away, as who holds it now says, and since when.
+    pub(crate) fn away(&self, now: OffsetDateTime) -> Option<&(String, OffsetDateTime)> {
+        self.away.as_ref().filter(|_| self.holder(now).is_some())
     }
 
     /// Whether nobody holds it, and no handler of a former holder is still at work in it.
@@ -117,6 +125,7 @@ pub(crate) fn claim(log: &Log, subscription: &str, owner: &str, lease: Duration)
     let lane = &mut reader.lanes[number];
     (lane.owner, lane.until, lane.lasts) = (Some(owner.to_owned()), Some(later(now, lease)), lease);
     (lane.epoch, lane.claims, lane.reading) = (lane.epoch + 1, lane.claims + 1, 0);
+    lane.away = None;
     let (epoch, claims, place) = (lane.epoch, lane.claims, lane.place);
     Ok(Some(Lease {
         subscription: subscription.to_owned(),
@@ -132,7 +141,9 @@ pub(crate) fn claim(log: &Log, subscription: &str, owner: &str, lease: Duration)
         since: reader.since,
         order: reader.order,
         target: reader.target.map(Place::position),
+        bytes: postrider_core::BATCH_BYTES,
         cookie: String::new(),
+        away: None,
     }))
 }
 
@@ -179,6 +190,8 @@ pub(crate) fn extend(
     lease.until = later(now, by);
     (lane.until, lane.lasts) = (Some(lease.until), by);
     lane.reading = lane.reading.max(reading.number);
+    let since = lane.away.as_ref().map_or(now, |(_, since)| *since);
+    lane.away = lease.away_to_keep().map(|reason| (reason, since));
     Ok(refresh(&data, lease, now))
 }
 
@@ -188,6 +201,7 @@ pub(crate) fn release(log: &Log, lease: &Lease) {
     let now = log.now();
     let Some(lane) = held(&mut data, lease) else { return };
     (lane.owner, lane.until, lane.claims, lane.reading) = (None, Some(now), 0, 0);
+    lane.away = None;
 }
 
 /// Keeps the lane of a lease from being claimed for as long as the pin is kept.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Bound::{Excluded, Included};
 
-use postrider_core::{Batch, Lease, Order, Position, ReadEvent, Result, Standing};
+use postrider_core::{Batch, Fill, Lease, Order, Position, ReadEvent, Result, Standing};
 
 use crate::hash::lane_of;
 use crate::lane::stands;
@@ -24,14 +24,19 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     let reader = data.readers.get(&lease.subscription);
 
     let (mut next, mut scanned, mut events) = (start, 0, Vec::new());
+    let (mut fill, mut cut) = (Fill::new(lease.bytes), false);
     let following = data.events.range((Excluded(start.number), Included(last)));
     for (number, event) in following.take(limit as usize) {
+        let is_wanted = lease.since.is_none_or(|since| event.recorded_at >= since)
+            && lease.filter.wants(&event.stream, &event.event_type)
+            && lane_of(&event.key(), lease.lanes as usize) == lease.lane as usize;
+        if is_wanted && !fill.takes(event.size()) {
+            cut = true;
+            break;
+        }
         next = next.passing(*number, event.id);
         scanned += 1;
-        if lease.since.is_none_or(|since| event.recorded_at >= since)
-            && lease.filter.wants(&event.stream, &event.event_type)
-            && lane_of(&event.key(), lease.lanes as usize) == lease.lane as usize
-        {
+        if is_wanted {
             events.push(ReadEvent {
                 event: event.clone(),
                 late: event.id < start.frontier,
@@ -40,8 +45,9 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
             });
         }
     }
+    let more = cut || scanned >= limit;
     if let Some(target) = target
-        && scanned < limit
+        && !more
         && target.number > next.number
     {
         // Nothing is left before it, so this is where the lane has to arrive, whatever the last event was.
@@ -57,7 +63,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });
     let next = if next == start { from.clone() } else { next.position() };
-    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark: String::new() })
+    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, mark: String::new() })
 }
 
 /// Marks the events that an earlier one of their key (or lane) still holds up.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, Lease, Recorded, Result, Settlement, Standing, UNWRITABLE,
-    Uuid,
+    DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, Lease, Recorded, Result, Settlement, Standing,
+    UNWRITABLE, Uuid,
 };
 use time::OffsetDateTime;
 
@@ -80,6 +80,16 @@ pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> R
         });
     }
     reader.deliveries.extend(changed);
+    for event in &settlement.succeeded {
+        let is_running = |delivery: &Delivery| {
+            delivery.event_id == event.event_id
+                && delivery.state == DeliveryState::Running
+                && delivery.epoch == Some(lease.epoch)
+        };
+        if reader.deliveries.get(&event.id).is_some_and(is_running) {
+            reader.deliveries.remove(&event.id);
+        }
+    }
     lease.position = settlement.to.clone();
     Ok(refresh(&data, lease, now))
 }
@@ -101,7 +111,7 @@ fn alone(
     };
     let mut dead = Delivery::of(event);
     let failure = DeliveryFailure::new(UNWRITABLE, "");
-    dead.change(&DeliveryChange::dead(event, change.attempts, failure), now, &lease.owner);
+    dead.change(&DeliveryChange::dead(event, change.attempts, failure), now, lease);
     dead.error_message = None;
     dead.holds = holds(dead.state, reader.order, reader.on_dead);
     Ok(BTreeMap::from([(change.id, dead)]))
@@ -125,7 +135,7 @@ fn changed(
             check_step(before.state, change.state, OP)?;
         }
         let mut delivery = before.cloned().unwrap_or_else(|| Delivery::of(event));
-        delivery.change(change, now, &lease.owner);
+        delivery.change(change, now, lease);
         delivery.holds = holds(change.state, reader.order, reader.on_dead);
         changed.insert(change.id, delivery);
     }

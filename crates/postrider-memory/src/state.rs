@@ -33,6 +33,7 @@ impl Reader {
     pub(crate) fn state(&self, place: i64, event: &Recorded, now: OffsetDateTime) -> State {
         let lane = self.lane_of(event);
         match self.deliveries.get(&event.id).map(|delivery| delivery.state) {
+            Some(DeliveryState::Running) => State::Processing,
             Some(DeliveryState::Waiting | DeliveryState::Retrying) => State::Retrying,
             Some(DeliveryState::Dead) => State::Dead,
             Some(DeliveryState::Discarded) => State::Discarded,

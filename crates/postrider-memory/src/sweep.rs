@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryState, Error, ErrorKind, Mask, Recorded, Result, Sweep, Sweepable, Swept, month_of,
+    DeliveryState, Error, ErrorKind, Filing, Fill, Mask, Recorded, Result, Sweep, Sweepable, Swept, month_of,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -58,7 +58,13 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: Option<&Mask>) -> S
     let mut data = log.data();
     let cutoff = earlier(log.now(), older_than);
     let Some(horizon) = horizon(&data, cutoff) else { return Swept::default() };
-    let chosen = chosen(&data, cutoff, limit as usize);
+    let mut chosen = chosen(&data, cutoff, limit as usize);
+    let all = chosen.len();
+    if keep.is_some_and(|mask| !mask.is_empty()) {
+        let mut fill = Fill::new(Filing::BYTES);
+        let fits = |place: &&i64| data.events.get(place).is_none_or(|event| fill.takes(event.size()));
+        chosen.truncate(chosen.iter().take_while(fits).count());
+    }
     for place in &chosen {
         let Some(mut event) = data.remove(*place) else { continue };
         for reader in data.readers.values_mut() {
@@ -79,7 +85,8 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: Option<&Mask>) -> S
     for reader in data.readers.values_mut() {
         forget_batches(reader, first, cutoff);
     }
-    swept(chosen.len(), limit)
+    let swept = swept(chosen.len(), limit);
+    Swept { more: swept.more || chosen.len() < all, ..swept }
 }
 
 /// Up to which place every lane of every subscription has read, and had settled everything by a time; nothing while there

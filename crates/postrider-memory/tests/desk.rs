@@ -2,11 +2,19 @@
 
 use std::sync::Arc;
 
-use postrider_conformance::engine::desk::a_sleeping_relay_notices_its_operator;
+use postrider_conformance::engine::desk::{
+    a_destination_that_is_away_shows, a_sleeping_relay_notices_its_operator,
+};
 use postrider_memory::Outbox;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let outbox = Outbox::new();
     a_sleeping_relay_notices_its_operator(&outbox, Arc::new(outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_destination_that_is_away_shows_until_it_is_back() {
+    let outbox = Outbox::new();
+    a_destination_that_is_away_shows(&outbox, Arc::new(outbox.store())).await;
 }

@@ -4,6 +4,6 @@
 -- Parameters: ?1 subscription, ?2 lane, ?3 owner, ?4 lease in microseconds, ?5 the time.
 update postrider_lane
 set lease_owner = ?3, lease_for = ?4, lease_until = ?5 + ?4, lease_epoch = lease_epoch + 1,
-    claims_since_settle = claims_since_settle + 1, reading = 0
+    claims_since_settle = claims_since_settle + 1, reading = 0, away = null, away_since = null
 where subscription = ?1 and lane = ?2
   and (lease_owner is null or lease_until <= ?5 or lease_until > ?5 + lease_for + 1000000)

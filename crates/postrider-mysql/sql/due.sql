@@ -1,25 +1,12 @@
--- The deliveries of a lane that are to be tried now, by id.
--- Lock: none. Index: delivery_open in the order of ids, delivery_key and event_id_is_unique once a row. Under key
--- order a row is due unless it, or one of its key before it, is dead or retrying later; what waits behind comes
--- along. Under strict order the first such row of the lane stops all after it. Without order each stands for itself.
--- Parameters: ?1 subscription, ?2 lanes, ?3 lane, ?4 limit, ?5 the time, ?6 order policy.
+-- The deliveries of a lane that are to be tried now, by id. Lock: none. Index: which of them are due, and by which index they are found, is
+-- in the parts: due_by_key.sql, due_in_lane.sql and due_each.sql, one for each order policy; event_id_is_unique once a row.
+-- Parameters: ?1 subscription, ?2 lane, ?3 limit, ?4 the time, ?5 epoch, ?6 a JSON array of the first rows (see due_head.sql), ?7 how
+--   many rows of each key come, without the first.
 select d.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
        d.state, d.attempts, d.first_failed_at, d.error_code
-from postrider_delivery d force index (delivery_open)
+from (
+{chosen}) d
 straight_join postrider_event e on e.event_id = d.event_id
-where d.subscription = ?1 and d.open = true and d.lane_hash % ?2 = ?3
-  and (d.state = 'waiting' or d.next_at <= ?5)
-  and case ?6
-      when 'none' then true
-      when 'strict' then d.id < coalesce((
-          select min(b.id) from postrider_delivery b force index (delivery_key)
-          where b.subscription = ?1 and b.holds = true and b.lane_hash % ?2 = ?3 and b.state in ('retrying', 'dead')
-            and (b.state = 'dead' or b.next_at > ?5)), 9223372036854775807)
-      else not exists (
-          select 1 from postrider_delivery b force index (delivery_key)
-          where b.subscription = ?1 and b.holds = true and b.lane_hash = d.lane_hash and b.id < d.id
-            and b.ordering_key = d.ordering_key and b.state in ('retrying', 'dead')
-            and (b.state = 'dead' or b.next_at > ?5))
-      end
-order by d.id limit ?4
+where not d.blocked
+order by d.id limit ?3

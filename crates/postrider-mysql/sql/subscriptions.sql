@@ -5,7 +5,11 @@ select s.name, s.streams, s.types, s.order_policy, s.on_dead, s.lanes, s.lanes_n
        greatest((select r.seq from postrider_numbering r where r.one = 1) - l.position, 0) as behind,
        case when l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000 then l.lease_owner end as owner,
        case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
-            then l.lease_until end as lease_until, l.settled_at
+            then l.lease_until end as lease_until, l.settled_at,
+       case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
+            then l.away end as away,
+       case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
+            then l.away_since end as away_since
 from postrider_subscription s
 join postrider_lane l on l.subscription = s.name
 order by s.name, l.lane

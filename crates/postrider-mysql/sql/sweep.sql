@@ -7,5 +7,5 @@ where r.seq < ?1 + 10000 and r.seq - (r.id - e.id) <= ?1
   and r.seq - (r.id - e.id) <= (select min(l.position) from postrider_lane l)
   and not exists (
       select 1 from postrider_delivery d
-      where d.id = r.seq - (r.id - e.id) and (d.state in ('waiting', 'retrying', 'dead') or d.last_attempt_at > ?2))
+      where d.id = r.seq - (r.id - e.id) and (d.state in ('waiting', 'running', 'retrying', 'dead') or d.last_attempt_at > ?2))
 limit ?3

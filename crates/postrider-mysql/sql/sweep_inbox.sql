@@ -8,6 +8,6 @@ where i.handled_at <= ?1
       where e.event_id = i.event_id
         and (exists (select 1 from postrider_lane l where r.seq is null or l.position < r.seq - (r.id - e.id))
              or exists (select 1 from postrider_delivery d
-                        where d.id = r.seq - (r.id - e.id) and d.state in ('waiting', 'retrying', 'dead'))))
+                        where d.id = r.seq - (r.id - e.id) and d.state in ('waiting', 'running', 'retrying', 'dead'))))
 order by i.handled_at limit ?2
 for update skip locked

@@ -8,5 +8,5 @@ select count(*) from (
           where e.event_id = i.event_id
             and (exists (select 1 from postrider_lane l where r.seq is null or l.position < r.seq - (r.id - e.id))
                  or exists (select 1 from postrider_delivery d
-                            where d.id = r.seq - (r.id - e.id) and d.state in ('waiting', 'retrying', 'dead'))))
+                            where d.id = r.seq - (r.id - e.id) and d.state in ('waiting', 'running', 'retrying', 'dead'))))
     limit ?2) as old

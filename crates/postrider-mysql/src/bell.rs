@@ -13,12 +13,15 @@ use postrider_core::{Bell, Result};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
+use crate::error::silent;
 use crate::number::{Rounds, Step};
 use crate::pools::Pools;
 use crate::sql::Sql;
 
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
+/// How long the server may take to answer: whoever sleeps would sleep on.
+const ANSWER: Duration = Duration::from_secs(5);
 const A_DAY: Duration = Duration::from_secs(86_400);
 const OP: &str = "wait";
 
@@ -70,10 +73,12 @@ impl Watch {
             return Ok(Some(asked.heard));
         }
         let at = Instant::now();
-        let mut conn = self.pools.conn(OP).await?;
-        let Some(Step { seq, rings, .. }) = self.rounds.step(Sql::default(), &mut conn, OP).await? else {
-            return Ok(None);
+        let step = async {
+            let mut conn = self.pools.conn(OP).await?;
+            self.rounds.step(Sql::default(), &mut conn, OP).await
         };
+        let step = tokio::time::timeout(ANSWER, step).await.unwrap_or_else(|_| Err(silent(OP)))?;
+        let Some(Step { seq, rings, .. }) = step else { return Ok(None) };
         let heard = Heard { seq, rings };
         *asked = Some(Asked { at, heard });
         Ok(Some(heard))

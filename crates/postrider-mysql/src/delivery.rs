@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Lease, Result};
-use sqlx_core::connection::Connection;
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, Result};
 use uuid::Uuid;
 
 use crate::clock::time_of;
 use crate::error::failed;
 use crate::position::id_of;
 use crate::read::{SNAPSHOT, elsewhere};
-use crate::row::{self, Decoded, Names, flag, maybe_number, maybe_text, maybe_time, small, text};
+use crate::row::{self, Decoded, Names, flag, maybe_number, maybe_text, maybe_time, number, small, text};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 use crate::subscribe::{found, unknown};
@@ -20,9 +19,9 @@ use crate::subscribe::{found, unknown};
 pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
     const OP: &str = "due";
     let mut conn = store.conn(OP).await?;
-    let mut snapshot = conn.begin_with(SNAPSHOT).await.map_err(failed(OP))?;
+    let mut snapshot = conn.begin_by(SNAPSHOT).await.map_err(failed(OP))?;
     let now = store.now(&mut snapshot, OP).await?;
-    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lease.lanes);
+    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription);
     let look = look.bind(lease.lane).bind(now).bind(lease.epoch).bind(&lease.owner);
     let look = look.bind(id_of(&lease.position, OP)?).fetch_one(&mut snapshot, OP).await?;
     if !flag(&look, "sound", OP)? {
@@ -31,15 +30,35 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let next = maybe_number(&look, "next_at", OP)?;
     let holds = flag(&look, "holds", OP)?;
 
-    let due =
-        store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lease.lanes).bind(lease.lane);
-    let due = due.bind(limit).bind(now).bind(lease.order.as_str());
-    let rows = due.fetch_all(&mut snapshot, OP).await?;
-    snapshot.rollback().await.map_err(failed(OP))?;
-    let mut names = Names::default();
-    let deliveries = rows.iter().map(|row| {
+    let heads = match lease.order {
+        Order::Strict => Vec::new(),
+        Order::Key | Order::None => {
+            let head = store.sql.query(statement!("due_head.sql")).bind(&lease.subscription).bind(lease.lane);
+            let head = head.bind(limit).bind(now).bind(lease.epoch).bind(lease.order == Order::None);
+            head.fetch_all(&mut snapshot, OP).await?
+        }
+    };
+    let heads: Vec<i64> = heads.iter().map(|row| number(row, "id", OP)).collect::<Result<_>>()?;
+    let chosen = match lease.order {
+        Order::Key => statement!("due_by_key.sql"),
+        Order::Strict => statement!("due_in_lane.sql"),
+        Order::None => statement!("due_each.sql"),
+    };
+    // Of each key so many that all of them together have as many as are wanted.
+    let behind = i64::from(limit).max(1).unsigned_abs().div_ceil(heads.len().max(1) as u64) - 1;
+    let due = store.sql.query_due(chosen).bind(&lease.subscription).bind(lease.lane);
+    let due = due.bind(limit).bind(now).bind(lease.epoch);
+    let due = due.bind(serde_json::Value::from(heads.as_slice()).to_string());
+    let due = due.bind(i64::try_from(behind).unwrap_or(i64::MAX));
+    let nothing = heads.is_empty() && lease.order != Order::Strict;
+    let (mut names, mut fill, mut deliveries) = (Names::default(), Fill::new(lease.bytes), Vec::new());
+    let take = |row| {
+        let row = &row;
         let Decoded { event, unreadable } = row::decoded(row, &mut names, OP)?;
-        Ok(Due {
+        if !fill.takes(event.size()) {
+            return Ok(false);
+        }
+        deliveries.push(Due {
             event,
             state: text(row, "state", OP)?.parse::<DeliveryState>()?,
             attempts: small(row, "attempts", OP)?,
@@ -47,10 +66,18 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
             error_code: maybe_text(row, "error_code", OP)?,
             now: time_of(now),
             unreadable,
-        })
-    });
+        });
+        Ok(true)
+    };
+    if nothing || due.fetch_each(&mut snapshot, OP, take).await? {
+        snapshot.rollback().await.map_err(failed(OP))?;
+    } else {
+        // The rest is due at the next look. As in a read: a server would send all of it first.
+        drop(snapshot);
+        conn.sever();
+    }
     Ok(DueBatch {
-        deliveries: deliveries.collect::<Result<_>>()?,
+        deliveries,
         next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
         holds,
     })
@@ -59,19 +86,31 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
 /// Requeues or discards dead deliveries.
 pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
     const OP: &str = "amend";
-    let (subscription, events, statement) = match amend {
-        Amend::Requeue { subscription, events } => (subscription, events, statement!("amend_requeue.sql")),
-        Amend::Discard { subscription, events } => (subscription, events, statement!("amend_discard.sql")),
+    // First they hold their keys or not, then those behind them are found or not, then they are what they are to be.
+    let (subscription, events, holds, steps) = match amend {
+        Amend::Requeue { subscription, events } => {
+            (subscription, events, true, [statement!("amend_step_in.sql"), statement!("amend_requeue.sql")])
+        }
+        Amend::Discard { subscription, events } => {
+            (subscription, events, false, [statement!("amend_let_go.sql"), statement!("amend_discard.sql")])
+        }
     };
     let wanted: Vec<Option<Uuid>> =
         if events.is_empty() { vec![None] } else { events.iter().copied().map(Some).collect() };
     let mut tx = store.write(OP).await?;
+    store.sql.query(statement!("lanes_lock.sql")).bind(subscription).fetch_all(&mut tx, OP).await?;
     let now = store.now(&mut tx, OP).await?;
     found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
     let mut changed = 0;
     for event_id in wanted {
-        let amended = store.sql.query(statement).bind(subscription).bind(event_id).bind(now);
-        changed += amended.execute(&mut tx, OP).await?;
+        let hold = store.sql.query(statement!("amend_hold.sql")).bind(subscription).bind(event_id);
+        hold.bind(holds).execute(&mut tx, OP).await?;
+        let mut amended = 0;
+        for step in steps {
+            let step = store.sql.query(step).bind(subscription).bind(event_id).bind(now);
+            amended = step.execute(&mut tx, OP).await?;
+        }
+        changed += amended;
     }
     tx.commit().await.map_err(failed(OP))?;
     store.ring(OP).await?;

@@ -19,6 +19,10 @@ use crate::store::{MySqlStore, again};
 use crate::subscribe::{lock, patterns_from_json, unknown};
 use crate::{checks, duty, file, months, replay, sweep, walk};
 
+/// What is wide of an event, and what stands in its place for who does not want it.
+const WIDE: &str = "e.payload, e.content_type, e.content, e.headers,";
+const BARE: &str = "'null' as payload, null as content_type, null as content, '{}' as headers,";
+
 #[async_trait]
 impl Desk for MySqlStore {
     async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
@@ -87,9 +91,11 @@ impl Desk for MySqlStore {
 
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
         const OP: &str = "stuck";
-        let these = if query.retrying { "d.state in ('waiting', 'retrying')" } else { "d.state = 'dead'" };
+        let these =
+            if query.retrying { "d.state in ('waiting', 'running', 'retrying')" } else { "d.state = 'dead'" };
         let (id, behind) = query.after.clone().unwrap_or_default();
         let stuck = self.sql.query(statement!("stuck.sql")).with("{where}", these);
+        let stuck = stuck.with("{wide}", if query.bare { BARE } else { WIDE });
         let stuck = stuck.bind(query.subscription.as_deref());
         let stuck = stuck.bind(query.event_type.as_ref().map(Pattern::to_like));
         let stuck = stuck.bind(query.error_code.as_deref());
@@ -229,6 +235,8 @@ fn lane(row: &MySqlRow) -> Result<LaneInfo> {
         owner: maybe_text(row, "owner", OP)?,
         lease_until: maybe_time(row, "lease_until", OP)?,
         settled_at: maybe_time(row, "settled_at", OP)?,
+        away: maybe_text(row, "away", OP)?,
+        away_since: maybe_time(row, "away_since", OP)?,
     })
 }
 

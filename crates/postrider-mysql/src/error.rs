@@ -1,12 +1,15 @@
 //! What the server and sqlx say, as kinds and sentences that a program and a person can act on.
 
 use std::error::Error as _;
+use std::time::Instant;
 
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::Error as SqlxError;
 use sqlx_core::connection::Connection;
 use sqlx_core::pool::PoolConnection;
 use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlPool};
+
+use crate::session::{ANSWER, Session};
 
 const DEADLOCK: u16 = 1213;
 /// A lock was waited for too long, or not at all.
@@ -172,15 +175,35 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
 
 /// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
 /// when it has no connection at all, one more try tells why.
-pub(crate) async fn acquire(pool: &MySqlPool, op: &'static str) -> Result<PoolConnection<MySql>> {
-    match pool.acquire().await {
-        Ok(connection) => Ok(connection),
+pub(crate) async fn acquire(pool: &MySqlPool, op: &'static str) -> Result<Session> {
+    match answering(pool).await {
+        Ok(connection) => Ok(Session::from(connection)),
         Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
-            match MySqlConnection::connect_with(&pool.connect_options()).await {
-                Ok(_) => Err(failed(op)(SqlxError::PoolTimedOut)),
-                Err(reason) => Err(failed(op)(reason)),
+            let options = pool.connect_options();
+            match tokio::time::timeout(ANSWER, MySqlConnection::connect_with(&options)).await {
+                Ok(Ok(_)) => Err(failed(op)(SqlxError::PoolTimedOut)),
+                Ok(Err(reason)) => Err(failed(op)(reason)),
+                Err(_) => Err(silent(op)),
             }
         }
         Err(error) => Err(failed(op)(error)),
     }
+}
+
+/// A connection of the pool. One that is idle is asked whether it is there first, which an application's pool does without a limit:
+/// one that does not answer is closed, and the next one asked.
+async fn answering(pool: &MySqlPool) -> Result<PoolConnection<MySql>, SqlxError> {
+    let end = Instant::now() + pool.options().get_acquire_timeout();
+    while pool.num_idle() > 0 && Instant::now() < end {
+        if let Ok(acquired) = tokio::time::timeout(ANSWER, pool.acquire()).await {
+            return acquired;
+        }
+    }
+    pool.acquire().await
+}
+
+/// The error of a database that keeps its connections open and says nothing.
+pub(crate) fn silent(op: &'static str) -> Error {
+    let message = "the database does not answer; check that it runs, and what is between it and here";
+    Error::new(ErrorKind::Unreachable, op, message)
 }

@@ -93,6 +93,7 @@ async fn count_open(
         .map(|row| {
             let count = |column: &str| Ok(u64::try_from(number(row, column, OP)?).unwrap_or(0));
             let figures = Figures {
+                processing: count("processing")?,
                 retrying: count("retrying")?,
                 dead: count("dead")?,
                 attempts: count("attempts")?,

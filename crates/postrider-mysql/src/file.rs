@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postrider_core::{Error, ErrorKind, Field, Filing, Payload, Recorded, Result, Target};
+use postrider_core::{Error, ErrorKind, Field, Filing, Fill, Payload, Recorded, Result, Target};
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
@@ -11,11 +11,32 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::clock::{date, micros, time_of};
 use crate::error::failed;
-use crate::row::{self, Names, flag, text};
+use crate::row::{self, Names, flag, number, text};
 use crate::sql::statement;
 use crate::store::MySqlStore;
 
 const OP: &str = "archive";
+
+/// How many of these events, numbers and ids, go through memory at once, from the first on.
+pub(crate) async fn fitting(
+    store: &MySqlStore,
+    conn: &mut MySqlConnection,
+    places: &[[i64; 2]],
+) -> Result<usize> {
+    let (mut fill, mut count, mut page) = (Fill::new(Filing::BYTES), 0, 8);
+    while count < places.len() {
+        let some = &places[count..places.len().min(count + page)];
+        let sizes = store.sql.query(statement!("sweep_sizes.sql")).bind(serde_json::json!(some).to_string());
+        for row in sizes.fetch_all(&mut *conn, OP).await? {
+            if !fill.takes(number(&row, 0, OP)?.unsigned_abs()) {
+                return Ok(count);
+            }
+            count += 1;
+        }
+        page *= 2;
+    }
+    Ok(count)
+}
 
 /// Files the events of these places, a JSON array of numbers and ids.
 pub(crate) async fn file(

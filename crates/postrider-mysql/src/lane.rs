@@ -106,7 +106,9 @@ fn lease_of(subscription: &str, owner: &str, lane: &MySqlRow, reader: &MySqlRow)
         since: maybe_number(reader, "since", OP)?.map(time_of),
         order: words("order_policy")?.parse::<Order>()?,
         target: maybe_number(reader, "target", OP)?.map(position),
+        bytes: postrider_core::BATCH_BYTES,
         cookie: String::new(),
+        away: None,
     })
 }
 
@@ -121,7 +123,7 @@ pub(crate) async fn extend(
     let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
     let extend = store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(lease.lane);
     let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(id_of(&lease.position, OP)?).bind(reading);
-    let extend = extend.bind(micros_of(by)).bind(given(&store.clock));
+    let extend = extend.bind(micros_of(by)).bind(given(&store.clock)).bind(lease.away_to_keep());
     let mut conn = store.conn(OP).await?;
     let extended = extend.call(&mut conn, OP).await?;
     let standing = standing(&extended, OP)?;

@@ -54,6 +54,7 @@ mod row;
 mod run;
 mod script;
 mod server;
+mod session;
 mod settle;
 mod source;
 mod sql;

@@ -4,11 +4,10 @@
 //! written last. Publishers go on meanwhile.
 
 use postrider_core::{Error, ErrorKind, Result};
-use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_mysql::{MySql, MySqlConnection, MySqlPool};
+use sqlx_mysql::{MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
 use crate::pools::SESSION;
@@ -16,6 +15,7 @@ use crate::routines;
 use crate::row::number;
 use crate::script::{for_server, statements};
 use crate::server::{self, Kind};
+use crate::session::Session;
 
 struct Migration {
     version: i64,
@@ -23,11 +23,14 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
     Migration { version: 4, name: "proofs", text: include_str!("../sql/migrations/0004_proofs.sql") },
+    Migration { version: 5, name: "running", text: include_str!("../sql/migrations/0005_running.sql") },
+    Migration { version: 6, name: "due", text: include_str!("../sql/migrations/0006_due.sql") },
+    Migration { version: 7, name: "away", text: include_str!("../sql/migrations/0007_away.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -47,9 +50,9 @@ const LOCK: &str =
 const UNLOCK: &str = "do release_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)))";
 
 /// A connection of the pool with settings of our own: it is closed afterwards, so that the application never gets it.
-async fn session(pool: &MySqlPool, op: &'static str) -> Result<PoolConnection<MySql>> {
+async fn session(pool: &MySqlPool, op: &'static str) -> Result<Session> {
     let mut conn = acquire(pool, op).await?;
-    conn.close_on_drop();
+    conn.give_up();
     raw_sql(SESSION).execute(&mut *conn).await.map_err(failed(op))?;
     Ok(conn)
 }
@@ -221,7 +224,8 @@ mod tests {
     fn a_migration_is_taken_apart_where_its_statements_end() {
         for statement in all_statements() {
             let word = statement.split(' ').next().unwrap_or_default();
-            let known = ["alter", "create", "deallocate", "drop", "execute", "insert", "prepare", "set"];
+            let known =
+                ["alter", "create", "deallocate", "drop", "execute", "insert", "prepare", "set", "update"];
             assert!(known.contains(&word), "{statement}");
             assert_eq!(statement.matches("\ncreate ").count(), 0, "{statement}");
         }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_mysql::MySqlConnection;
@@ -19,6 +20,8 @@ use crate::tend::Chores;
 pub(crate) const MOST: i64 = 10_000;
 /// How many calls are made to catch up; more than anybody has committed since the last.
 const ROUNDS: u32 = 1_000;
+/// How long a step that nobody waits for may take: one that is not answered must not be the last.
+const AHEAD: Duration = Duration::from_secs(10);
 /// How often in a row somebody else may have held the numbers for too long.
 const PATIENCE: u32 = 2;
 
@@ -106,9 +109,12 @@ impl Rounds {
         tokio::spawn(async move {
             const OP: &str = "number";
             // Whoever has to have the numbers finds out what is wrong, and says it.
-            if let Ok(mut conn) = done.0.pools.conn(OP).await {
-                let _ = done.0.step(sql, &mut conn, OP).await;
-            }
+            let step = async {
+                if let Ok(mut conn) = done.0.pools.conn(OP).await {
+                    let _ = done.0.step(sql, &mut conn, OP).await;
+                }
+            };
+            let _ = tokio::time::timeout(AHEAD, step).await;
         });
     }
 

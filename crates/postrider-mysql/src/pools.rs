@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use postrider_core::Result;
-use sqlx_core::connection::Connection;
-use sqlx_core::pool::PoolConnection;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_core::transaction::Transaction;
-use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
+use sqlx_mysql::{MySqlPool, MySqlPoolOptions};
 
 use crate::error::{acquire, failed};
+use crate::session::{Session, SessionTransaction, Trust};
 
 /// How a relay's own sessions behave.
 #[derive(Debug, Clone)]
@@ -27,9 +25,6 @@ impl Default for StoreOptions {
         Self { connections: 10, patience: Duration::from_secs(10) }
     }
 }
-
-/// A connection that was used so shortly ago is taken to be there still.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// What every session of ours has, whatever the server, the database or a role is set to: statements that commit by themselves, that
 /// may write, see what is committed, tell the time in UTC and mean what they say.
@@ -51,41 +46,28 @@ impl Pools {
         let settings = format!(
             "{SESSION}; set session wait_timeout = {patience}, innodb_lock_wait_timeout = {patience}"
         );
-        let pool = MySqlPoolOptions::new()
+        let sessions = MySqlPoolOptions::new()
             .max_connections(options.connections.max(2))
             .acquire_timeout(Duration::from_secs(10))
             // Before the server does so.
             .idle_timeout(options.patience / 2)
-            // One that was used just now is there, and asking costs as much as a small read.
-            .test_before_acquire(false)
-            .before_acquire(|connection, standing| {
-                Box::pin(async move { Ok(standing.idle_for < FRESH || connection.ping().await.is_ok()) })
-            })
             .after_connect(move |connection, _| {
                 let settings = settings.clone();
                 Box::pin(async move {
                     raw_sql(AssertSqlSafe(settings)).execute(connection).await?;
                     Ok(())
                 })
-            })
-            .connect_lazy_with((*pool.connect_options()).clone());
+            });
+        let pool = Trust::default().guard(sessions).connect_lazy_with((*pool.connect_options()).clone());
         Self { pool }
     }
 
-    pub(crate) async fn conn(&self, op: &'static str) -> Result<PoolConnection<MySql>> {
+    pub(crate) async fn conn(&self, op: &'static str) -> Result<Session> {
         acquire(&self.pool, op).await
     }
 
-    pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, MySql>> {
-        match self.pool.begin().await {
-            Ok(transaction) => Ok(transaction),
-            // Said by a connection that can't be had, with its reason.
-            Err(sqlx_core::Error::PoolTimedOut) => {
-                acquire(&self.pool, op).await?;
-                Err(failed(op)(sqlx_core::Error::PoolTimedOut))
-            }
-            Err(error) => Err(failed(op)(error)),
-        }
+    pub(crate) async fn write(&self, op: &'static str) -> Result<SessionTransaction> {
+        SessionTransaction::begin(acquire(&self.pool, op).await?).await.map_err(failed(op))
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
-use sqlx_core::connection::Connection;
+use postrider_core::{Batch, Error, ErrorKind, Fill, Lease, Order, Position, ReadEvent, Result};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
 use crate::hash::hash_of;
 use crate::position::{id_of, position};
-use crate::row::{self, Decoded, Names, flag, maybe_number, number, text};
+use crate::row::{self, Decoded, Names, flag, maybe_number, number};
 use crate::run::{self, EVENT, Gathered};
 use crate::sql::{Sql, statement};
 use crate::store::MySqlStore;
@@ -20,13 +19,40 @@ const OP: &str = "read";
 pub(crate) const SNAPSHOT: &str = "set transaction isolation level repeatable read; \
      start transaction with consistent snapshot, read only";
 
-/// Reads at most `limit` numbers after `from`, and keeps the events of the lane that the subscription wants. Where there are
-/// fewer, what has been committed gets its numbers first.
+/// Reads at most `limit` numbers after `from`, and keeps the events of the lane that the subscription wants; fewer numbers, if those
+/// would be more bytes than the lease allows.
+///
+/// Rows are counted as they come. When they are too many bytes their connection is given up, because a server sends all of an answer
+/// otherwise, and fewer are read. Whoever reads wide events again and again asks for fewer rows, so that it is the exception.
+pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
+    let (mut most, mut cut) = (i64::from(limit), false);
+    loop {
+        match read_at_most(store, lease, from, most).await? {
+            Read::Whole(mut batch) => {
+                batch.more |= cut;
+                return Ok(batch);
+            }
+            // Half at most: in what order short runs come nobody promises.
+            Read::TooWide { fit } => (most, cut) = (fit.clamp(1, (most / 2).max(1)), true),
+        }
+    }
+}
+
+/// What came of a read of so many numbers.
+enum Read {
+    Whole(Batch),
+    /// They are too many bytes; so many of them were not.
+    TooWide {
+        fit: i64,
+    },
+}
+
+/// Reads at most `limit` numbers. Where there are fewer, what has been committed gets its numbers first.
 ///
 /// All of it is one snapshot on one session, and begins with a look at the lane: what is read is of the history that the lane is of,
 /// also behind a proxy that changes servers between two transactions, and while a dump is being restored.
-pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-    let (start, limit) = (id_of(from, OP)?, i64::from(limit));
+async fn read_at_most(store: &MySqlStore, lease: &Lease, from: &Position, limit: i64) -> Result<Read> {
+    let start = id_of(from, OP)?;
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
     let look = Look { lease, from, start, limit, target };
     let mut conn = store.conn(OP).await?;
@@ -38,18 +64,25 @@ pub(crate) async fn read(store: &MySqlStore, lease: &Lease, from: &Position, lim
         if step.is_some_and(|step| step.seq <= start) {
             let seen = look.at(store.sql, &mut conn).await?;
             if seen.gathered.runs.is_empty() {
-                return Ok(look.batch(&seen, Vec::new()));
+                return Ok(Read::Whole(look.batch(&seen, Vec::new())));
             }
         }
     }
     loop {
-        let mut snapshot = conn.begin_with(SNAPSHOT).await.map_err(failed(OP))?;
+        let mut snapshot = conn.begin_by(SNAPSHOT).await.map_err(failed(OP))?;
         let seen = look.at(store.sql, &mut snapshot).await?;
         if numbered || seen.gathered.reach().0 >= limit {
-            let events = look.events(store, &mut snapshot, &seen.gathered).await?;
+            let events = match look.events(store, &mut snapshot, &seen.gathered).await? {
+                Ok(events) => events,
+                Err(fit) => {
+                    drop(snapshot);
+                    conn.sever();
+                    return Ok(Read::TooWide { fit });
+                }
+            };
             snapshot.rollback().await.map_err(failed(OP))?;
             store.rounds.look_ahead(store.sql, seen.gathered.reach().1);
-            return Ok(look.batch(&seen, events));
+            return Ok(Read::Whole(look.batch(&seen, events)));
         }
         snapshot.rollback().await.map_err(failed(OP))?;
         store.rounds.step(store.sql, &mut conn, OP).await?;
@@ -90,28 +123,39 @@ impl Look<'_> {
         Ok(Seen { gathered, recalled })
     }
 
-    /// The events of the lane that are wanted.
+    /// The events of the lane that are wanted; or, if they are too many bytes, up to which number they were not.
     async fn events(
         &self,
         store: &MySqlStore,
         conn: &mut MySqlConnection,
         gathered: &Gathered,
-    ) -> Result<Vec<ReadEvent>> {
+    ) -> Result<Result<Vec<ReadEvent>, i64>> {
         let lease = self.lease;
         let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
-        let read = run::read(store.sql, conn, &gathered.runs, EVENT, lane, OP).await?;
-        let (mut names, mut events) = (Names::default(), Vec::with_capacity(read.len()));
-        for run::Numbered { number, late, row } in &read {
-            if wanted(lease, row) {
-                let Decoded { mut event, unreadable } = row::decoded(row, &mut names, OP)?;
-                event.id = *number;
-                events.push(ReadEvent { event, late: *late, held: false, unreadable });
+        let (mut names, mut events, mut fill) = (Names::default(), Vec::new(), Fill::new(lease.bytes));
+        let take = |run::Numbered { number, late, row }| {
+            if !wanted(lease, &row) {
+                return Ok(true);
             }
+            let Decoded { mut event, unreadable } = row::decoded(&row, &mut names, OP)?;
+            event.id = number;
+            // One alone is read, whatever its size.
+            if !fill.takes(event.size()) {
+                return Ok(false);
+            }
+            events.push(ReadEvent { event, late, held: false, unreadable });
+            Ok(true)
+        };
+        if !run::read_each(store.sql, conn, &gathered.runs, EVENT, lane, OP, take).await? {
+            return Ok(Err(events.last().map_or(0, |read| read.event.id - self.start)));
+        }
+        if !events.is_sorted_by_key(|read| read.event.id) {
+            events.sort_unstable_by_key(|read| read.event.id);
         }
         if lease.open {
             hold(store.sql, conn, lease, &mut events).await?;
         }
-        Ok(events)
+        Ok(Ok(events))
     }
 
     fn batch(&self, seen: &Seen, events: Vec<ReadEvent>) -> Batch {
@@ -127,6 +171,7 @@ impl Look<'_> {
             next: if next == self.start { self.from.clone() } else { position(next) },
             events,
             scanned: u32::try_from(scanned).unwrap_or(u32::MAX),
+            more: scanned >= self.limit,
             recalled: seen.recalled,
             mark: seen.gathered.mark(),
         }
@@ -150,27 +195,36 @@ fn wanted(lease: &Lease, row: &MySqlRow) -> bool {
         && lease.filter.wants(&address.stream, &address.event_type)
 }
 
+/// The bytes of a key, as a statement takes them.
+fn hex(key: &str) -> String {
+    key.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Marks the events that an earlier one of their key (or lane) still holds up.
 async fn hold(sql: Sql, conn: &mut MySqlConnection, lease: &Lease, events: &mut [ReadEvent]) -> Result<()> {
     match lease.order {
         Order::None => {}
         Order::Strict => {
             let held = sql.query(statement!("read_held_lane.sql")).bind(&lease.subscription);
-            let held = held.bind(lease.lanes).bind(lease.lane).fetch_one(conn, OP).await?;
+            let held = held.bind(lease.lane).fetch_one(conn, OP).await?;
             let first = maybe_number(&held, "id", OP)?;
             for read in events {
                 read.held = first.is_some_and(|first| first < read.event.id);
             }
         }
         Order::Key => {
-            let hashes: BTreeSet<i64> = events.iter().map(|read| hash_of(&read.event.key())).collect();
+            let keys: BTreeSet<String> = events.iter().map(|read| read.event.key().into_owned()).collect();
+            let keys: Vec<String> = keys.into_iter().collect();
+            let wanted = keys.iter().map(|key| serde_json::json!([hash_of(key), hex(key)]));
             let held = sql.query(statement!("read_held.sql")).bind(&lease.subscription);
-            let held = held.bind(serde_json::Value::from_iter(hashes).to_string());
+            let held = held.bind(serde_json::Value::from_iter(wanted).to_string());
             let rows = held.fetch_all(conn, OP).await?;
-            let firsts: HashMap<String, i64> = rows
-                .iter()
-                .map(|row| Ok((text(row, 0, OP)?.into_owned(), number(row, 1, OP)?)))
-                .collect::<Result<_>>()?;
+            let mut firsts: HashMap<&str, i64> = HashMap::new();
+            for row in &rows {
+                let place = usize::try_from(number(row, 0, OP)? - 1).unwrap_or(usize::MAX);
+                let first = number(row, 1, OP)?;
+                firsts.extend(keys.get(place).map(|key| (key.as_str(), first)));
+            }
             for read in events.iter_mut().filter(|_| !firsts.is_empty()) {
                 read.held = firsts.get(&*read.event.key()).is_some_and(|first| *first < read.event.id);
             }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
-use sqlx_core::connection::Connection;
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
@@ -86,7 +85,7 @@ impl Outbox {
         let event = self.prepared(event)?;
         let mut conn = acquire(&self.pool, OP).await?;
         // The application's sessions may not commit by themselves, and may be for reading unless they say otherwise.
-        let mut transaction = conn.begin_with("start transaction read write").await.map_err(failed(OP))?;
+        let mut transaction = conn.begin_by("start transaction read write").await.map_err(failed(OP))?;
         let event_id = self.record(&mut transaction, &event).await?;
         transaction.commit().await.map_err(failed(OP))?;
         Ok(event_id)
@@ -113,7 +112,7 @@ impl Outbox {
 fn parts(events: &[NewEvent]) -> Vec<&[NewEvent]> {
     let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (place, event) in events.iter().enumerate() {
-        let size = event.payload.as_bytes().len();
+        let size = event.size();
         if place > begin && (place - begin == MOST_ROWS || bytes + size > MOST_BYTES) {
             parts.push(&events[begin..place]);
             (begin, bytes) = (place, 0);

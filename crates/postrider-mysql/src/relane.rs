@@ -76,6 +76,8 @@ async fn step(
     // A lease of the old lanes must not fit one of the new: the epochs go on above all of theirs.
     let fresh = Generation { lanes, position: target, epoch: look.epoch + 1 };
     make_lanes(sql, conn, subscription, fresh, now, op).await?;
+    let place = sql.query(statement!("relane_place.sql")).bind(subscription).bind(lanes);
+    place.execute(&mut *conn, op).await?;
     run(sql, conn, statement!("relane_done.sql"), subscription, op).await?;
     tracing::info!(subscription, lanes, position = target, "lanes changed");
     Ok(Relane::Done)

@@ -46,6 +46,7 @@ pub(crate) async fn replay(store: &MySqlStore, replay: &Replay) -> Result<Replay
         statement!("replay_lanes.sql"),
         statement!("replay_batches.sql"),
         statement!("replay_deliveries.sql"),
+        statement!("replay_place.sql"),
     ] {
         store.sql.query(statement).bind(name).bind(frontier).execute(&mut tx, OP).await?;
     }

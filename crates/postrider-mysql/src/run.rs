@@ -221,38 +221,59 @@ pub(crate) async fn read(
     lane: Option<(u32, u32)>,
     op: &'static str,
 ) -> Result<Vec<Numbered>> {
+    let mut events = Vec::new();
+    let all = |event| {
+        events.push(event);
+        Ok(true)
+    };
+    read_each(sql, conn, runs, columns, lane, op, all).await?;
+    events.sort_unstable_by_key(|event| event.number);
+    Ok(events)
+}
+
+/// Gives each of these events to `take`, until it wants no more: the runs in their order, but within many short ones in any. Whether
+/// it had them all: otherwise the connection must be given up.
+pub(crate) async fn read_each(
+    sql: Sql,
+    conn: &mut MySqlConnection,
+    runs: &[Run],
+    columns: &str,
+    lane: Option<(u32, u32)>,
+    op: &'static str,
+    mut take: impl FnMut(Numbered) -> Result<bool>,
+) -> Result<bool> {
     let of_lane = |call: Call| match lane {
         Some((lanes, lane)) => call.with("{lane}", OF_LANE).bind(lanes).bind(lane),
         None => call.with("{lane}", ""),
     };
-    let mut events = Vec::new();
     let numbers: i64 = runs.iter().map(|run| run.length).sum();
     if runs.len() <= FEW || numbers >= LONG.saturating_mul(runs.len() as i64) {
         for run in runs {
             let read = sql.query(statement!("read.sql")).with("{columns}", columns);
             let read = of_lane(read.bind(run.first_id()).bind(run.id));
-            let rows = read.fetch_all(&mut *conn, op).await?;
-            events.reserve(rows.len());
-            for row in rows {
+            let each = |row| {
                 let number = run.number_of(number(&row, 0, op)?);
-                events.push(Numbered { number, late: run.late, row });
+                take(Numbered { number, late: run.late, row })
+            };
+            if !read.fetch_each(&mut *conn, op, each).await? {
+                return Ok(false);
             }
         }
-        return Ok(events);
+        return Ok(true);
     }
     let ids = runs.iter().flat_map(|run| run.first_id()..=run.id);
     let read = sql.query(statement!("read_some.sql")).with("{columns}", columns);
     let read = read.bind(serde_json::Value::from_iter(ids).to_string()).bind(None::<i64>);
     let mut by_id = runs.to_vec();
     by_id.sort_unstable_by_key(|run| run.id);
-    for row in of_lane(read).fetch_all(conn, op).await? {
+    let each = |row| {
         let id = number(&row, 0, op)?;
-        if let Some(run) = by_id.get(by_id.partition_point(|run| run.id < id)) {
-            events.push(Numbered { number: run.number_of(id), late: run.late, row });
+        match by_id.get(by_id.partition_point(|run| run.id < id)) {
+            Some(run) => take(Numbered { number: run.number_of(id), late: run.late, row }),
+            None => Ok(true),
         }
-    }
-    events.sort_unstable_by_key(|event| event.number);
-    Ok(events)
+    };
+    of_lane(read).fetch_each(conn, op, each).await
 }
 
 #[cfg(test)]

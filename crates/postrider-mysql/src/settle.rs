@@ -1,6 +1,6 @@
 //! Writing what became of a batch, all of it or nothing.
 
-use postrider_core::{DeliveryChange, Lease, Result, Settlement, Standing, Uuid};
+use postrider_core::{DeliveryChange, DeliveryState, EventRef, Lease, Result, Settlement, Standing, Uuid};
 use serde_json::json;
 
 use crate::clock::{given, micros_of};
@@ -25,9 +25,9 @@ pub(crate) async fn settle(
     let settle = settle.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading);
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
     let witness = witness_of(&settlement.mark, OP)?.filter(|_| from != to);
-    let settle = settle.bind(changes(&settlement.deliveries)).bind(witness.map(|(seq, _)| seq));
+    let settle = settle.bind(changes(&settlement.deliveries, lease.epoch)).bind(witness.map(|(seq, _)| seq));
     let settle = settle.bind(witness.map(|(_, mark)| mark)).bind(settlement.one_by_one);
-    let settle = settle.bind(effects(&settlement.effects));
+    let settle = settle.bind(effects(&settlement.effects)).bind(succeeded(&settlement.succeeded));
     let mut conn = store.conn(OP).await?;
     let settled = settle.call(&mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
@@ -43,13 +43,20 @@ fn effects(events: &[Uuid]) -> Option<String> {
     (!events.is_empty()).then(|| serde_json::Value::from_iter(ids).to_string())
 }
 
-fn changes(deliveries: &[DeliveryChange]) -> Option<String> {
+fn succeeded(events: &[EventRef]) -> Option<String> {
+    let refs =
+        events.iter().map(|event| json!({ "id": event.id, "event_id": event.event_id.simple().to_string() }));
+    (!events.is_empty()).then(|| serde_json::Value::from_iter(refs).to_string())
+}
+
+fn changes(deliveries: &[DeliveryChange], epoch: i64) -> Option<String> {
     let changes = deliveries.iter().map(|change| {
         json!({
             "id": change.id, "event_id": change.event_id.simple().to_string(), "state": change.state.as_str(),
             "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
             "code": change.failure.as_ref().map(|failure| &failure.code),
             "message": change.failure.as_ref().map(|failure| &failure.message),
+            "epoch": (change.state == DeliveryState::Running).then_some(epoch),
         })
     });
     (!deliveries.is_empty()).then(|| serde_json::Value::from_iter(changes).to_string())

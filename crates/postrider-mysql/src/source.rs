@@ -10,22 +10,22 @@ use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
-use sqlx_core::pool::PoolConnection;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::TransactionManager;
-use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlTransactionManager};
+use sqlx_mysql::{MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlTransactionManager};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::clock::given;
-use crate::error::{acquire, failed};
+use crate::error::{acquire, failed, silent};
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::pools::seconds;
 use crate::row::{self, Names};
 use crate::run::{self, EVENT};
+use crate::session::Session;
 use crate::sql::{Sql, statement};
 
 const BEGIN: &str = "begin";
@@ -33,6 +33,9 @@ const INBOX: &str = "inbox";
 
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a look into the inbox may take.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Ends a handler's transaction and gives its session back what it had before. The server is asked for both at once: a process
 /// that stands still in between would keep the door of its lane for as long as the application lets sessions sleep.
@@ -60,9 +63,11 @@ const NOT_WHOLE: &str = "the handler's transaction is no longer the one that beg
 /// back to the application with settings that are not its own.
 #[derive(Debug)]
 pub struct HandlerTransaction {
-    connection: PoolConnection<MySql>,
+    connection: Session,
     consumer: String,
     events: Vec<Uuid>,
+    /// How long its begin and its end may take each.
+    limit: Duration,
     /// Whether the session has its own settings again.
     restored: bool,
     /// Handlers leave some of the pool's connections to the application.
@@ -76,14 +81,15 @@ impl HandlerTransaction {
     /// Without autocommit, because the server ends a transaction after some errors, and what a handler does after that must not
     /// be committed statement by statement.
     async fn begin(
-        mut connection: PoolConnection<MySql>,
+        mut connection: Session,
         permit: OwnedSemaphorePermit,
         effect: &Effect<'_>,
         now: Option<i64>,
     ) -> Result<Self> {
         MySqlTransactionManager::begin(&mut connection, None).await.map_err(failed(BEGIN))?;
         let (consumer, events) = (effect.consumer.to_owned(), effect.events.to_vec());
-        let mut transaction = Self { connection, consumer, events, restored: false, _permit: permit };
+        let limit = effect.timeout + MARGIN;
+        let mut transaction = Self { connection, consumer, events, limit, restored: false, _permit: permit };
         let limit = format!(
             "set @postrider_wait = @@session.wait_timeout, @postrider_lock_wait = @@session.innodb_lock_wait_timeout, \
              @postrider_autocommit = @@session.autocommit, \
@@ -145,7 +151,7 @@ fn number_of(error: &dyn DatabaseError) -> u16 {
 impl Drop for HandlerTransaction {
     fn drop(&mut self) {
         if !self.restored {
-            self.connection.close_on_drop();
+            self.connection.give_up();
         }
     }
 }
@@ -183,27 +189,15 @@ impl Source for Outbox {
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
             Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
         })?;
-        let connection = acquire(&self.pool, BEGIN).await?;
-        let mut tx = HandlerTransaction::begin(connection, permit, &effect, given(&self.clock)).await?;
-        if let Some(lease) = effect.lease
-            && !is_held(&mut tx, lease).await?
-        {
-            tx.rollback(BEGIN).await?;
-            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
-        }
-        let first = self.mark(&mut tx, &effect).await?;
-        let mut marked = first.iter();
-        tx.events.retain(|_| marked.next().is_some_and(|first| *first));
-        Ok((tx, first))
+        within(effect.timeout + MARGIN, BEGIN, self.begin_marked(effect, permit)).await
     }
 
     async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.commit().await
+        within(transaction.limit, "commit", transaction.commit()).await
     }
 
     async fn rollback(transaction: Self::Transaction) -> Result<()> {
-        transaction.rollback("rollback").await
+        within(transaction.limit, "rollback", transaction.rollback("rollback")).await
     }
 
     async fn record_in(&self, connection: &mut MySqlConnection, event: &NewEvent) -> Result<Uuid> {
@@ -234,13 +228,37 @@ impl Source for Outbox {
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
-        let mut conn = acquire(&self.pool, INBOX).await?;
-        let known = handled(&mut conn, consumer, events).await?;
+        let look = async {
+            let mut conn = acquire(&self.pool, INBOX).await?;
+            handled(&mut conn, consumer, events).await
+        };
+        let known = within(LOOK, INBOX, look).await?;
         Ok(events.iter().map(|event| known.contains(event)).collect())
     }
 }
 
 impl Outbox {
+    /// Begins the transaction of a handler and marks its events.
+    async fn begin_marked(
+        &self,
+        effect: Effect<'_>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(HandlerTransaction, Vec<bool>)> {
+        let connection = acquire(&self.pool, BEGIN).await?;
+        let mut tx = HandlerTransaction::begin(connection, permit, &effect, given(&self.clock)).await?;
+        if let Some(lease) = effect.lease
+            && !is_held(&mut tx, lease).await?
+        {
+            tx.rollback(BEGIN).await?;
+            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
+            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+        }
+        let first = self.mark(&mut tx, &effect).await?;
+        let mut marked = first.iter();
+        tx.events.retain(|_| marked.next().is_some_and(|first| *first));
+        Ok((tx, first))
+    }
+
     /// Marks the events of an effect, and says of each whether that is the first time. A statement says only how many were
     /// new; where that is not all, they are marked one by one.
     async fn mark(&self, conn: &mut MySqlConnection, effect: &Effect<'_>) -> Result<Vec<bool>> {
@@ -284,6 +302,11 @@ async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
 async fn handled(conn: &mut MySqlConnection, consumer: &str, events: &[Uuid]) -> Result<HashSet<Uuid>> {
     let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(to_json(events));
     look.fetch_all(conn, INBOX).await?.iter().map(|row: &MySqlRow| row::id(row, 0, INBOX)).collect()
+}
+
+/// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.
+async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(silent(op)))
 }
 
 fn to_json(events: &[Uuid]) -> String {

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use futures_util::TryStreamExt;
 use postrider_core::Result;
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -45,6 +46,12 @@ impl Sql {
     pub(crate) fn query(self, statement: Statement) -> Call {
         let patched = self.patch.and_then(|patch| patch(statement.name, statement.text));
         Call { text: patched.unwrap_or_else(|| statement.text.to_owned()), values: Vec::new() }
+    }
+
+    /// A look at what is due, by the part of it that goes by an order.
+    pub(crate) fn query_due(self, chosen: Statement) -> Call {
+        let chosen = self.query(chosen);
+        self.query(statement!("due.sql")).with("{chosen}", &chosen.text)
     }
 }
 
@@ -119,6 +126,24 @@ impl Call {
     ) -> Result<Vec<MySqlRow>> {
         let (text, order) = in_order(&self.text);
         bound(&text, &order, self.values).fetch_all(conn).await.map_err(failed(op))
+    }
+
+    /// Gives each row to `take` as it comes, until it wants no more. Whether it had them all: otherwise rows are still on their
+    /// way, and the connection must be given up.
+    pub(crate) async fn fetch_each(
+        self,
+        conn: &mut MySqlConnection,
+        op: &'static str,
+        mut take: impl FnMut(MySqlRow) -> Result<bool>,
+    ) -> Result<bool> {
+        let (text, order) = in_order(&self.text);
+        let mut rows = bound(&text, &order, self.values).fetch(conn);
+        while let Some(row) = rows.try_next().await.map_err(failed(op))? {
+            if !take(row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     pub(crate) async fn fetch_one(self, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {

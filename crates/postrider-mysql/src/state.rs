@@ -50,7 +50,11 @@ fn narrowed(state: State) -> &'static str {
         State::Discarded => {
             " and e.event_id in (select d.event_id from postrider_delivery d where d.state = 'discarded')"
         }
-        State::Pending | State::Processing => " and e.id > (select min(l.position) from postrider_lane l)",
+        State::Pending => " and e.id > (select min(l.position) from postrider_lane l)",
+        State::Processing => {
+            " and (e.id > (select min(l.position) from postrider_lane l) \
+             or e.event_id in (select d.event_id from postrider_delivery d where d.state = 'running'))"
+        }
         State::Done => "",
     }
 }

@@ -8,14 +8,13 @@ use postrider_core::{
     Amend, Batch, Bell, Clock, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement,
     Standing, StateQuery, Store, Subscription, Sweep, Swept,
 };
-use sqlx_core::pool::PoolConnection;
-use sqlx_core::transaction::Transaction;
-use sqlx_mysql::{MySql, MySqlConnection};
+use sqlx_mysql::MySqlConnection;
 
 use crate::bell::{MySqlBell, Watch};
 use crate::clock;
 use crate::number::Rounds;
 use crate::pools::Pools;
+use crate::session::{Session, SessionTransaction};
 use crate::sql::{Patch, Sql, statement};
 use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
 
@@ -62,12 +61,12 @@ impl MySqlStore {
     }
 
     /// A connection for reading, and for what is one statement.
-    pub(crate) async fn conn(&self, op: &'static str) -> Result<PoolConnection<MySql>> {
+    pub(crate) async fn conn(&self, op: &'static str) -> Result<Session> {
         self.pools.conn(op).await
     }
 
     /// A transaction, as READ COMMITTED.
-    pub(crate) async fn write(&self, op: &'static str) -> Result<Transaction<'static, MySql>> {
+    pub(crate) async fn write(&self, op: &'static str) -> Result<SessionTransaction> {
         self.pools.write(op).await
     }
 

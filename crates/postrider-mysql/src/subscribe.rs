@@ -61,6 +61,7 @@ async fn change(store: &MySqlStore, wanted: &Subscription) -> Result<bool> {
     let again = again.bind(to_regexp(&wanted.filter.streams)).bind(to_regexp(&wanted.filter.types));
     again.bind(order).bind(on_dead).bind(wanted.replay).execute(&mut tx, OP).await?;
     if (&*text(&row, "order_policy", OP)?, &*text(&row, "on_dead", OP)?) != (order, on_dead) {
+        store.sql.query(statement!("lanes_lock.sql")).bind(&wanted.name).fetch_all(&mut tx, OP).await?;
         let holds = store.sql.query(statement!("subscribe_holds.sql")).bind(&wanted.name);
         holds.bind(order).bind(on_dead).execute(&mut tx, OP).await?;
     }

@@ -87,7 +87,12 @@ async fn events(
     if chosen.is_empty() {
         return Ok(Swept::default());
     }
-    let (places, last) = places(&chosen)?;
+    let mut places = places(&chosen)?;
+    if keep.is_some_and(|filing| !filing.is_plain()) {
+        places.truncate(file::fitting(store, &mut tx, &places).await?);
+    }
+    let last = places.iter().map(|[number, _]| *number).max().unwrap_or(0);
+    let (taken, places) = (places.len(), serde_json::json!(places).to_string());
     match keep {
         Some(filing) if filing.is_plain() => {
             let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&places).bind(now);
@@ -108,7 +113,8 @@ async fn events(
     let batches = batches.fetch_all(&mut tx, OP).await?;
     run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(chosen.len() as u64, limit))
+    let swept = swept(taken as u64, limit);
+    Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
 }
 
 async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
@@ -116,12 +122,9 @@ async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statemen
     Ok(())
 }
 
-/// The numbers and ids of the events that were chosen, as a JSON array of pairs, and the last number.
-fn places(rows: &[MySqlRow]) -> Result<(String, i64)> {
-    let place = |row| Ok([number(row, "seq", OP)?, number(row, "id", OP)?]);
-    let places = rows.iter().map(place).collect::<Result<Vec<_>>>()?;
-    let last = places.iter().map(|[number, _]| *number).max().unwrap_or(0);
-    Ok((serde_json::json!(places).to_string(), last))
+/// The numbers and ids of the events that were chosen.
+fn places(rows: &[MySqlRow]) -> Result<Vec<[i64; 2]>> {
+    rows.iter().map(|row| Ok([number(row, "seq", OP)?, number(row, "id", OP)?])).collect()
 }
 
 /// The numbers of a column, as a JSON array.

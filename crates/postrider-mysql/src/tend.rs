@@ -18,6 +18,8 @@ use crate::sql::{Sql, statement};
 const CLEAR_EVERY: i64 = 10_000;
 /// How often one looks for holes that will not be filled, and clears away what few arrivals there are.
 const EVERY: Duration = Duration::from_secs(5);
+/// How long all of it may take: chores that are not answered must not be the last.
+const LONGEST: Duration = Duration::from_secs(120);
 /// How often one looks everywhere, and not only where something is to be expected.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 /// How old a hole has to be that is forgotten. A row is written microseconds after its id was taken; that no row came in so long
@@ -46,9 +48,11 @@ impl Rounds {
         }
         let done = Done(Arc::clone(self), |rounds| &rounds.chores.at_it);
         tokio::spawn(async move {
-            if let Err(error) = done.0.do_chores(sql, seq).await {
-                // The next one tries again; a database that is away is said by those who need it.
-                tracing::debug!(error = %error, "arrivals were not tidied");
+            // The next one tries again; a database that is away is said by those who need it.
+            match tokio::time::timeout(LONGEST, done.0.do_chores(sql, seq)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(error = %error, "arrivals were not tidied"),
+                Err(_) => tracing::debug!("arrivals were not tidied: no answer"),
             }
         });
     }

@@ -2,7 +2,10 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use postrider_conformance::engine::desk::a_destination_that_is_away_shows;
 use postrider_conformance::engine::{Ground, Statements};
 use postrider_core::Clock;
 use postrider_mysql::Outbox;
@@ -35,3 +38,9 @@ impl Statements for Server {
 
 postrider_conformance::engine!(Server::default());
 postrider_conformance::engine_on_sql!(Server::default());
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_destination_that_is_away_shows_until_it_is_back() {
+    let log = My::default().my_log(Clock::Database).await;
+    a_destination_that_is_away_shows(&log.outbox, Arc::new(log.outbox.store())).await;
+}

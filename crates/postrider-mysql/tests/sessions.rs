@@ -3,6 +3,7 @@
 mod support;
 
 use std::str::FromStr;
+use std::task::Poll;
 use std::time::Duration;
 
 use postrider_core::{Clock, NewEvent, Settlement, Store, Subscription};
@@ -70,4 +71,30 @@ async fn what_a_migration_makes_does_not_depend_on_the_sessions_mode() {
         matches!(modes.as_slice(), [one] if one.contains("STRICT_TRANS_TABLES") && !one.contains("ANSI")),
         "{modes:?}"
     );
+}
+
+/// Whoever waits for a read may be called away in the middle of it; the next one must not be in its transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_is_dropped_half_way_leaves_no_transaction_behind() {
+    let log = My::default().my_log(Clock::Database).await;
+    let outbox = Outbox::connect(&log.pool).await.expect("an outbox");
+    let store = outbox.store();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let mut lease = store.claim("s", "relay", Duration::from_secs(60)).await.expect("claim").expect("a lane");
+    let mut dropped = 0;
+    for round in 0..400 {
+        // After so many steps it is left.
+        let (mut steps, called) = (round % 40, lease.clone());
+        let mut due = Box::pin(store.due(&called, 10));
+        let left = std::future::poll_fn(|context| {
+            steps -= 1;
+            if steps < 0 { Poll::Ready(true) } else { due.as_mut().poll(context).map(|_| false) }
+        });
+        dropped += u32::from(left.await);
+        drop(due);
+        store.due(&lease, 10).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let standing = store.extend(&mut lease, Duration::from_secs(60), None).await;
+        standing.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    assert!(dropped > 50, "{dropped} were dropped");
 }

@@ -14,7 +14,8 @@ select clock_timestamp() as database_now,
        (select max(version) from {schema}.migration) as version,
        has_table_privilege('{schema}.event', 'insert') as may_record,
        has_table_privilege('{schema}.event', 'select') and has_table_privilege('{schema}.lane', 'update')
-           and has_table_privilege('{schema}.settled_batch', 'insert') and has_table_privilege('{schema}.delivery', 'insert, update')
+           and has_table_privilege('{schema}.settled_batch', 'insert') and has_table_privilege('{schema}.delivery', 'insert') and has_table_privilege('{schema}.delivery', 'update')
+           and has_table_privilege('{schema}.delivery', 'delete')
            and has_table_privilege('{schema}.inbox', 'insert') and has_table_privilege('{schema}.audit', 'insert')
            and has_sequence_privilege('{schema}.bell', 'update')
            and has_function_privilege('{schema}.sweep(boolean, timestamptz, timestamptz, bigint, integer)', 'execute') as may_relay,

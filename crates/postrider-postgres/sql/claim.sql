@@ -24,10 +24,11 @@ with free as (
 update {schema}.lane l
 set lease_owner = $2, lease_for = $3::bigint * interval '1 microsecond',
     lease_until = coalesce($4::timestamptz, clock_timestamp()) + $3::bigint * interval '1 microsecond',
-    lease_epoch = l.lease_epoch + 1, claims_since_settle = l.claims_since_settle + 1, reading = 0
+    lease_epoch = l.lease_epoch + 1, claims_since_settle = l.claims_since_settle + 1, reading = 0,
+    away = null, away_since = null
 from free
 where l.subscription = free.subscription and l.lane = free.lane
 returning l.lane, free.lanes, l.lease_epoch, l.lease_until, l.position, l.claims_since_settle, l.ctid::text as cookie,
-          (exists (select from {schema}.delivery d where d.subscription = $1 and d.state in ('waiting', 'retrying'))
+          (exists (select from {schema}.delivery d where d.subscription = $1 and d.state in ('waiting', 'running', 'retrying'))
            or exists (select from {schema}.delivery d where d.subscription = $1 and d.holds)) as open,
           free.streams, free.types, free.since, free.order_policy, free.target, free.wanted_until

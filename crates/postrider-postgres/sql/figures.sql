@@ -43,10 +43,10 @@ with clock as materialized (
       and not (e.id <= l.frontier
                and ((l.system = $3::bigint and e.id <= $4::bigint) or pg_visible_in_snapshot(e.tx_id, l.snapshot)))
     union all
-    select e.stream, 'retrying', e.recorded_at, d.attempts
+    select e.stream, case d.state when 'running' then 'processing' else 'retrying' end, e.recorded_at, d.attempts
     from {schema}.delivery d
     cross join lateral (select e.stream, e.recorded_at from {schema}.event e where e.id = d.id limit 1) as e
-    where d.subscription = $1::text and d.state in ('waiting', 'retrying')
+    where d.subscription = $1::text and d.state in ('waiting', 'running', 'retrying')
     union all
     select e.stream, 'dead', null, 0
     from {schema}.delivery d

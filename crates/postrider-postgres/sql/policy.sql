@@ -3,5 +3,5 @@
 update {schema}.delivery d
 set holds = not d.holds
 from {schema}.subscription s
-where s.name = $1 and d.subscription = s.name and d.state in ('waiting', 'retrying', 'dead')
+where s.name = $1 and d.subscription = s.name and d.state in ('waiting', 'running', 'retrying', 'dead')
   and d.holds <> (s.order_policy <> 'none' and (d.state <> 'dead' or s.on_dead = 'hold'))

@@ -12,6 +12,7 @@
 -- It is for leases that know of no change of lanes: one that is under way wants them back.
 -- With a filter the fresh rows are those of a range of ids, from the first on, that ends at the last visible one at most: an
 -- id below a visible one has been handed out, so that the frontier may be in a gap. It spares counting rows that nobody gets.
+-- Rows come by id, the late ones first: the client stops taking them when their bytes are enough.
 -- The first row is about the read itself. It names a row at or above the new frontier, if there is a fresh one: the
 -- witness by which settle.sql proves that this read is of its database's past. The xid is taken in the select list, after the snapshot, and only if
 -- there is something to read; in a WHERE the planner would take it before.
@@ -37,9 +38,9 @@ select (select count(*) from late) as id, null::uuid as event_id, pg_current_sna
        coalesce((select paused or lanes_next is not null from {schema}.subscription where name = $6::text), true) as held,
        {scanned_to}::bigint as scanned_to
 union all
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
-       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
-from late e {filter}
+(select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
+ from late e {filter} order by e.id)
 union all
 (select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
         e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null

@@ -28,10 +28,10 @@ select (select count(*) from late) as id, null::uuid as event_id, null::text as 
        coalesce((select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text), true) as held,
        (select max(id) from fresh) as scanned_to
 union all
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
-       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
-from late e {filter}
+(select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null
+ from late e {filter} order by e.id)
 union all
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
-       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
-from fresh e {filter}
+(select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
+        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, false, {held}, null
+ from fresh e {filter} order by e.id)

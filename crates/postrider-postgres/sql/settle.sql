@@ -7,7 +7,8 @@
 --   $10 system, $11 reading, $12 the time, if not the database's, $13 first id, $14 last id, $15 late ids, $16 count;
 --   $17 and $18 the id and event id of the batch's witness, $19 the target of a change of lanes, if one is under way, $20 system,
 --   $21 the snapshot of the batch's read, if it is of this system, $22 the events of which effects must be marked in the inbox;
---   with deliveries: $23 ids, $24 event ids, $25 states, $26 attempts, $27 retry in microseconds, $28 codes, $29 messages.
+--   with deliveries: $23 ids, $24 event ids, $25 states, $26 attempts, $27 retry in microseconds, $28 codes, $29 messages,
+--   $30 and $31 the ids and event ids of running ones that simply succeeded.
 -- What a relay has in memory may be of a past that never was: a standby without it was promoted, the database was set back, or
 -- there is another server behind the address. Epoch and position prove that the lane stands where the batch began. The witness
 -- proves that the log goes as far as the batch: a row with this id and event id, at or above the new frontier. Ids come from a
@@ -45,6 +46,6 @@ with clock as materialized (
     from moved, clock, subscription where $6::text <> $7::text
 ){deliveries}
 select moved.cookie, subscription.recalled,
-       (exists (select from {schema}.delivery d where d.subscription = $2::text and d.state in ('waiting', 'retrying'))
+       (exists (select from {schema}.delivery d where d.subscription = $2::text and d.state in ('waiting', 'running', 'retrying'))
            or exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds)) as open
 from moved, subscription

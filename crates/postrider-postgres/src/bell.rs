@@ -6,23 +6,28 @@
 //! rules keep it cheap: arm only after a quiet time; disarm when rung, if the value is still one's own; let
 //! the pause grow with what a read costs.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{Bell, Result};
+use sqlx_core::acquire::Acquire;
+use sqlx_core::connection::Connection;
 use sqlx_core::row::Row;
-use sqlx_postgres::{PgListener, PgPool};
+use sqlx_postgres::PgListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::error::during;
+use crate::error::{during, silent};
 use crate::lane::micros;
 use crate::position::Snapshot;
 use crate::row;
+use crate::session::{ANSWER, Sessions};
 use crate::sql::Sql;
+use crate::store::Line;
 
 /// How long there must have been no event before a relay falls asleep. A relay that is faster than its
 /// publishers would otherwise arm the bell between any two commits, and every one of them would ring.
@@ -38,17 +43,19 @@ const OWED_COST: u32 = 20;
 /// The pauses before the listening connection is made anew.
 const RECONNECT: Duration = Duration::from_millis(100);
 const LONGEST_RECONNECT: Duration = Duration::from_secs(5);
+/// How often the listening connection is asked whether it is there, while nothing comes. The driver's question is no statement.
+const ASK_EVERY: Duration = Duration::from_secs(2);
 /// What a relay says to itself to learn whether notifications arrive.
 const ECHO: &str = "echo ";
 
 /// One process's side of the bell, shared by all its lanes.
 pub(crate) struct Hub {
-    pool: PgPool,
+    pool: Sessions,
     sql: Arc<Sql>,
     lock: i64,
     heard: Arc<Heard>,
     ear: OnceLock<Ear>,
-    enabled: bool,
+    line: Line,
 }
 
 /// What the listening task has heard.
@@ -68,25 +75,26 @@ impl Drop for Ear {
 }
 
 impl Hub {
-    pub(crate) fn new(pool: PgPool, sql: Arc<Sql>, enabled: bool) -> Arc<Self> {
+    pub(crate) fn new(pool: Sessions, sql: Arc<Sql>, line: Line) -> Arc<Self> {
         let lock = stable_hash(&format!("postrider bell {}", sql.schema.name));
         let heard = Arc::new(Heard { rung: watch::channel(0).0, hears: AtomicBool::new(false) });
-        Arc::new(Self { pool, sql, lock, heard, ear: OnceLock::new(), enabled })
+        Arc::new(Self { pool, sql, lock, heard, ear: OnceLock::new(), line })
     }
 
     /// Begins to listen, once.
     fn listen(&self) {
-        if self.enabled {
+        if self.line.is_on() {
             self.ear.get_or_init(|| {
-                let (pool, channel) = (self.pool.clone(), self.sql.schema.channel());
-                Ear(tokio::spawn(keep_hearing(Arc::clone(&self.heard), pool, channel)))
+                let (line, pool) = (self.line.clone(), self.pool.clone());
+                let channel = self.sql.schema.channel();
+                Ear(tokio::spawn(keep_hearing(Arc::clone(&self.heard), line, pool, channel)))
             });
         }
     }
 
     /// Whether notifications arrive, as a message to itself tells; nothing if the bell is off.
     pub(crate) async fn hears(&self, within: Duration) -> Option<bool> {
-        if !self.enabled {
+        if !self.line.is_on() {
             return None;
         }
         self.listen();
@@ -102,7 +110,7 @@ impl Hub {
     /// Rings without an event.
     pub(crate) async fn ring(&self) -> Result<()> {
         let query = sqlx_core::query::query("select pg_notify($1, '')").bind(self.sql.schema.channel());
-        query.execute(&self.pool).await.map_err(during("ring"))?;
+        asked("ring", query.execute(&self.pool)).await?;
         self.heard.ring();
         Ok(())
     }
@@ -110,26 +118,26 @@ impl Hub {
     /// From now on publishers ring. Returns the value that this arming can be undone by.
     async fn arm(&self, longest: Duration) -> Result<i64> {
         let query = self.sql.arm.query().bind(self.lock).bind(micros(longest));
-        let row = query.fetch_one(&self.pool).await.map_err(during("wait"))?;
+        let row = asked("wait", query.fetch_one(&self.pool)).await?;
         row::int64(&row, 0)
     }
 
     async fn disarm(&self, until: i64) -> Result<()> {
         let query = self.sql.disarm.query().bind(self.lock).bind(until);
-        query.execute(&self.pool).await.map_err(during("wait"))?;
+        asked("wait", query.execute(&self.pool)).await?;
         Ok(())
     }
 
     /// Everybody who may have looked at the bell before it was armed.
     async fn owed(&self) -> Result<Vec<String>> {
         let text = self.sql.text("snapshot", include_str!("../sql/snapshot.sql"));
-        let row = text.query().fetch_one(&self.pool).await.map_err(during("wait"))?;
+        let row = asked("wait", text.query().fetch_one(&self.pool)).await?;
         let snapshot = Snapshot::parse(row::text(&row, 0)?).ok_or_else(|| row::malformed(0))?;
         Ok(snapshot.in_flight(row::text(&row, 1)?.parse().map_err(|_| row::malformed(1))?))
     }
 
     async fn running(&self, owed: Vec<String>) -> Result<Vec<String>> {
-        let row = self.sql.running.query().bind(owed).fetch_one(&self.pool).await.map_err(during("wait"))?;
+        let row = asked("wait", self.sql.running.query().bind(owed).fetch_one(&self.pool)).await?;
         Ok(row.try_get::<Option<Vec<String>>, _>(0).map_err(during("wait"))?.unwrap_or_default())
     }
 }
@@ -141,12 +149,12 @@ impl Heard {
 }
 
 /// Listens for ever, on one connection after the other.
-async fn keep_hearing(heard: Arc<Heard>, pool: PgPool, channel: String) {
+async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: String) {
     let mut pause = RECONNECT;
     loop {
         let began = Instant::now();
-        if let Err(error) = hear(&heard, &pool, &channel).await {
-            tracing::debug!(error = %error, "the bell's connection broke; polling until it is back");
+        if let Err(error) = hear(&heard, &line, &pool, &channel).await {
+            tracing::debug!(error = %error, "the bell's connection broke or fell silent; polling until it is back");
         }
         // Whoever sleeps has to look for itself: what was rung meanwhile is gone.
         heard.hears.store(false, Ordering::Release);
@@ -157,24 +165,75 @@ async fn keep_hearing(heard: Arc<Heard>, pool: PgPool, channel: String) {
     }
 }
 
-/// Listens on one connection until it breaks.
-async fn hear(heard: &Heard, pool: &PgPool, channel: &str) -> sqlx_core::Result<()> {
-    let mut listener = PgListener::connect_with(pool).await?;
+/// Listens on one connection until it breaks, or does not answer.
+async fn hear(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sqlx_core::Result<()> {
+    let mut listener = Listener(Some(PgListener::connect_with(&line.pool()).await?));
     listener.eager_reconnect(false);
-    listener.listen(channel).await?;
     let echo = format!("{ECHO}{}", Uuid::now_v7());
-    let call =
-        sqlx_core::query::query("select pg_notify($1, $2)").bind(channel.to_owned()).bind(echo.clone());
-    call.execute(pool).await?;
-    while let Some(notification) = listener.try_recv().await? {
-        if notification.payload() == echo {
-            heard.hears.store(true, Ordering::Release);
-            heard.ring();
-        } else if !notification.payload().starts_with(ECHO) {
-            heard.ring();
+    let begun = async {
+        listener.listen(channel).await?;
+        // From another connection: behind a pooler, one may hear itself and nobody else.
+        let call = sqlx_core::query::query("select pg_notify($1, $2)");
+        call.bind(channel.to_owned()).bind(echo.clone()).execute(pool).await
+    };
+    answered(begun).await?;
+    loop {
+        match tokio::time::timeout(ASK_EVERY, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) if notification.payload() == echo => {
+                heard.hears.store(true, Ordering::Release);
+                heard.ring();
+            }
+            Ok(Ok(Some(notification))) if notification.payload().starts_with(ECHO) => {}
+            Ok(Ok(Some(_))) => heard.ring(),
+            Ok(ended) => return ended.map(|_| ()),
+            // What comes meanwhile is kept for the next one who asks.
+            Err(_) => answered(async { listener.acquire().await?.ping().await }).await?,
         }
     }
-    Ok(())
+}
+
+/// What the database says to a statement of the bell, if it says it in time: whoever sleeps would sleep on.
+async fn asked<T>(op: &'static str, asked: impl Future<Output = sqlx_core::Result<T>>) -> Result<T> {
+    let answer = tokio::time::timeout(2 * ANSWER, asked).await;
+    answer.map_err(|_| silent(op))?.map_err(during(op))
+}
+
+/// What is answered in time.
+async fn answered<T>(asked: impl Future<Output = sqlx_core::Result<T>>) -> sqlx_core::Result<T> {
+    let silent = || sqlx_core::Error::Io(std::io::ErrorKind::TimedOut.into());
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(|_| Err(silent()))
+}
+
+/// A listening connection that is closed at once when it is done with. The driver would say goodbye first, and wait for an answer
+/// for as long as the server leaves the connection open.
+struct Listener(Option<PgListener>);
+
+impl Deref for Listener {
+    type Target = PgListener;
+
+    fn deref(&self) -> &PgListener {
+        self.0.as_ref().expect("there until it is dropped")
+    }
+}
+
+impl DerefMut for Listener {
+    fn deref_mut(&mut self) -> &mut PgListener {
+        self.0.as_mut().expect("there until it is dropped")
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let Some(listener) = self.0.take() else { return };
+        // The goodbye goes to a runtime that ends at once, and the connection with it.
+        std::thread::spawn(move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
+            let handle = runtime.handle().clone();
+            let _entered = handle.enter();
+            drop(listener);
+            drop(runtime);
+        });
+    }
 }
 
 /// A hash that no version changes, for advisory locks.

@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
-use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Lease, Order, Result};
+use futures_util::TryStreamExt;
+use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Fill, Lease, Result};
 
-use crate::error::during;
+use crate::error::{acquire, during};
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
-        let text = match lease.order {
-            Order::Key => &self.sql.due[0],
-            Order::Strict => &self.sql.due[1],
-            Order::None => &self.sql.due[2],
-        };
-        let rows = text
+        let mut connection = acquire(&self.pool, "due").await?;
+        let mut rows = self
+            .sql
+            .due_of(lease.order)
             .query()
             .bind(lease.subscription.clone())
-            .bind(lease.lanes.cast_signed())
             .bind(lease.lane.cast_signed())
             .bind(i64::from(limit))
             .bind(self.clock.now())
@@ -27,22 +25,23 @@ impl PgStore {
             .bind(lease.owner.clone())
             .bind(lease.position.as_str().to_owned())
             .bind(self.home().system)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(during("due"))?;
+            .fetch(&mut *connection);
         let mut names = Names::of(&self.sql);
         let mut batch = DueBatch::default();
-        for row in &rows {
+        let (mut fill, mut cut, mut stands) = (Fill::new(lease.bytes), false, true);
+        while let Some(row) = &rows.try_next().await.map_err(during("due"))? {
             let now = row::timestamp(row, 19)?;
             if row::opt_i64(row, 0)?.is_none() {
-                if !row::flag(row, 22)? {
-                    return Err(self.elsewhere("due").await);
-                }
+                stands = row::flag(row, 22)?;
                 batch.next_in = row::opt_time(row, 20)?.and_then(|next| Duration::try_from(next - now).ok());
                 batch.holds = row::flag(row, 21)?;
                 continue;
             }
             let decoded = row::decoded(row, &mut names)?;
+            cut = !fill.takes(decoded.event.size());
+            if cut {
+                break;
+            }
             batch.deliveries.push(Due {
                 event: decoded.event,
                 state: row::text(row, 15)?.parse()?,
@@ -52,6 +51,16 @@ impl PgStore {
                 now,
                 unreadable: decoded.unreadable,
             });
+        }
+        drop(rows);
+        // The rest is due at the next look. As in a read: a server would send all of it first.
+        if cut {
+            connection.sever();
+        } else {
+            drop(connection);
+        }
+        if !stands {
+            return Err(self.elsewhere("due").await);
         }
         Ok(batch)
     }

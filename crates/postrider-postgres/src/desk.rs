@@ -15,6 +15,11 @@ use crate::error::during;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
+/// The log without payloads and headers.
+const BARE: &str = "(select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_key, sequence, \
+     'null'::json as payload, null::varchar as content_type, null::bytea as content, '{}'::json as headers, occurred_at, recorded_at, \
+     max_attempts from {schema}.event) as";
+
 #[async_trait]
 impl Desk for PgStore {
     async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
@@ -205,8 +210,10 @@ impl PgStore {
     }
 
     async fn list_stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
-        let state = if query.retrying { "d.state in ('waiting', 'retrying')" } else { "d.state = 'dead'" };
-        let text = include_str!("../sql/stuck.sql").replace("{state}", state);
+        let state =
+            if query.retrying { "d.state in ('waiting', 'running', 'retrying')" } else { "d.state = 'dead'" };
+        let event = if query.bare { BARE } else { "{schema}.event" };
+        let text = include_str!("../sql/stuck.sql").replace("{state}", state).replace("{event}", event);
         let (id, behind) = query.after.clone().unwrap_or_default();
         let rows = self
             .sql
@@ -281,6 +288,8 @@ fn lane(row: &PgRow) -> Result<LaneInfo> {
         owner: row::opt_text(row, 15)?.map(ToOwned::to_owned),
         lease_until: row::opt_time(row, 16)?,
         settled_at: row::opt_time(row, 17)?,
+        away: row::opt_text(row, 18)?.map(ToOwned::to_owned),
+        away_since: row::opt_time(row, 19)?,
     })
 }
 

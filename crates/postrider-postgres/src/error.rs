@@ -1,10 +1,14 @@
 //! What a database error means, in one sentence that shows neither payload nor secret.
 
+use std::time::Instant;
+
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::connection::Connection;
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::pool::PoolConnection;
 use sqlx_postgres::{PgConnection, PgDatabaseError, PgPool, Postgres};
+
+use crate::session::{ANSWER, Session};
 
 const NO_TRIGGER: &str = "the trigger before_record did not run, so the event has no number; session_replication_role must be \
      origin, and the trigger must be enabled: alter table event enable trigger user";
@@ -131,17 +135,37 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
 
 /// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
 /// when it has no connection at all, one more try tells why.
-pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<PoolConnection<Postgres>> {
-    match pool.acquire().await {
-        Ok(connection) => Ok(connection),
+pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<Session> {
+    match answering(pool).await {
+        Ok(connection) => Ok(Session::from(connection)),
         Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
-            match PgConnection::connect_with(&pool.connect_options()).await {
-                Ok(_) => Err(from_sqlx(op, SqlxError::PoolTimedOut)),
-                Err(reason) => Err(from_sqlx(op, reason)),
+            let options = pool.connect_options();
+            match tokio::time::timeout(ANSWER, PgConnection::connect_with(&options)).await {
+                Ok(Ok(_)) => Err(from_sqlx(op, SqlxError::PoolTimedOut)),
+                Ok(Err(reason)) => Err(from_sqlx(op, reason)),
+                Err(_) => Err(silent(op)),
             }
         }
         Err(error) => Err(from_sqlx(op, error)),
     }
+}
+
+/// A connection of the pool. One that is idle is asked whether it is there first, which an application's pool does without a limit:
+/// one that does not answer is closed, and the next one asked.
+async fn answering(pool: &PgPool) -> Result<PoolConnection<Postgres>, SqlxError> {
+    let end = Instant::now() + pool.options().get_acquire_timeout();
+    while pool.num_idle() > 0 && Instant::now() < end {
+        if let Ok(acquired) = tokio::time::timeout(ANSWER, pool.acquire()).await {
+            return acquired;
+        }
+    }
+    pool.acquire().await
+}
+
+/// The error of a database that keeps its connections open and says nothing.
+pub(crate) fn silent(op: &'static str) -> Error {
+    let message = "the database does not answer; check that it runs, and what is between it and here";
+    Error::new(ErrorKind::Unreachable, op, message)
 }
 
 /// Shorthand for `map_err`.

@@ -36,7 +36,7 @@ impl PgStore {
         subscription: &str,
         age: Option<Duration>,
     ) -> Result<Vec<(Figures, u64)>> {
-        // Before it is counted: nothing counted of what began to exist meanwhile would look like nothing to deliver.
+        // This comes first. Asked after the count, a subscription that was made in between would have nothing to deliver.
         if !self.exists(subscription).await? {
             return Err(Self::unknown("figures", subscription));
         }

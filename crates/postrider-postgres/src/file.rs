@@ -1,13 +1,14 @@
 //! Filing events that are masked, or go to a table of the application: taken out of the log by the owner's function, put where
 //! they belong by the relay's own rights, in one transaction.
 
+use futures_util::TryStreamExt;
 use postrider_core::{
-    Error, ErrorKind, Field, Filing, OffsetDateTime, Payload, Recorded, Result, Sweep, Swept, Target,
+    Error, ErrorKind, Field, Filing, Mask, OffsetDateTime, Payload, Recorded, Result, Sweep, Swept, Target,
 };
-use sqlx_core::query::query;
+use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_postgres::PgConnection;
+use sqlx_postgres::{PgArguments, PgConnection, Postgres};
 
 use crate::error::during;
 use crate::row::{self, Names};
@@ -21,29 +22,59 @@ const ARCHIVE: &str = "id, event_id, stream, event_type, aggregate_type, aggrega
 impl PgStore {
     pub(crate) async fn file(&self, sweep: &Sweep, filing: &Filing) -> Result<Swept> {
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
-        let query = self.aged("take_events", include_str!("../sql/take_events.sql"), sweep);
+        let (fitting, all) = match self.fitting(&mut tx, sweep).await {
+            Ok(counts) => counts,
+            Err(error) => {
+                let _ = tx.rollback().await;
+                return Err(error);
+            }
+        };
+        let query = self.aged_up_to("take_events", include_str!("../sql/take_events.sql"), sweep, fitting);
         let query = query.bind(self.reached.id(sweep)).bind(filing.target.is_none());
-        let rows = match query.fetch_all(&mut *tx).await {
-            Ok(rows) => rows,
+        let (events, at) = match self.take_masked(query, &mut tx, &filing.mask).await {
+            Ok(taken) => taken,
             Err(error) => {
                 // At once: it holds the lock of sweeps, and may be tried again.
                 let _ = tx.rollback().await;
-                return Err(during(OP)(error));
+                return Err(error);
             }
         };
-        let Some(first) = rows.first() else {
+        let Some(at) = at else {
             tx.rollback().await.map_err(during(OP))?;
-            return self.taken(sweep, 0, None).await;
+            return self.taken(sweep, 0, None, false).await;
         };
-        let at = row::timestamp(first, 15)?;
-        let mut names = Names::of(&self.sql);
-        let mut events = rows.iter().map(|row| row::recorded(row, &mut names)).collect::<Result<Vec<_>>>()?;
-        for event in &mut events {
-            filing.mask.apply(event);
-        }
         self.put_away(&mut tx, filing.target.as_ref(), &events, at).await?;
         tx.commit().await.map_err(during(OP))?;
-        self.taken(sweep, events.len() as u64, events.last().map(|event| event.id)).await
+        let last = events.last().map(|event| event.id);
+        self.taken(sweep, events.len() as u64, last, fitting < all).await
+    }
+
+    /// How many of the events that a sweep may take go through memory at once, and how many it may take.
+    async fn fitting(&self, connection: &mut PgConnection, sweep: &Sweep) -> Result<(u32, u32)> {
+        let query = self.aged("take_fitting", include_str!("../sql/take_fitting.sql"), sweep);
+        let query = query.bind(self.reached.id(sweep)).bind(Filing::BYTES.cast_signed());
+        let row = query.fetch_one(connection).await.map_err(during(OP))?;
+        let count = |column| row::int64(&row, column).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        // One is taken, whatever its size.
+        Ok((count(0)?.max(1), count(1)?))
+    }
+
+    /// The events, masked as they come, and the time at which they were taken, if there are any.
+    async fn take_masked(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+        connection: &mut PgConnection,
+        mask: &Mask,
+    ) -> Result<(Vec<Recorded>, Option<OffsetDateTime>)> {
+        let (mut events, mut at, mut names) = (Vec::new(), None, Names::of(&self.sql));
+        let mut rows = query.fetch(connection);
+        while let Some(row) = rows.try_next().await.map_err(during(OP))? {
+            at = Some(row::timestamp(&row, 15)?);
+            let mut event = row::recorded(&row, &mut names)?;
+            mask.apply(&mut event);
+            events.push(event);
+        }
+        Ok((events, at))
     }
 
     async fn put_away(

@@ -77,6 +77,7 @@ impl PgStore {
                 .bind(self.clock.now())
                 .bind(ahead)
                 .bind(lease.position.as_str().to_owned())
+                .bind(lease.away_to_keep())
                 .fetch_optional(&self.pool)
                 .await
                 .map_err(during("extend"))?;
@@ -130,6 +131,8 @@ fn granted(row: &PgRow, subscription: &str, owner: &str, cookie: String) -> Resu
         since: row::opt_time(row, 10)?,
         order: row::text(row, 11)?.parse()?,
         target: row::opt_text(row, 12)?.map(Position::new),
+        bytes: postrider_core::BATCH_BYTES,
+        away: None,
     })
 }
 

@@ -25,6 +25,7 @@ mod record;
 mod relane;
 mod replay;
 mod row;
+mod session;
 mod settle;
 mod settle_each;
 mod source;

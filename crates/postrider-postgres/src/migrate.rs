@@ -19,6 +19,9 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("retention", include_str!("../sql/migrations/0003_retention.sql")),
     ("guard", include_str!("../sql/migrations/0004_guard.sql")),
     ("proofs", include_str!("../sql/migrations/0005_proofs.sql")),
+    ("running", include_str!("../sql/migrations/0006_running.sql")),
+    ("due", include_str!("../sql/migrations/0007_due.sql")),
+    ("away", include_str!("../sql/migrations/0008_away.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;

@@ -1,7 +1,7 @@
 //! Reading what follows a position.
 
 use futures_util::TryStreamExt;
-use postrider_core::{Batch, Lease, Position, ReadEvent, Result};
+use postrider_core::{Batch, Fill, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -9,6 +9,26 @@ use crate::error::{acquire, during};
 use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
 use crate::store::{Home, PgStore};
+
+/// The rows of a read, as far as they were taken.
+struct Taken {
+    events: Vec<ReadEvent>,
+    scan: Scan,
+    /// Whether the rest was left, because the events would have exceeded their bytes; and whether the first of it is late.
+    cut: Option<bool>,
+}
+
+impl Taken {
+    /// The last of the events, if the rest was left within the late ones.
+    fn cut_late(&self) -> Option<i64> {
+        self.events.last().filter(|_| self.cut == Some(true)).map(|read| read.event.id)
+    }
+
+    /// The last of the fresh events, if the rest was left within the fresh ones; the frontier, if that is all of them.
+    fn cut_fresh(&self, frontier: i64) -> Option<i64> {
+        (self.cut == Some(false)).then(|| last_fresh(&self.events).unwrap_or(frontier))
+    }
+}
 
 /// What the first row of a read says of the read itself.
 struct Scan {
@@ -42,20 +62,21 @@ impl PgStore {
             (position.system != home.system, 0, limit),
         );
         let query = if filtered { bind_filter(query, lease) } else { query };
-        let (mut events, scan) = self.fetch(query).await?;
+        let taken = self.fetch(query, lease.bytes).await?;
+        let (cut_late, cut_fresh) = (taken.cut_late(), taken.cut_fresh(position.frontier));
+        let Taken { mut events, scan, cut } = taken;
         let witness = scan.witness;
         let (Some(snapshot), Some(bound)) = (scan.snapshot, scan.bound) else {
             return Ok(idle(from, scan.recalled));
         };
-        let next = match scan.last_late {
+        let next = match cut_late.or(scan.last_late.filter(|_| scan.late >= i64::from(limit))) {
             // There may be more late rows: read them all, as this snapshot shows them, before anything fresh.
-            Some(last) if scan.late >= i64::from(limit) => {
+            Some(last) => {
                 events.retain(|read| read.late);
                 position.within(last, home.system, snapshot, bound)
             }
-            _ => {
-                let last_fresh =
-                    if filtered { scan.last_fresh } else { fresh(&events).map(|read| read.event.id).max() };
+            None => {
+                let last_fresh = cut_fresh.or(if filtered { scan.last_fresh } else { last_fresh(&events) });
                 LogPosition {
                     system: home.system,
                     frontier: position.frontier.max(last_fresh.unwrap_or(0)),
@@ -65,8 +86,13 @@ impl PgStore {
                 }
             }
         };
-        let fresh = if filtered { scan.fresh.unwrap_or(0) } else { fresh(&events).count() as i64 };
-        Ok(batch(from, &next, events, scan.late + fresh, scan.recalled, witness))
+        let scanned = match cut {
+            Some(_) => events.len() as i64,
+            None if filtered => scan.late + scan.fresh.unwrap_or(0),
+            None => scan.late + fresh(&events).count() as i64,
+        };
+        let more = cut.is_some() || scanned >= i64::from(limit);
+        Ok(batch(from, &next, events, (scanned, more), scan.recalled, witness))
     }
 
     /// The next part of late rows that were too many for one read.
@@ -89,12 +115,12 @@ impl PgStore {
         .bind(part.snapshot.to_string())
         .bind(position.frontier)
         .bind(home.floor());
-        let (events, scan) = self.fetch(query).await?;
-        let next = match scan.last_late {
-            Some(last) if scan.late >= i64::from(limit) => {
-                position.within(last, part.system, part.snapshot.clone(), part.bound)
-            }
-            _ => LogPosition {
+        let taken = self.fetch(query, lease.bytes).await?;
+        let cut_late = taken.cut_late();
+        let Taken { events, scan, cut } = taken;
+        let next = match cut_late.or(scan.last_late.filter(|_| scan.late >= i64::from(limit))) {
+            Some(last) => position.within(last, part.system, part.snapshot.clone(), part.bound),
+            None => LogPosition {
                 system: part.system,
                 frontier: position.frontier,
                 snapshot: part.snapshot.clone(),
@@ -102,7 +128,9 @@ impl PgStore {
                 part: None,
             },
         };
-        Ok(batch(from, &next, events, scan.late, scan.recalled, scan.witness))
+        let scanned = if cut.is_some() { events.len() as i64 } else { scan.late };
+        let more = cut.is_some() || scanned >= i64::from(limit);
+        Ok(batch(from, &next, events, (scanned, more), scan.recalled, scan.witness))
     }
 
     /// What lies between a lane and the common position of a change of lanes.
@@ -125,17 +153,23 @@ impl PgStore {
             .bind(end.snapshot.to_string())
             .bind(end.frontier)
             .bind(home.floor());
-        let (mut events, scan) = self.fetch(query).await?;
-        let (late, fresh) = (scan.late, scan.fresh.unwrap_or(0));
-        let next = match (scan.last_late, scan.last_fresh) {
-            (Some(last), _) if late >= i64::from(limit) => {
+        let taken = self.fetch(query, lease.bytes).await?;
+        let (cut_late, cut_fresh) = (taken.cut_late(), taken.cut_fresh(position.frontier));
+        let Taken { mut events, scan, cut } = taken;
+        let (late, fresh, limit) = (scan.late, scan.fresh.unwrap_or(0), i64::from(limit));
+        let last_late = cut_late.or(scan.last_late.filter(|_| late >= limit));
+        let last_fresh = cut_fresh.or(scan.last_fresh.filter(|_| fresh >= limit));
+        let next = match (last_late, last_fresh) {
+            (Some(last), _) => {
                 events.retain(|read| read.late);
                 position.within(last, end.system, end.snapshot, end.bound)
             }
-            (_, Some(last)) if fresh >= i64::from(limit) => LogPosition { frontier: last, ..end },
-            _ => end,
+            (None, Some(last)) => LogPosition { frontier: last, ..end },
+            (None, None) => end,
         };
-        Ok(batch(from, &next, events, late + fresh, scan.recalled, scan.witness))
+        let scanned = if cut.is_some() { events.len() as i64 } else { late + fresh };
+        let more = cut.is_some() || scanned >= limit;
+        Ok(batch(from, &next, events, (scanned, more), scan.recalled, scan.witness))
     }
 
     /// Whether the rows must be filtered in the database.
@@ -169,12 +203,16 @@ impl PgStore {
             .bind(home.system)
     }
 
-    async fn fetch(&self, query: Query<'_, Postgres, PgArguments>) -> Result<(Vec<ReadEvent>, Scan)> {
+    /// Takes rows as they come, in the order of the statement, until the next event would exceed `bytes`. What is left is never
+    /// sent: its connection is given up, because a server sends all of an answer otherwise. Whoever reads wide events again and
+    /// again asks for fewer rows, so that it is the exception.
+    async fn fetch(&self, query: Query<'_, Postgres, PgArguments>, bytes: u64) -> Result<Taken> {
         let mut connection = acquire(&self.pool, "read").await?;
         let mut rows = query.fetch(&mut *connection);
         let mut scan = None;
         let mut stands = false;
-        let mut events = Vec::new();
+        let mut events: Vec<ReadEvent> = Vec::new();
+        let (mut fill, mut cut) = (Fill::new(bytes), None);
         let mut names = Names::of(&self.sql);
         while let Some(row) = rows.try_next().await.map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {
@@ -191,23 +229,33 @@ impl PgStore {
                 stands = row::flag(&row, 15)?;
             } else {
                 let decoded = row::decoded(&row, &mut names)?;
+                let late = row::flag(&row, 15)?;
+                let is_next = events.last().is_none_or(|last| last.event.id < decoded.event.id);
+                if !fill.takes(decoded.event.size()) && is_next {
+                    cut = Some(late);
+                    break;
+                }
                 events.push(ReadEvent {
                     event: decoded.event,
-                    late: row::flag(&row, 15)?,
+                    late,
                     held: row::flag(&row, 16)?,
                     unreadable: decoded.unreadable,
                 });
             }
         }
-        if !stands {
-            drop(rows);
+        drop(rows);
+        if cut.is_some() {
+            connection.sever();
+        } else {
             drop(connection);
+        }
+        if !stands {
             return Err(self.elsewhere("read").await);
         }
         if !events.is_sorted_by_key(|read| read.event.id) {
             events.sort_by_key(|read| read.event.id);
         }
-        Ok((events, scan.ok_or_else(|| row::malformed(0))?))
+        Ok(Taken { events, scan: scan.ok_or_else(|| row::malformed(0))?, cut })
     }
 }
 
@@ -217,6 +265,10 @@ fn variant(filtered: bool, open: bool) -> usize {
 
 fn fresh(events: &[ReadEvent]) -> impl Iterator<Item = &ReadEvent> {
     events.iter().filter(|read| !read.late)
+}
+
+fn last_fresh(events: &[ReadEvent]) -> Option<i64> {
+    fresh(events).map(|read| read.event.id).max()
 }
 
 fn bind_filter<'q>(
@@ -239,6 +291,7 @@ fn idle(from: &Position, recalled: bool) -> Batch {
         next: from.clone(),
         events: Vec::new(),
         scanned: 0,
+        more: false,
         recalled,
         mark: String::new(),
     }
@@ -249,12 +302,12 @@ fn batch(
     from: &Position,
     next: &LogPosition,
     events: Vec<ReadEvent>,
-    scanned: i64,
+    (scanned, more): (i64, bool),
     recalled: bool,
     witness: Option<String>,
 ) -> Batch {
     let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
     let last = || events.last().map(|read| format!("{}/{}", read.event.id, read.event.event_id));
     let mark = witness.or_else(last).unwrap_or_default();
-    Batch { from: from.clone(), next: next.into(), events, scanned, recalled, mark }
+    Batch { from: from.clone(), next: next.into(), events, scanned, more, recalled, mark }
 }

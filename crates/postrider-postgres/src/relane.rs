@@ -25,6 +25,9 @@ const AIM: &str = "update {schema}.subscription set target = $2 \
        and (select max(lease_epoch) from {schema}.lane where subscription = $1) = $3 \
        and not exists (select from {schema}.lane where subscription = $1 and lease_owner is not null)";
 const CLOSE: &str = "delete from {schema}.lane where subscription = $1";
+const PLACE: &str = "update {schema}.delivery set lane = lane_hash % $2::integer \
+     where subscription = $1 and (holds or state in ('waiting', 'running', 'retrying', 'dead')) \
+       and lane is distinct from lane_hash % $2::integer";
 const FINISH: &str = "update {schema}.subscription set lanes = lanes_next, lanes_next = null, target = null \
      where name = $1";
 
@@ -101,6 +104,9 @@ impl PgStore {
         text(CLOSE).query().bind(name.clone()).execute(&mut *tx).await.map_err(during("relane"))?;
         let at = LogPosition::parse(&Position::new(target))?;
         self.open_lanes(&mut tx, subscription, wanted, &at, epoch + 1).await?;
+        // By now nobody settles: what is open goes where its key is from now on.
+        let place = text(PLACE).query().bind(name.clone()).bind(wanted.cast_signed());
+        place.execute(&mut *tx).await.map_err(during("relane"))?;
         text(FINISH).query().bind(name).execute(&mut *tx).await.map_err(during("relane"))?;
         tx.commit().await.map_err(during("relane"))?;
         Ok(Relane::Done)

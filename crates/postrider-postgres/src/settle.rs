@@ -14,7 +14,7 @@ impl PgStore {
         if settlement.one_by_one {
             return self.settle_one_by_one(lease, settlement).await;
         }
-        let with_deliveries = usize::from(!settlement.deliveries.is_empty());
+        let with_deliveries = usize::from(writes_deliveries(settlement));
         // By ctid first; if the row has moved (an extension by another hand), by its key.
         for by_key in [0, 2] {
             let query = self.sql.settle[by_key + with_deliveries].query();
@@ -73,7 +73,7 @@ impl PgStore {
             .bind(home.system)
             .bind(seen)
             .bind(effects);
-        Ok(if settlement.deliveries.is_empty() { query } else { bind_deliveries(query, settlement) })
+        Ok(if writes_deliveries(settlement) { bind_deliveries(query, settlement) } else { query })
     }
 }
 
@@ -88,8 +88,16 @@ pub(crate) fn reading(position: Option<&Position>) -> Result<i64> {
     position.map_or(Ok(0), |position| Ok(LogPosition::parse(position)?.frontier))
 }
 
+/// Whether a settle does more than move the lane.
+fn writes_deliveries(settlement: &Settlement) -> bool {
+    !settlement.deliveries.is_empty() || !settlement.succeeded.is_empty()
+}
+
 fn is_open(state: DeliveryState) -> bool {
-    matches!(state, DeliveryState::Waiting | DeliveryState::Retrying | DeliveryState::Dead)
+    matches!(
+        state,
+        DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Retrying | DeliveryState::Dead
+    )
 }
 
 fn bind_deliveries<'q>(
@@ -110,4 +118,6 @@ fn bind_deliveries<'q>(
         .bind(changes.iter().map(|change| micros(change.retry_in)).collect::<Vec<_>>())
         .bind(failure(|failure| &failure.code))
         .bind(failure(|failure| &failure.message))
+        .bind(settlement.succeeded.iter().map(|event| event.id).collect::<Vec<_>>())
+        .bind(settlement.succeeded.iter().map(|event| event.event_id).collect::<Vec<_>>())
 }

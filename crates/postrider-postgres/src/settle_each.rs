@@ -24,7 +24,8 @@ impl PgStore {
     ) -> Result<Standing> {
         let mut tx = self.pool.begin().await.map_err(during("settle"))?;
         let moved = Settlement { deliveries: Vec::new(), ..settlement.clone() };
-        let query = self.bind_settle(self.sql.settle[2].query(), lease, &moved)?;
+        let text = if moved.succeeded.is_empty() { &self.sql.settle[2] } else { &self.sql.settle[3] };
+        let query = self.bind_settle(text.query(), lease, &moved)?;
         let Some(row) = query.fetch_optional(&mut *tx).await.map_err(during("settle"))? else {
             tx.rollback().await.map_err(during("settle"))?;
             self.elsewhere("settle").await;

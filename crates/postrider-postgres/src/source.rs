@@ -11,19 +11,23 @@ use postrider_core::{
 };
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::row::Row;
-use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_core::transaction::{Transaction, TransactionManager};
-use sqlx_postgres::{PgConnection, PgPool, PgTransactionManager, Postgres};
+use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr};
+use sqlx_core::transaction::TransactionManager;
+use sqlx_postgres::{PgConnection, PgTransactionManager};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::error::{acquire, during, is_unsendable};
+use crate::error::{acquire, during, is_unsendable, silent};
 use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
 use crate::row::{self, Names};
+use crate::session::{SessionTransaction, Sessions};
 use crate::sql::Sql;
 
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a look into the inbox may take.
+const LOOK: Duration = Duration::from_secs(30);
 
 const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing of it \
     counts as done. A handler must return the errors of its statements, or go back to a savepoint, and must leave commit and \
@@ -32,8 +36,10 @@ const NOT_WHOLE: &str = "the handler's transaction is no longer the one that beg
 /// The transaction of a handler.
 #[derive(Debug)]
 pub struct HandlerTransaction {
-    transaction: Transaction<'static, Postgres>,
+    transaction: SessionTransaction,
     marks: Marks,
+    /// How long its begin and its end may take each.
+    limit: Duration,
     /// Handlers leave some of the pool's connections to the application.
     _permit: OwnedSemaphorePermit,
 }
@@ -41,7 +47,7 @@ pub struct HandlerTransaction {
 /// What a transaction has marked, and how it is known again.
 #[derive(Debug)]
 struct Marks {
-    pool: PgPool,
+    pool: Sessions,
     sql: Arc<Sql>,
     /// The transaction's id.
     id: String,
@@ -53,7 +59,7 @@ impl HandlerTransaction {
     /// Commits, if it is still the transaction that began, and whole: of one that a statement has aborted, PostgreSQL would
     /// turn the commit into a rollback without a word.
     async fn commit(self) -> Result<()> {
-        let Self { mut transaction, marks, _permit } = self;
+        let Self { mut transaction, marks, limit: _, _permit } = self;
         let alone = PgTransactionManager::get_transaction_depth(&transaction) == 1;
         let proof = marks.sql.text("effect_whole", include_str!("../sql/effect_whole.sql")).query();
         let proof = proof.bind(marks.id.clone()).fetch_one(&mut *transaction).await;
@@ -115,8 +121,59 @@ impl Source for Outbox {
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
             Error::new(ErrorKind::PoolExhausted, "begin", "no more handlers are given transactions")
         })?;
-        let begin = AssertSqlSafe(begin_within(effect.timeout));
-        let mut tx = self.pool.begin_with(begin).await.map_err(during("begin"))?;
+        let limit = effect.timeout + MARGIN;
+        within(limit, "begin", self.begin_marked(effect, permit, limit)).await
+    }
+
+    async fn commit(transaction: Self::Transaction) -> Result<()> {
+        within(transaction.limit, "commit", transaction.commit()).await
+    }
+
+    async fn rollback(transaction: Self::Transaction) -> Result<()> {
+        let rollback = async { transaction.transaction.rollback().await.map_err(during("rollback")) };
+        within(transaction.limit, "rollback", rollback).await
+    }
+
+    async fn record_in(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<Uuid> {
+        self.record(connection, event).await
+    }
+
+    async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
+        self.record_outside_transaction(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        let outcome = self.list(&self.sql, after, limit).await;
+        match outcome {
+            Err(error) if is_unsendable(&error) => self.list(&self.sql.careful(), after, limit).await,
+            other => other,
+        }
+    }
+
+    async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
+        let query = self.sql.handled.query().bind(consumer.to_owned()).bind(events.to_vec());
+        let look = async {
+            let mut connection = acquire(&self.pool, "inbox").await?;
+            query.fetch_all(&mut *connection).await.map_err(during("inbox"))
+        };
+        let rows = within(LOOK, "inbox", look).await?;
+        let known = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>();
+        let known = known.map_err(during("inbox"))?;
+        Ok(events.iter().map(|event| known.contains(event)).collect())
+    }
+}
+
+impl Outbox {
+    /// Begins the transaction of a handler and marks its events.
+    async fn begin_marked(
+        &self,
+        effect: Effect<'_>,
+        permit: OwnedSemaphorePermit,
+        limit: Duration,
+    ) -> Result<(HandlerTransaction, Vec<bool>)> {
+        let begin = AssertSqlSafe(begin_within(effect.timeout)).into_sql_str();
+        let session = acquire(&self.pool, "begin").await?;
+        let mut tx = SessionTransaction::begin(session, Some(begin)).await.map_err(during("begin"))?;
         let row = self
             .sql
             .effect
@@ -138,7 +195,7 @@ impl Source for Outbox {
         }
         let marked: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
         let marks = Marks {
-            pool: self.pool.clone(),
+            pool: Sessions::new(self.pool.clone()),
             sql: Arc::clone(&self.sql),
             id: row.try_get(2).map_err(during("begin"))?,
             consumer: effect.consumer.to_owned(),
@@ -146,44 +203,9 @@ impl Source for Outbox {
         };
         let first: HashSet<Uuid> = marks.events.iter().copied().collect();
         let first = effect.events.iter().map(|event| first.contains(event)).collect();
-        Ok((HandlerTransaction { transaction: tx, marks, _permit: permit }, first))
+        Ok((HandlerTransaction { transaction: tx, marks, limit, _permit: permit }, first))
     }
 
-    async fn commit(transaction: Self::Transaction) -> Result<()> {
-        transaction.commit().await
-    }
-
-    async fn rollback(transaction: Self::Transaction) -> Result<()> {
-        transaction.transaction.rollback().await.map_err(during("rollback"))
-    }
-
-    async fn record_in(&self, connection: &mut PgConnection, event: &NewEvent) -> Result<Uuid> {
-        self.record(connection, event).await
-    }
-
-    async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
-        self.record_outside_transaction(event).await
-    }
-
-    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
-        let outcome = self.list(&self.sql, after, limit).await;
-        match outcome {
-            Err(error) if is_unsendable(&error) => self.list(&self.sql.careful(), after, limit).await,
-            other => other,
-        }
-    }
-
-    async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
-        let query = self.sql.handled.query().bind(consumer.to_owned()).bind(events.to_vec());
-        let mut connection = acquire(&self.pool, "inbox").await?;
-        let rows = query.fetch_all(&mut *connection).await.map_err(during("inbox"))?;
-        let known = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>();
-        let known = known.map_err(during("inbox"))?;
-        Ok(events.iter().map(|event| known.contains(event)).collect())
-    }
-}
-
-impl Outbox {
     async fn list(&self, sql: &Sql, after: i64, limit: u32) -> Result<Vec<Recorded>> {
         let query = sql.text("recorded", include_str!("../sql/recorded.sql")).query();
         let mut connection = acquire(&self.pool, "read").await?;
@@ -199,6 +221,11 @@ impl EventBus<PgConnection> for Outbox {
     async fn publish(&self, within: &mut PgConnection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
         self.record(within, event).await
     }
+}
+
+/// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.
+async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(silent(op)))
 }
 
 /// Begins a transaction whose statements take so long at most, from the first one on: a query that is dropped in the

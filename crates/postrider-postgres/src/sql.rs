@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use postrider_core::{Error, ErrorKind, Result};
+use postrider_core::{Error, ErrorKind, Order, Result};
 use sqlx_core::query::Query;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, Postgres};
@@ -50,18 +50,18 @@ const FILTER: &str = "where ($14::text[] is null or e.stream like any ($14::text
      and ($16::timestamptz is null or e.recorded_at >= $16::timestamptz) \
      and ($17::integer = 1 or {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
           % $17::integer = $8::integer)";
+/// A short key is told here: calling a function for each event costs more than the look in the index.
 const HELD: &str = "(exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
-     and d.key = {schema}.short_key({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id))) \
+     and d.key = case when octet_length({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) <= 1000 \
+                      then {schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id) \
+                      else {schema}.short_key({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) end) \
      or ((select order_policy from {schema}.subscription where name = $6::text) = 'strict' \
-         and exists (select from {schema}.delivery d where d.subscription = $6::text and d.holds and d.id < e.id \
-             and d.lane_hash % (select lanes from {schema}.subscription where name = $6::text) \
-                 = {schema}.hash_of({schema}.key_of(e.ordering_key, e.aggregate_type, e.aggregate_id)) \
-                     % (select lanes from {schema}.subscription where name = $6::text))))";
+         and (select d.id from {schema}.delivery d where d.subscription = $6::text and d.lane = $8::integer and d.holds \
+              order by d.id limit 1) < e.id))";
 const SCAN: &str = ", scan as materialized (\
      select first.id as first, least(first.id - 1 + $5::bigint, (select max(id) from {schema}.event where id <= {end})) as last \
      from (select id from {schema}.event where id > $1::bigint and id <= {end} order by id limit 1) as first)";
-const FRESH: &str =
-    "(select * from {schema}.event where id > $1::bigint and id <= {end} order by id limit $5::bigint) as e";
+const FRESH: &str = "(select * from {schema}.event where id > $1::bigint and id <= {end} order by id limit $5::bigint) as e order by e.id";
 /// The last id that was handed out, as one value that is looked up once; also of a sequence that was restarted and not used since.
 const END: &str =
     "(select case when is_called then last_value else last_value - 1 end from {schema}.event_id)";
@@ -83,7 +83,7 @@ const FRESH_OF: &str =
 /// Where a statement has the parameters of [`STANDS`]: subscription, ctid, lane, epoch, owner, position, where it begins, system.
 type Proof = [&'static str; 8];
 const READ_PROOF: Proof = ["$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13"];
-const DUE_PROOF: Proof = ["$1", "$6", "$3", "$7", "$8", "$9", "$9", "$10"];
+const DUE_PROOF: Proof = ["$1", "$5", "$2", "$6", "$7", "$8", "$8", "$9"];
 
 fn stands([subscription, ctid, lane, epoch, owner, position, from, system]: Proof) -> String {
     let parts = [
@@ -110,6 +110,15 @@ impl Sql {
     pub(crate) fn careful(&self) -> Arc<Self> {
         let made = || Arc::new(Self::build(self.schema.clone(), self.patch, true));
         Arc::clone(self.careful.get_or_init(made))
+    }
+
+    /// The look at what is due under an order.
+    pub(crate) fn due_of(&self, order: Order) -> &Text {
+        match order {
+            Order::Key => &self.due[0],
+            Order::Strict => &self.due[1],
+            Order::None => &self.due[2],
+        }
     }
 
     /// Whether these are the careful ones.

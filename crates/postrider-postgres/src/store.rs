@@ -10,10 +10,11 @@ use postrider_core::{
     Result, Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
 };
 use sqlx_core::row::Row;
-use sqlx_postgres::{PgConnection, PgPool, PgPoolOptions};
+use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
 use crate::error::{acquire, during, is_unsendable};
+use crate::session::{Sessions, Trust};
 use crate::sql::Sql;
 use crate::sweep::Reached;
 
@@ -33,6 +34,40 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         Self { connections: 10, patience: Duration::from_secs(10), bell: true }
+    }
+}
+
+impl StoreOptions {
+    /// A relay's sessions.
+    fn sessions(&self) -> PgPoolOptions {
+        let patience = i64::try_from(self.patience.as_millis()).unwrap_or(i64::MAX);
+        PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).after_connect(move |connection, _| {
+            Box::pin(async move { settle_in(connection, patience).await })
+        })
+    }
+}
+
+/// What the bell listens on.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    options: StoreOptions,
+    address: PgConnectOptions,
+}
+
+impl Line {
+    fn of(options: &StoreOptions, address: PgConnectOptions) -> Self {
+        Self { options: options.clone(), address }
+    }
+
+    /// Whether publishers ring.
+    pub(crate) fn is_on(&self) -> bool {
+        self.options.bell
+    }
+
+    /// A place for one connection, apart from all others: one that does not answer takes it along.
+    pub(crate) fn pool(&self) -> PgPool {
+        let sessions = self.options.sessions().max_connections(1).idle_timeout(None).max_lifetime(None);
+        sessions.connect_lazy_with(self.address.clone())
     }
 }
 
@@ -63,7 +98,7 @@ impl Home {
 /// a lock for long.
 #[derive(Clone)]
 pub struct PgStore {
-    pub(crate) pool: PgPool,
+    pub(crate) pool: Sessions,
     pub(crate) sql: Arc<Sql>,
     pub(crate) clock: Clock,
     home: Arc<RwLock<Home>>,
@@ -79,16 +114,11 @@ impl PgStore {
         clock: Clock,
         options: &StoreOptions,
     ) -> Result<Self> {
-        let patience = i64::try_from(options.patience.as_millis()).unwrap_or(i64::MAX);
-        let pool = PgPoolOptions::new()
-            .max_connections(options.connections.max(2))
-            .acquire_timeout(Duration::from_secs(10))
-            .after_connect(move |connection, _| {
-                Box::pin(async move { settle_in(connection, patience).await })
-            })
-            .connect_lazy_with((*outbox_pool.connect_options()).clone());
+        let address = (*outbox_pool.connect_options()).clone();
+        let sessions = options.sessions().max_connections(options.connections.max(2));
+        let pool = Sessions::new(Trust::default().guard(sessions).connect_lazy_with(address.clone()));
         let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
-        let hub = Hub::new(pool.clone(), Arc::clone(&sql), options.bell);
+        let hub = Hub::new(pool.clone(), Arc::clone(&sql), Line::of(options, address));
         let reached = Arc::default();
         Ok(Self { pool, sql, clock, home, hub, reached })
     }
@@ -144,6 +174,12 @@ impl PgStore {
         self.sql.read[usize::from(filtered) * 2 + usize::from(open)].as_str()
     }
 
+    /// The text of a look at what is due, for tests that look at its plan.
+    #[doc(hidden)]
+    pub fn due_sql(&self, order: postrider_core::Order) -> &str {
+        self.sql.due_of(order).as_str()
+    }
+
     /// The text that counts, for tests that look at its plan.
     #[doc(hidden)]
     pub fn figures_sql(&self) -> &str {
@@ -159,6 +195,7 @@ impl PgStore {
 
 /// A relay's session: no sequential scans and no JIT, so that a read's plan is the same with any statistics, and
 /// made once, not anew for each read; and timeouts, so that a frozen relay's locks are let go before its lease runs out.
+/// The server tells a peer that is gone by itself within half a minute, and ends what such a one has left running.
 /// Whatever a role or a database has set for its sessions, ours need these: a statement of a relay may take its time, writes, and
 /// sees what was committed before it. Not every server knows every timeout.
 async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
@@ -173,6 +210,9 @@ async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::R
          set_config('idle_in_transaction_session_timeout', $1::text, false), \
          (select count(set_config(s.name, '0', false)) from pg_catalog.pg_settings s \
           where s.name in ('statement_timeout', 'idle_session_timeout', 'transaction_timeout')), \
+         (select count(set_config(s.name, '5s', false)) from pg_catalog.pg_settings s \
+          where s.name = 'client_connection_check_interval' and version() like '%linux%'), \
+         set_config('tcp_user_timeout', '25000', false), \
          set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
          set_config('tcp_keepalives_count', '3', false), set_config('application_name', 'postrider', false)";
     sqlx_core::query::query(SETTINGS).bind(patience.to_string()).execute(connection).await?;
@@ -180,7 +220,7 @@ async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::R
 }
 
 /// Which cluster this is, and for each that the log has lived in, from which id on its transaction ids count.
-async fn arrive(pool: &PgPool, sql: &Sql) -> Result<Home> {
+async fn arrive(pool: &Sessions, sql: &Sql) -> Result<Home> {
     const FLOORS: &str = "select system, floor, system = {schema}.this_system() from {schema}.cluster";
     let mut connection = acquire(pool, "connect").await?;
     check_session(&mut connection).await?;

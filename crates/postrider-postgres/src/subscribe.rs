@@ -9,6 +9,11 @@ use crate::position::{LogPosition, Snapshot};
 use crate::row;
 use crate::store::PgStore;
 
+const POLICY: &str =
+    "select order_policy, on_dead from {schema}.subscription where name = $1 for no key update";
+/// A settle that is under way is waited for: who changes open deliveries beside it would stand in its way.
+const LANES: &str = "select lane from {schema}.lane where subscription = $1 order by lane for no key update";
+
 impl PgStore {
     pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<()> {
         subscription.check()?;
@@ -23,6 +28,14 @@ impl PgStore {
         if subscription.start == Start::Beginning {
             start.frontier = 0;
         }
+        // Locked, so that of two who ask for different policies at once the second sees what the first has made of it.
+        let before = self.sql.text("subscribe", POLICY).query().bind(subscription.name.clone());
+        let before = before.fetch_optional(&mut *tx).await.map_err(during("subscribe"))?;
+        let policy = (subscription.order.as_str(), subscription.on_dead.as_str());
+        let same = match &before {
+            Some(row) => (row::text(row, 0)?, row::text(row, 1)?) == policy,
+            None => false,
+        };
         let likes = |patterns: &[Pattern]| patterns.iter().map(Pattern::to_like).collect::<Vec<_>>();
         let row = self
             .sql
@@ -46,12 +59,13 @@ impl PgStore {
             self.open_lanes(&mut tx, &subscription.name, subscription.lanes, &start, 0).await?;
         }
         // A changed policy holds for what is open, too.
-        let policy = self
-            .sql
-            .text("policy", include_str!("../sql/policy.sql"))
-            .query()
-            .bind(subscription.name.clone());
-        policy.execute(&mut *tx).await.map_err(during("subscribe"))?;
+        if !same {
+            let lanes = self.sql.text("policy", LANES).query().bind(subscription.name.clone());
+            lanes.fetch_all(&mut *tx).await.map_err(during("subscribe"))?;
+            let policy = self.sql.text("policy", include_str!("../sql/policy.sql"));
+            let policy = policy.query().bind(subscription.name.clone());
+            policy.execute(&mut *tx).await.map_err(during("subscribe"))?;
+        }
         tx.commit().await.map_err(during("subscribe"))?;
         if row.try_get::<bool, _>(1).map_err(during("subscribe"))? {
             self.ring().await?;

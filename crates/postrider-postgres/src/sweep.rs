@@ -70,8 +70,19 @@ impl PgStore {
 
     /// The time, the age and the limit, which every statement of retention begins with.
     pub(crate) fn aged<'q>(&self, name: &str, text: &str, sweep: &Sweep) -> Query<'q, Postgres, PgArguments> {
+        self.aged_up_to(name, text, sweep, sweep.limit())
+    }
+
+    /// The same with another limit.
+    pub(crate) fn aged_up_to<'q>(
+        &self,
+        name: &str,
+        text: &str,
+        sweep: &Sweep,
+        limit: u32,
+    ) -> Query<'q, Postgres, PgArguments> {
         let query = self.sql.text(name, text).query().bind(self.clock.now()).bind(micros(sweep.older_than()));
-        query.bind(i32::try_from(sweep.limit()).unwrap_or(i32::MAX))
+        query.bind(i32::try_from(limit).unwrap_or(i32::MAX))
     }
 
     async fn take_out(&self, sweep: &Sweep, keep: bool) -> Result<Swept> {
@@ -79,12 +90,18 @@ impl PgStore {
         let query = query.bind(self.reached.id(sweep)).bind(keep);
         let row = query.fetch_one(&self.pool).await.map_err(during(OP))?;
         let taken = u64::try_from(row::int64(&row, 0)?).unwrap_or(0);
-        self.taken(sweep, taken, row::opt_i64(&row, 1)?).await
+        self.taken(sweep, taken, row::opt_i64(&row, 1)?, false).await
     }
 
-    /// So many events are gone up to an id: after the last of them goes their history.
-    pub(crate) async fn taken(&self, sweep: &Sweep, taken: u64, last: Option<i64>) -> Result<Swept> {
-        let mut swept = Swept { taken, more: taken >= u64::from(sweep.limit()) };
+    /// So many events are gone up to an id, and some were left if it was `cut`: after the last of them goes their history.
+    pub(crate) async fn taken(
+        &self,
+        sweep: &Sweep,
+        taken: u64,
+        last: Option<i64>,
+        cut: bool,
+    ) -> Result<Swept> {
+        let mut swept = Swept { taken, more: cut || taken >= u64::from(sweep.limit()) };
         if !swept.more {
             let query = self.aged("sweep_history", include_str!("../sql/sweep_history.sql"), sweep);
             let row = query.fetch_one(&self.pool).await.map_err(during(OP))?;

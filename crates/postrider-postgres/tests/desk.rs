@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_conformance::Log;
-use postrider_conformance::engine::desk::a_sleeping_relay_notices_its_operator;
+use postrider_conformance::engine::desk::{
+    a_destination_that_is_away_shows, a_sleeping_relay_notices_its_operator,
+};
 use postrider_conformance::promises::replay;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, log_with_clock, read, settle, subscribe,
@@ -24,6 +26,12 @@ use support::{Pg, PgLog, server};
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let log = Pg::default().pg_log(Clock::Database).await;
     a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.store.clone())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_destination_that_is_away_shows_until_it_is_back() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    a_destination_that_is_away_shows(&log.outbox, Arc::new(log.store.clone())).await;
 }
 
 fn from(event: Uuid) -> Replay {

@@ -3,7 +3,7 @@
 mod support;
 
 use postrider_conformance::relay::{claim, commit_one, drain_lane, settle};
-use postrider_core::{Clock, Lease, Settlement, Standing, Start, Store, Subscription};
+use postrider_core::{Clock, Lease, OnDead, Order, Settlement, Standing, Start, Store, Subscription};
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
 use support::{Pg, PgLog};
 
@@ -192,4 +192,95 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
     commit_one(&log, "a").await;
     let batch = log.store.read(&lease, &lease.position, 10).await.expect("read");
     assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+}
+
+/// So many open deliveries in each of two lanes.
+const OPEN: u32 = 30_000;
+
+/// Writes open deliveries of an own subscription: `key` and `state` are expressions on `n`, which counts from 1.
+async fn open_deliveries(log: &PgLog, subscription: &str, key: &str, state: &str) {
+    log.run(&format!(
+        "insert into {{schema}}.delivery (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at) \
+         select '{subscription}', e.id, e.event_id, k.key, {{schema}}.hash_of(k.key), {state}, true, 1, now() + interval '1 hour' \
+         from (select e.*, row_number() over (order by e.id) as n from {{schema}}.event e) as e \
+         cross join lateral (select 'k' || ({key}) as key) as k where e.n <= {}",
+        2 * OPEN
+    ))
+    .await;
+}
+
+/// A look at what is due costs what it returns, whatever is open, with no statistics, with stale ones, with true ones, as a custom
+/// and as a generic plan. So do the other statements that look at open deliveries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_at_what_is_due_costs_what_it_returns() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    log.run("alter table {schema}.delivery set (autovacuum_enabled = false); analyze {schema}.delivery")
+        .await;
+    log.run(&format!(
+        "insert into {{schema}}.event (stream, event_type, aggregate_type, aggregate_id, payload) \
+         select 'orders', 'OrderPaid', 'Order', n::text, '1' from generate_series(1, {}) as n",
+        2 * OPEN + 1000
+    ))
+    .await;
+    let retrying = "'retrying'";
+    let behind_heads = "case when n <= 1000 then 'retrying' else 'waiting' end";
+    let behind_dead = "case when n <= 20 then 'dead' else 'waiting' end";
+    let shapes = [
+        ("keys", Order::Key, "n", retrying),
+        ("held", Order::Key, "n % 20", behind_dead),
+        ("heads", Order::Key, "n % 1000", behind_heads),
+        ("strict", Order::Strict, "n", behind_heads),
+        ("each", Order::None, "n", retrying),
+        ("due", Order::Key, "n", "'waiting'"),
+        ("due heads", Order::Key, "n % 1000", "'waiting'"),
+    ];
+    for (name, order, key, state) in shapes {
+        let subscription = Subscription::new(name).order(order).on_dead(OnDead::Hold).lanes(2);
+        log.store.subscribe(&subscription.start(Start::Now)).await.expect("subscribe");
+        open_deliveries(&log, name, key, state).await;
+    }
+    for statistics in ["stale", "none", "true"] {
+        match statistics {
+            "none" => {
+                let forget = "delete from pg_statistic where starelid = '{schema}.delivery'::regclass; \
+                              update pg_class set reltuples = -1, relpages = 0 where oid = '{schema}.delivery'::regclass";
+                log.run(forget).await;
+            }
+            "true" => log.run("analyze {schema}.delivery").await,
+            _ => {}
+        }
+        for (name, order, ..) in shapes {
+            let lease = claim(&log.store, name).await;
+            let mut connection = log.store.pool().acquire().await.expect("a relay's session");
+            for (generic, limit) in [(false, 100), (true, 100), (true, 1)] {
+                let case = format!("{name}, {statistics} statistics, generic {generic}, at most {limit}");
+                let arguments = [
+                    format!("'{name}'"),
+                    lease.lane.to_string(),
+                    limit.to_string(),
+                    "null".into(),
+                    format!("'{}'", lease.cookie),
+                    lease.epoch.to_string(),
+                    format!("'{}'", lease.owner),
+                    format!("'{}'", lease.position.as_str()),
+                    lease.position.as_str().split('/').next().expect("a system").to_owned(),
+                ];
+                let ran = run(&mut connection, log.store.due_sql(order), generic, &arguments).await;
+                assert!(ran.pages < 2500, "{case}: {} pages\n{}", ran.pages, ran.plan);
+                assert!(!ran.plan.contains("Seq Scan on delivery"), "{case}:\n{}", ran.plan);
+                let read = log.store.read_sql(true, true).to_owned();
+                let mut arguments = read_arguments(&lease, true, &[]);
+                arguments[0] = (2 * OPEN).to_string();
+                arguments[4] = "100".into();
+                let ran = run(&mut connection, &read, generic, &arguments).await;
+                assert!(ran.pages < 2500, "{case}: {} pages for a read\n{}", ran.pages, ran.plan);
+            }
+            drop(connection);
+            let found = log.store.due(&lease, 100).await.expect("due");
+            assert_eq!(found.deliveries.len(), if name.starts_with("due") { 100 } else { 0 }, "{name}");
+            assert_eq!(found.next_in.is_some(), !matches!(name, "held" | "due" | "due heads"), "{name}");
+            assert!(found.holds && found.deliveries.is_sorted_by_key(|due| due.event.id), "{name}");
+            log.store.release(lease).await.expect("release");
+        }
+    }
 }

@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
-use postrider_core::{Clock, ManualClock, OffsetDateTime, Relane, Store, Subscription};
+use postrider_core::{
+    Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Relane, Settlement,
+    Standing, Store, Subscription,
+};
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::Row;
 use support::{Pg, PgLog};
@@ -41,6 +44,70 @@ async fn a_slow_claim_does_not_slip_past_the_fence() {
     );
     let lease = claim.await.expect("the claim").expect("claim");
     assert!(lease.is_none_or(|lease| lease.target.is_some()), "a holder that does not know where to stop");
+}
+
+/// An operator lets a dead delivery go in the very moment in which a settle writes another one behind it: whoever is first, the other
+/// one is found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
+    let discard = "update {schema}.delivery set state = 'discarded', holds = false where state = 'dead'";
+    // Under skip the dead one comes back in front of a head that is delivered in the same moment.
+    let requeue =
+        "update {schema}.delivery set state = 'retrying', next_at = now(), holds = true where state = 'dead'";
+    for (on_dead, operator) in [(OnDead::Hold, discard), (OnDead::Skip, requeue)] {
+        let log = Pg::default().pg_log(Clock::Database).await;
+        log.store.subscribe(&Subscription::new("s").on_dead(on_dead)).await.expect("subscribe");
+        let mut lease = claim(&log.store, "s").await;
+        let failure = || DeliveryFailure::new("refused", "never");
+        for _ in 0..2 {
+            commit_one(&log, "a").await;
+        }
+        let batch = read(&log.store, &lease, 10).await;
+        let [first, second] = [0, 1].map(|n| batch.events[n].event.clone());
+        let mut settlement = Settlement::of(&batch);
+        settlement.deliveries = match on_dead {
+            OnDead::Hold => {
+                vec![DeliveryChange::dead(&first, 1, failure()), DeliveryChange::delivered(&second, 2)]
+            }
+            OnDead::Skip => {
+                vec![DeliveryChange::waiting(&first), DeliveryChange::dead(&second, 1, failure())]
+            }
+        };
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        let next = match on_dead {
+            OnDead::Hold => {
+                commit_one(&log, "a").await;
+                let batch = read(&log.store, &lease, 10).await;
+                assert!(batch.events[0].held);
+                let mut settlement = Settlement::of(&batch);
+                settlement.deliveries.push(DeliveryChange::waiting(&batch.events[0].event));
+                settlement
+            }
+            OnDead::Skip => {
+                let mut settlement = Settlement::at(lease.position.clone());
+                settlement.deliveries.push(DeliveryChange::delivered(&first, 1));
+                settlement
+            }
+        };
+        let mut hand = log.pool.begin().await.expect("begin");
+        sqlx::raw_sql(log.sql(operator)).execute(&mut *hand).await.expect("the operator's hand");
+        let store = log.store.clone();
+        let settling = tokio::spawn(async move {
+            let standing = store.settle(&mut lease, &next).await.expect("settle");
+            (standing, lease)
+        });
+        let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'";
+        until("the settle waits, or is done", || async {
+            let row = sqlx::query(waiting).bind(&log.schema).fetch_one(&log.pool).await.expect("look");
+            settling.is_finished() || row.get::<i64, _>(0) > 0
+        })
+        .await;
+        hand.commit().await.expect("commit");
+        let (standing, lease) = settling.await.expect("the settle");
+        assert_eq!(standing, Standing::Held);
+        let due = log.store.due(&lease, 10).await.expect("due");
+        assert_eq!(due.deliveries.len(), 1, "{on_dead:?}: {due:?}");
+    }
 }
 
 /// Follows a subscription and tells when it saw an event.

@@ -15,6 +15,8 @@ pub(crate) struct Breaker {
     subscription: String,
     longest: Duration,
     state: Mutex<Option<Open>>,
+    /// When the destination was last found to be back.
+    back: Mutex<Option<Instant>>,
 }
 
 struct Open {
@@ -24,7 +26,12 @@ struct Open {
 
 impl Breaker {
     pub(crate) fn new(subscription: &str, longest: Duration) -> Self {
-        Self { subscription: subscription.to_owned(), longest, state: Mutex::new(None) }
+        Self {
+            subscription: subscription.to_owned(),
+            longest,
+            state: Mutex::new(None),
+            back: Mutex::new(None),
+        }
     }
 
     /// Whether the destination was unavailable when last asked: then ask with one event, not with a batch.
@@ -32,10 +39,18 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// The destination is unavailable. How long to leave it alone.
+    /// The destination is unavailable. How long to leave it alone: as long as it asked for, or longer each time.
     pub(crate) fn unavailable(&self, reason: &Unavailable) -> Duration {
+        let grown = self.grown(reason);
+        match reason.pause {
+            Some(pause) => pause.max(FIRST_PAUSE.min(self.longest)),
+            None => grown.mul_f64(0.8 + 0.4 * chance()),
+        }
+    }
+
+    fn grown(&self, reason: &Unavailable) -> Duration {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = match state.as_mut() {
+        match state.as_mut() {
             Some(open) => {
                 open.pause = (open.pause * 2).min(self.longest);
                 open.pause
@@ -47,14 +62,19 @@ impl Breaker {
                 *state = Some(Open { since: Instant::now(), pause: FIRST_PAUSE.min(self.longest) });
                 FIRST_PAUSE.min(self.longest)
             }
-        };
-        pause.mul_f64(0.8 + 0.4 * chance())
+        }
+    }
+
+    /// When the destination was last found to be back. A try that began before that may have met it while it was away.
+    pub(crate) fn back_since(&self) -> Option<Instant> {
+        *self.back.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The destination has taken something.
     pub(crate) fn available(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = state.take() {
+            *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             tracing::info!(subscription = %self.subscription, seconds = open.since.elapsed().as_secs_f64(),
                 "the destination is available again");
             meter::breaker(&self.subscription).set(0.0);
@@ -83,6 +103,15 @@ mod tests {
         breaker.available();
         assert!(!breaker.is_open());
         assert!(breaker.unavailable(&down) <= FIRST_PAUSE.mul_f64(1.2));
+    }
+
+    #[test]
+    fn the_pause_that_a_destination_asks_for_is_kept() {
+        let breaker = Breaker::new("s", Duration::from_secs(2));
+        let asked =
+            |seconds| Unavailable { pause: Some(Duration::from_secs(seconds)), ..Unavailable::new("busy") };
+        assert_eq!(breaker.unavailable(&asked(60)), Duration::from_secs(60));
+        assert_eq!(breaker.unavailable(&asked(0)), FIRST_PAUSE, "but never none at all");
     }
 
     #[test]

@@ -1,34 +1,66 @@
 //! Delivering what is in a lane's hands, while the lease is kept.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use postrider_core::{Delivery, DeliveryFailure, Lease, Outcome, Result, Sink, Standing, Unavailable};
+use futures_util::FutureExt;
+use postrider_core::{
+    Delivery, DeliveryFailure, Lease, Outcome, Position, Result, Sink, Standing, Unavailable,
+};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::breaker::chance;
+use crate::contrast::Sifted;
+use crate::flight::Flight;
 use crate::lane::{Halt, Lane};
-use crate::work::Work;
+use crate::work::{Hand, Work};
 
 /// The lease being prolonged beside the delivery.
 type Prolonging = JoinHandle<(Lease, Result<Standing>)>;
 
-/// How a delivery ended.
+/// How a delivery ended, for its batch.
 enum Ended {
     Done,
     Unavailable(Unavailable),
+    /// Events failed, and nothing shows yet that they and not the destination are to blame.
+    Undecided(Unavailable),
     /// The sink panicked: one of the events made it.
     Panicked,
     Stopped,
+    /// All of it is begun, and the rest of it takes long: it goes on.
+    Slow(Delivering),
 }
 
 /// A delivery under way, ended with whoever waits for it.
-struct Delivering(JoinHandle<Result<(), Unavailable>>);
+pub(crate) struct Delivering(pub(crate) JoinHandle<Result<(), Unavailable>>);
 
 impl Delivering {
-    fn begin(sink: &Arc<dyn Sink>, delivery: &Arc<Delivery>) -> Self {
+    /// Begins it, in a task of its own: a handler that blocks must not keep the lease from being prolonged. It is ended, too,
+    /// when the lease runs out, whatever the lane is doing then.
+    fn begin(sink: &Arc<dyn Sink>, delivery: &Arc<Delivery>, mut lapses: watch::Receiver<Instant>) -> Self {
         let (sink, delivery) = (Arc::clone(sink), Arc::clone(delivery));
-        Self(tokio::spawn(async move { sink.deliver(delivery).await }))
+        Self(tokio::spawn(async move {
+            let progress = Arc::clone(&delivery.progress);
+            let delivering = AssertUnwindSafe(sink.deliver(delivery)).catch_unwind();
+            tokio::pin!(delivering);
+            let ended = loop {
+                let at = *lapses.borrow_and_update();
+                tokio::select! {
+                    biased;
+                    ended = &mut delivering => break ended,
+                    changed = lapses.changed() => if changed.is_err() {
+                        // The lane is gone, and so will be this task.
+                        break Ok(Err(Unavailable::new("the lane was given up")));
+                    },
+                    () = tokio::time::sleep_until(at.into()) => {
+                        break Ok(Err(Unavailable::new("the lease ran out")));
+                    }
+                }
+            };
+            progress.notify_one();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }))
     }
 }
 
@@ -38,8 +70,11 @@ impl Drop for Delivering {
     }
 }
 
+/// A new event that may decide whether a destination is away does not have it asked again sooner than this.
+const SOONEST: Duration = Duration::from_secs(1);
+
 /// What a panic says may quote the payload.
-fn panicked() -> Outcome {
+pub(crate) fn panicked() -> Outcome {
     Outcome::retry(DeliveryFailure::new("panic", "the destination's sink panicked over this event"))
 }
 
@@ -49,17 +84,25 @@ impl Lane {
     pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
         let reader = Arc::clone(&self.reader);
         // Which event makes a sink panic shows when each is delivered alone.
-        let mut one_by_one = false;
+        let mut one_by_one = std::mem::take(&mut self.wary);
         loop {
+            if let Some(reason) = self.harvest(&mut work).await {
+                self.wait_for_it(&mut work, &reason, true).await?;
+            }
+            self.note_back(work.next.as_ref()).await?;
             let mut ready = work.ready(reader.order, reader.on_dead);
             // A lane that is wanted back must not be kept by a destination that is away.
             let given_up = reader.is_stopping() || (self.recalled && reader.breaker.is_open());
             if ready.is_empty() || given_up {
                 return Ok(work);
             }
-            if reader.breaker.is_open() || one_by_one {
+            let probing = reader.breaker.is_open();
+            if probing {
+                ready = self.probe(&work, &ready);
+            } else if one_by_one {
                 ready.truncate(1);
             }
+            let goes_on = self.goes_on && !one_by_one && !self.alone;
             let mut delivery = Delivery::new(
                 Arc::clone(&reader.name),
                 ready.iter().map(|&index| work.attempt(index)).collect(),
@@ -68,48 +111,100 @@ impl Lane {
             delivery.order = reader.order;
             delivery.concurrency = reader.concurrency;
             delivery.timeout = reader.timeout;
+            delivery.progress = Arc::clone(&self.progress);
+            delivery.slots = self.goes_on.then(|| Arc::clone(&self.slots));
             let delivery = Arc::new(delivery);
-            let ended = self.accompany(&delivery, &work).await?;
+            let goes_on = goes_on && self.has_room_for(&delivery);
+            let ended = self.accompany(&delivery, &work, goes_on).await?;
+            self.patience.learn(delivery.mean_try());
             if let (Ended::Panicked, [_]) = (&ended, ready.as_slice()) {
                 delivery.report(0, panicked());
             }
             let now = self.now();
             let mut tried = false;
-            for (place, (index, outcome)) in ready.into_iter().zip(delivery.take_outcomes()).enumerate() {
-                if let Some(outcome) = outcome {
-                    if delivery.is_effect(place) {
-                        work.settlement.effects.push(work.items[index].event.event_id);
+            let reports = delivery.take_reports();
+            let (ended, went_on) = match ended {
+                Ended::Slow(task) => {
+                    let mut under_way = Vec::new();
+                    for (place, &index) in ready.iter().enumerate() {
+                        if reports[place].is_none() && delivery.is_begun(place) {
+                            let item = &mut work.items[index];
+                            item.hand = Hand::Running;
+                            under_way.push((place, item.in_flight()));
+                        }
                     }
-                    tried = true;
-                    // Chance costs a call of the system.
-                    let chance = if outcome.is_delivered() { 0.5 } else { chance() };
-                    let verdict = reader.judge.judge(work.items[index].case(now), outcome, chance);
-                    work.items[index].verdict = Some(verdict);
+                    if !under_way.is_empty() {
+                        work.flights.push(Flight::new(Arc::clone(&delivery), task, under_way));
+                    }
+                    (Ended::Done, true)
                 }
+                ended => (ended, false),
+            };
+            let tries = work.tries(&ready, reports, reader.order);
+            let Sifted { outcomes, undecided, again } = reader.sift(tries);
+            for (place, (index, outcome)) in ready.into_iter().zip(outcomes).enumerate() {
+                let Some(outcome) = outcome else { continue };
+                if delivery.is_effect(place) {
+                    work.settlement.effects.push(work.items[index].event.event_id);
+                }
+                tried = true;
+                let verdict = reader.verdict(&work.items[index], outcome, now);
+                work.items[index].verdict = Some(verdict);
             }
+            let ended = match (ended, undecided) {
+                (Ended::Done, Some(reason)) => Ended::Undecided(reason),
+                (ended, _) => ended,
+            };
             match ended {
                 Ended::Stopped => return Ok(work),
                 Ended::Panicked => one_by_one = true,
                 Ended::Done if tried => reader.breaker.available(),
+                // It is asked with another key after a pause, while the first still waits for its answer.
+                Ended::Done | Ended::Slow(_) if went_on && probing => {
+                    self.wait_for_it(&mut work, &Unavailable::new("it has not answered yet"), true).await?;
+                    if self.leaves(&work).await? {
+                        return Ok(work);
+                    }
+                }
+                // Nothing of it has ended yet, or what has is tried again.
+                Ended::Done | Ended::Slow(_) if went_on || again => {}
                 Ended::Done if reader.is_stopping() => return Ok(work),
-                Ended::Done => {
-                    self.wait_for_it(&mut work, &Unavailable::new("it said nothing of any event")).await?;
+                Ended::Done | Ended::Slow(_) => {
+                    let reason = Unavailable::new("it said nothing of any event");
+                    self.wait_for_it(&mut work, &reason, false).await?;
                 }
                 // What is tried alone bears a mark, which must not stand while nobody tries it.
-                Ended::Unavailable(reason) if self.alone => {
+                Ended::Unavailable(reason) | Ended::Undecided(reason) if self.alone => {
                     self.away = Some(reason);
                     return Ok(work);
                 }
-                Ended::Unavailable(reason) => self.wait_for_it(&mut work, &reason).await?,
+                Ended::Unavailable(reason) => self.wait_for_it(&mut work, &reason, false).await?,
+                Ended::Undecided(reason) => {
+                    self.wait_for_it(&mut work, &reason, true).await?;
+                    if self.leaves(&work).await? {
+                        return Ok(work);
+                    }
+                }
             }
         }
     }
 
-    /// The destination is unavailable: leaves it alone for a while, keeps the lease, and gives up what is too old.
-    pub(crate) async fn wait_for_it(&mut self, work: &mut Work, reason: &Unavailable) -> Result<(), Halt> {
+    /// The destination is unavailable: leaves it alone for a while, keeps the lease, and gives up what is too old. Where that
+    /// is `undecided`, a new event may decide it: it ends the wait.
+    pub(crate) async fn wait_for_it(
+        &mut self,
+        work: &mut Work,
+        reason: &Unavailable,
+        undecided: bool,
+    ) -> Result<(), Halt> {
+        self.note_away(reason);
         // A transactional handler that lost its lease says so in this way.
-        self.prolong_if_it_answers(work).await?;
+        self.prolong_if_it_answers(work.next.as_ref()).await?;
         let end = Instant::now() + self.reader.breaker.unavailable(reason);
+        // What it asked for is kept to.
+        let listens = undecided && reason.pause.is_none();
+        let mut gap = SOONEST;
+        let mut look = Instant::now() + gap;
         loop {
             let now = self.now();
             for index in work.ready(self.reader.order, self.reader.on_dead) {
@@ -118,26 +213,61 @@ impl Lane {
             }
             let left = end.saturating_duration_since(Instant::now());
             let nothing_left = work.ready(self.reader.order, self.reader.on_dead).is_empty();
-            if left.is_zero() || nothing_left || self.recalled || self.reader.is_stopping() {
+            // Another lane may have found that it is back.
+            let is_back = !self.reader.breaker.is_open();
+            let answered = work.flights.iter().any(Flight::has_news);
+            let over = left.is_zero() || nothing_left || is_back || answered;
+            if over || self.recalled || self.reader.is_stopping() {
                 return Ok(());
             }
             let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
-            self.reader.rest(left.min(until_prolonged)).await;
+            let flies = !self.flights.is_empty() || !work.flights.is_empty();
+            let listens = listens && Instant::now() >= look;
+            let until_look = look.saturating_duration_since(Instant::now());
+            let rest = left.min(until_prolonged);
+            let rest = if until_look.is_zero() { rest } else { rest.min(until_look) };
+            if self.waits_for_event(rest, flies, listens).await {
+                if self.something_follows(work).await? {
+                    return Ok(());
+                }
+                gap *= 2;
+                look = Instant::now() + gap;
+            }
+            self.land(work.next.as_ref()).await?;
             if Instant::now() >= self.prolong_at() {
-                self.prolong_if_it_answers(work).await?;
+                self.prolong_if_it_answers(work.next.as_ref()).await?;
             }
         }
     }
 
-    async fn prolong_if_it_answers(&mut self, work: &Work) -> Result<(), Halt> {
+    /// Sleeps, and not on when something of the flights has ended or the relay stops. Whether a new event was heard of.
+    async fn waits_for_event(&mut self, time: Duration, flies: bool, listens: bool) -> bool {
+        let poll = self.reader.settings.poll;
+        tokio::select! {
+            () = self.reader.rest(time) => false,
+            () = self.progress.notified(), if flies => false,
+            rung = self.bell.wait(poll), if listens => match rung {
+                Ok(()) => {
+                    self.rung = true;
+                    true
+                }
+                Err(error) => {
+                    self.reader.outage.begins(&error);
+                    self.reader.rest(SOONEST.min(time)).await;
+                    false
+                }
+            },
+        }
+    }
+
+    pub(crate) async fn prolong_if_it_answers(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
         let mut lease = self.lease.clone();
         let asked = Instant::now();
-        let standing =
-            self.reader.store.extend(&mut lease, self.reader.settings.lease, work.next.as_ref()).await;
+        let standing = self.reader.store.extend(&mut lease, self.reader.settings.lease, reading).await;
         self.prolonged_by(asked, (lease, standing))
     }
 
-    fn prolonged_by(
+    pub(crate) fn prolonged_by(
         &mut self,
         asked: Instant,
         (lease, standing): (Lease, Result<Standing>),
@@ -154,16 +284,25 @@ impl Lane {
         }
     }
 
-    /// Delivers while the lease is prolonged; drops it at once when the lease is lost.
-    async fn accompany(&mut self, delivery: &Arc<Delivery>, work: &Work) -> Result<Ended, Halt> {
+    /// Delivers while the lease is prolonged and what was running is settled; drops it at once when the lease is lost. Where it
+    /// `goes_on`, it is left running when all of it is begun and the patience for it is over.
+    async fn accompany(
+        &mut self,
+        delivery: &Arc<Delivery>,
+        work: &Work,
+        goes_on: bool,
+    ) -> Result<Ended, Halt> {
         let reader = Arc::clone(&self.reader);
         if self.is_out_of_time() {
             return Err(Halt::Lost);
         }
-        // In a task of its own: a handler that blocks must not keep the lease from being prolonged.
-        let mut delivering = Delivering::begin(&reader.sink, delivery);
+        let mut delivering = Delivering::begin(&reader.sink, delivery, self.lapse.subscribe());
         let mut prolonging: Option<(Instant, Prolonging)> = None;
         let mut give_up: Option<Instant> = None;
+        let patience = self.patience.now();
+        // All of it is begun since then.
+        let mut begun: Option<Instant> = None;
+        let mut look = Instant::now() + patience / 4;
         let mut ask_again = self.prolong_at();
         let ended = loop {
             let asked = prolonging.as_ref().map(|(asked, _)| *asked);
@@ -203,9 +342,21 @@ impl Lane {
                 () = tokio::time::sleep_until((self.prolonged + reader.settings.lease).into()) => {
                     return Err(Halt::Lost);
                 }
+                () = self.progress.notified(), if asked.is_none() && !self.flights.is_empty() => {
+                    self.land(work.next.as_ref()).await?;
+                }
+                () = tokio::time::sleep_until(look.into()), if goes_on && give_up.is_none() => {
+                    let now = Instant::now();
+                    look = now + (patience / 4).max(Duration::from_millis(1));
+                    if !delivery.is_all_begun() {
+                        begun = None;
+                    } else if now >= *begun.get_or_insert(now) + patience && delivery.leave_running() {
+                        break Ended::Slow(delivering);
+                    }
+                }
                 () = reader.stopped(), if give_up.is_none() => {
                     delivery.stop();
-                    give_up = Some(Instant::now() + reader.settings.grace);
+                    give_up = Some(self.give_up_at());
                 }
                 () = tokio::time::sleep_until(give_up.unwrap_or_else(Instant::now).into()), if give_up.is_some() => {
                     break Ended::Stopped;
@@ -217,6 +368,10 @@ impl Lane {
             && let Ok(prolonged) = task.await
         {
             self.prolonged_by(asked, prolonged)?;
+        }
+        // Then it was ended with the lease.
+        if matches!(ended, Ended::Unavailable(_)) && self.is_out_of_time() {
+            return Err(Halt::Lost);
         }
         Ok(ended)
     }

@@ -200,6 +200,7 @@ impl<S: Source> Sink for Dispatcher<S> {
         let workers = delivery.concurrency.clamp(1, units.len().max(1));
         if workers == 1 {
             for events in &units {
+                let _slot = delivery.slot().await;
                 unit::run(&self.routes, &delivery, events).await?;
             }
             return Ok(());
@@ -210,7 +211,10 @@ impl<S: Source> Sink for Dispatcher<S> {
             let (routes, delivery) = (Arc::clone(&self.routes), Arc::clone(&delivery));
             let (units, next) = (Arc::clone(&units), Arc::clone(&next));
             tasks.spawn(async move {
-                while let Some(events) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    // The slot first: what is taken without one would be begun by nobody else.
+                    let _slot = delivery.slot().await;
+                    let Some(events) = units.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                     unit::run(&routes, &delivery, events).await?;
                 }
                 Ok::<(), Unavailable>(())
@@ -232,17 +236,23 @@ impl<S: Source> Sink for Dispatcher<S> {
         result
     }
 
+    fn goes_on(&self) -> bool {
+        let routes = &self.routes;
+        !routes.source.has_one_writer()
+            || !routes.by_type.values().chain(&routes.other).any(|route| route.transactional)
+    }
+
     fn runs_handlers(&self) -> bool {
         true
     }
 }
 
-/// What may run at the same time: the events of a key together, in order.
+/// What may run at the same time: the events of a key together, in order. One at a time is the whole order.
 fn units<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
     let events = &delivery.events;
     let several =
         || events.iter().any(|each| routes.find(&each.event.event_type).is_some_and(|route| route.several));
-    if several() {
+    if several() || delivery.concurrency == 1 {
         return vec![(0..events.len()).collect()];
     }
     let chains = delivery.chains();

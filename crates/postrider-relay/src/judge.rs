@@ -66,15 +66,19 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// What follows from an outcome. `chance` decides the jitter.
+    /// What follows from an outcome, the event being to blame where that was unclear. `chance` decides the jitter.
     pub(crate) fn judge(&self, case: Case<'_>, outcome: Outcome, chance: f64) -> Verdict {
         let attempts = case.tried + 1;
         let (after, failure) = match outcome {
             Outcome::Delivered => return Verdict::Delivered { attempts, duplicate: false },
             Outcome::Duplicate => return Verdict::Delivered { attempts, duplicate: true },
-            Outcome::Reject { failure } => return Verdict::Dead { attempts, failure, age: None },
+            Outcome::Reject { failure } | Outcome::Unclear { failure, rejects: true, .. } => {
+                return Verdict::Dead { attempts, failure, age: None };
+            }
             Outcome::Hold { after, failure } => return self.hold(case, after, failure),
-            Outcome::Retry { after, failure } => (after, failure),
+            Outcome::Retry { after, failure } | Outcome::Unclear { after, failure, rejects: false } => {
+                (after, failure)
+            }
         };
         if self.retry.attempts(case.event.max_attempts).is_some_and(|most| attempts >= most) {
             return Verdict::Dead { attempts, failure, age: None };

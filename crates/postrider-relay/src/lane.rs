@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 use postrider_core::{
     Batch, Bell, Error, ErrorKind, Lease, OffsetDateTime, Order, Result, Standing, Unavailable,
 };
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::account::Account;
+use crate::flight::{Flight, Patience};
 use crate::pace::Pace;
+use crate::portion::{Portion, Share};
 use crate::reader::Reader;
 use crate::watch::DueWatch;
 use crate::work::Work;
@@ -58,8 +61,8 @@ pub(crate) struct Lane {
     /// When the database last said how the lane stands.
     refreshed: Instant,
     pub(crate) recalled: bool,
-    bell: Box<dyn Bell>,
-    rung: bool,
+    pub(crate) bell: Box<dyn Bell>,
+    pub(crate) rung: bool,
     ahead: Option<JoinHandle<Result<Batch>>>,
     /// The keys that the last batch left open: what was read ahead of its settle does not know them.
     left_open: HashSet<u64>,
@@ -69,8 +72,26 @@ pub(crate) struct Lane {
     /// Whether an event is being tried alone, and whether the destination was away when it was.
     pub(crate) alone: bool,
     pub(crate) away: Option<Unavailable>,
+    /// What is still under way of batches that are settled.
+    pub(crate) flights: Vec<Flight>,
+    /// Told when something of the flights has ended.
+    pub(crate) progress: Arc<Notify>,
+    /// How many chains may be under way at once.
+    pub(crate) slots: Arc<Semaphore>,
+    /// Whether what takes long goes on while the lane reads on.
+    pub(crate) goes_on: bool,
+    pub(crate) patience: Patience,
+    /// A delivery of several that was running panicked: which of them it was shows when each is delivered alone.
+    pub(crate) wary: bool,
+    /// When the lease runs out, for whoever delivers under it.
+    pub(crate) lapse: watch::Sender<Instant>,
+    /// When what is under way is cut off, once the relay stops.
+    give_up: Option<Instant>,
     pub(crate) account: Account,
     pace: Pace,
+    share: Share,
+    portion: Portion,
+    pub(crate) due_portion: Portion,
     /// How long to wait for more before the next read.
     moment: Duration,
 }
@@ -96,7 +117,18 @@ impl Lane {
             careful,
             alone: false,
             away: None,
+            flights: Vec::new(),
+            progress: Arc::default(),
+            slots: Arc::new(Semaphore::new(reader.concurrency.min(Semaphore::MAX_PERMITS))),
+            goes_on: reader.sink.goes_on() && reader.order != Order::Strict,
+            patience: Patience::new(reader.patience),
+            wary: false,
+            lapse: watch::Sender::new(claimed + reader.settings.lease),
+            give_up: None,
             pace: Pace::new(Instant::now()),
+            share: Share::take(),
+            portion: Portion::default(),
+            due_portion: Portion::default(),
             moment: Duration::ZERO,
             reader,
         }
@@ -122,6 +154,7 @@ impl Lane {
             }
         };
         self.forget_ahead();
+        self.flights.clear();
         self.account.say();
         // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
         if let Err(error) = self.reader.store.release(self.lease.clone()).await {
@@ -136,12 +169,16 @@ impl Lane {
         let mut idle_since: Option<Instant> = None;
         loop {
             if self.reader.is_stopping() {
+                self.finish().await?;
                 return Ok(End::Stopped);
             }
             if self.recalled {
+                self.finish().await?;
                 return Ok(End::Recalled);
             }
-            let worked = self.turn().await?;
+            let landed = self.land(None).await?;
+            self.note_back(None).await?;
+            let worked = self.turn().await? || landed;
             self.reader.outage.is_over();
             *pause = FIRST_PAUSE;
             if worked {
@@ -153,15 +190,18 @@ impl Lane {
             }
             self.account.say();
             let idle = *idle_since.get_or_insert_with(Instant::now);
-            if idle.elapsed() >= linger {
+            if idle.elapsed() >= linger && self.flights.is_empty() {
                 return Ok(End::Idle(Box::new(self.lease.clone())));
             }
-            self.sleep(idle + linger).await?;
+            // What is running needs the lane, however long it takes.
+            let end = if self.flights.is_empty() { idle + linger } else { self.prolong_at() };
+            self.sleep(end).await?;
         }
     }
 
     /// One turn: what is due, then the next batch; each is delivered and settled. Whether there was anything.
     async fn turn(&mut self) -> Result<bool, Halt> {
+        self.lease.bytes = self.share.bytes();
         let due = self.look_for_due().await?;
         let worked = !due.items.is_empty();
         if worked {
@@ -191,14 +231,14 @@ impl Lane {
     /// The next batch: the one that was read ahead, or a new one. Nothing if there is nothing to read.
     async fn read(&mut self) -> Result<Option<Work>, Halt> {
         let batch = match self.ahead.take() {
-            Some(reading) => match reading.await {
+            Some(reading) => match self.beside(async { Ok(reading.await) }).await? {
                 Ok(batch) => batch?,
                 Err(_) => return Ok(None),
             },
             None => {
                 // It comes after the last settle, and so the store knows itself which keys are open.
                 self.left_open.clear();
-                self.reader.store.read(&self.lease, &self.lease.position, self.limit()).await?
+                self.read_on(self.limit()).await?
             }
         };
         self.recalled |= batch.recalled;
@@ -216,7 +256,11 @@ impl Lane {
         self.bell.worked();
         self.account.batch(batch.events.len());
         let scanned = batch.scanned;
-        let work = Work::of_batch(batch, &self.left_open, self.limit());
+        let bytes = batch.events.iter().map(|read| read.event.size()).sum();
+        self.portion.had(scanned, bytes, self.lease.bytes, self.most_rows());
+        let mut open = self.keys_in_hand();
+        open.extend(&self.left_open);
+        let work = Work::of_batch(batch, &open);
         if !work.full {
             let pause = self.pace.found(scanned, Instant::now());
             self.moment = pause;
@@ -235,9 +279,14 @@ impl Lane {
         }
     }
 
-    /// How many rows a read scans: of several lanes each finds its share of them.
-    fn limit(&self) -> u32 {
+    /// How many rows a read scans at most: of several lanes each finds its share of them.
+    fn most_rows(&self) -> u32 {
         self.reader.batch.saturating_mul(self.lease.lanes.clamp(1, MOST_SHARES))
+    }
+
+    /// How many rows to read: fewer where the events are wide.
+    pub(crate) fn limit(&self) -> u32 {
+        self.portion.rows(self.most_rows())
     }
 
     /// Writes what became of events; asks again while the answer is in doubt.
@@ -292,14 +341,19 @@ impl Lane {
         }
         self.refreshed = Instant::now();
         self.due.after(&work.settlement.deliveries);
+        let now = self.now();
+        self.account.settled(&work, now);
         if work.next.is_some() {
             self.left_open = work.open_keys(self.reader.on_dead);
         }
-        let now = self.now();
-        self.account.settled(&work, now);
-        let moment = std::mem::take(&mut self.moment);
-        if !moment.is_zero() && self.ahead.is_none() {
-            self.reader.rest(moment).await;
+        let read = work.next.is_some();
+        // Their rows are written.
+        self.flights.append(&mut work.flights);
+        if read {
+            let moment = std::mem::take(&mut self.moment);
+            if !moment.is_zero() && self.ahead.is_none() {
+                self.reader.rest(moment).await;
+            }
         }
         Ok(())
     }
@@ -328,6 +382,7 @@ impl Lane {
                 self.rung = true;
                 self.due.soon();
             }
+            () = self.progress.notified(), if !self.flights.is_empty() => {}
             () = tokio::time::sleep(longest) => {}
         }
         if Instant::now() >= self.prolong_at() {
@@ -339,6 +394,11 @@ impl Lane {
     /// When the lease has to be prolonged.
     pub(crate) fn prolong_at(&self) -> Instant {
         self.prolonged + self.reader.settings.lease / 3
+    }
+
+    /// When what is under way is cut off: the relay stops, and its grace counts from when this lane first heard of it.
+    pub(crate) fn give_up_at(&mut self) -> Instant {
+        *self.give_up.get_or_insert_with(|| Instant::now() + self.reader.settings.grace)
     }
 
     /// Whether the lease may have run out: nothing may be done under it any more.
@@ -359,6 +419,7 @@ impl Lane {
         }
         self.recalled |= standing == Standing::Recalled;
         self.prolonged = asked;
+        self.lapse.send_replace(asked + self.reader.settings.lease);
         self.refreshed = Instant::now();
         if self.lease.open {
             self.due.soon();

@@ -5,13 +5,18 @@
 //! The way of a batch is in `lane`; what follows from an outcome is decided in `judge`; who holds which lane in `keeper`.
 
 mod account;
+mod away;
+mod beside;
+mod bounded;
 mod breaker;
 mod context;
+mod contrast;
 mod death;
 mod decode;
 mod deliver;
 mod dispatcher;
 mod failure;
+mod flight;
 mod handler;
 mod judge;
 mod keeper;
@@ -19,6 +24,7 @@ mod lane;
 mod lines;
 mod meter;
 mod pace;
+mod portion;
 mod reader;
 mod received;
 mod relay;
@@ -27,12 +33,14 @@ mod showing;
 mod subscriber;
 mod suspect;
 mod tx;
+mod undecided;
 mod unit;
 mod upcast;
 pub mod wait;
 mod watch;
 mod work;
 
+pub use bounded::Bounded;
 pub use context::Context;
 pub use death::Death;
 pub use decode::{Decode, Raw};

@@ -61,7 +61,7 @@ table! {
     LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch when it was settled";
     BATCH = "postrider_batch_size", Histogram, BY_SUBSCRIPTION, "events in a batch";
     LANES = "postrider_lanes_held", Gauge, BY_SUBSCRIPTION, "lanes that this relay works on, or looks after while they are idle";
-    BREAKER = "postrider_breaker_open", Gauge, BY_SUBSCRIPTION, "1 while the destination is unavailable";
+    BREAKER = "postrider_breaker_open", Gauge, BY_SUBSCRIPTION, "1 while the destination is unavailable, or fails everything";
     HANDLER_SECONDS = "postrider_handler_seconds", Histogram, BY_TYPE, "how long a handler took";
 }
 

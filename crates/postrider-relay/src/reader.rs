@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use postrider_core::{Clock, Error, OnDead, Order, Sink, Store};
+use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, Outcome, Sink, Store};
 use tokio::sync::watch;
 
-use crate::breaker::Breaker;
+use crate::breaker::{Breaker, chance};
+use crate::contrast::{Contrast, Sifted, Try};
 use crate::death::OnDeath;
-use crate::judge::Judge;
+use crate::judge::{Judge, Verdict};
+use crate::work::Item;
 
 /// A subscription as this relay runs it.
 pub(crate) struct Reader {
@@ -22,12 +24,15 @@ pub(crate) struct Reader {
     pub(crate) batch: u32,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
+    /// How long a batch waits at most for its last events, once all are begun.
+    pub(crate) patience: Duration,
     pub(crate) order: Order,
     pub(crate) on_dead: OnDead,
     /// After how many deaths of a process an event that it was handling is dead.
     pub(crate) deaths: u32,
     pub(crate) judge: Judge,
     pub(crate) breaker: Breaker,
+    pub(crate) contrast: Contrast,
     pub(crate) on_death: OnDeath,
     pub(crate) outage: Outage,
     pub(crate) stop: watch::Receiver<bool>,
@@ -43,6 +48,18 @@ pub(crate) struct Settings {
 }
 
 impl Reader {
+    /// Decides by contrast what tries that ended mean.
+    pub(crate) fn sift(&self, tries: Vec<Option<Try>>) -> Sifted {
+        self.contrast.sift(tries, self.breaker.is_open(), self.breaker.back_since())
+    }
+
+    /// What follows for an event from what became of it.
+    pub(crate) fn verdict(&self, item: &Item, outcome: Outcome, now: OffsetDateTime) -> Verdict {
+        // Chance costs a call of the system.
+        let chance = if outcome.is_delivered() { 0.5 } else { chance() };
+        self.judge.judge(item.case(now), outcome, chance)
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
     }

@@ -9,7 +9,9 @@ use postrider_core::{Error, ErrorKind, Result, Source, Store, Uuid};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+use crate::bounded::{Bounded, within};
 use crate::breaker::Breaker;
+use crate::contrast::Contrast;
 use crate::death::{Death, OnDeath};
 use crate::judge::Judge;
 use crate::keeper::Keeper;
@@ -17,6 +19,8 @@ use crate::reader::{Outage, Reader, Settings};
 use crate::subscriber::Subscriber;
 use crate::{Upcasters, wait};
 
+/// How long a database may take to be opened, at least.
+const OPEN: Duration = Duration::from_secs(30);
 const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Subscriptions on a log, to be started together.
@@ -165,7 +169,8 @@ impl<S: Source> Relay<S> {
             }
             sinks.push(sink);
         }
-        let store = self.source.open().await?;
+        let store = within(self.settings.lease.max(OPEN), "start", self.source.open()).await?;
+        let store: Arc<dyn Store> = Arc::new(Bounded::new(store, self.settings.lease));
         let (stop, stopping) = watch::channel(false);
         let mut readers = Vec::with_capacity(self.subscribers.len());
         let mut subscriptions = Vec::with_capacity(self.subscribers.len());
@@ -181,11 +186,13 @@ impl<S: Source> Relay<S> {
                 sink,
                 concurrency: subscriber.concurrency,
                 timeout: subscriber.timeout,
+                patience: subscriber.patience,
                 order: subscription.order,
                 on_dead: subscription.on_dead,
                 deaths: subscriber.deaths,
                 judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
                 breaker: Breaker::new(&name, subscriber.longest_pause),
+                contrast: Contrast::default(),
                 on_death: self.on_death.clone(),
                 outage: Outage::new(Arc::clone(&name)),
                 stop: stopping.clone(),

@@ -28,6 +28,7 @@ pub struct Subscriber<S: Source> {
     pub(crate) concurrency: usize,
     pub(crate) batch: Option<u32>,
     pub(crate) timeout: Duration,
+    pub(crate) patience: Duration,
     pub(crate) deaths: u32,
 }
 
@@ -44,6 +45,7 @@ impl<S: Source> Subscriber<S> {
             concurrency: 16,
             batch: None,
             timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(1),
             deaths: 3,
         }
     }
@@ -219,6 +221,17 @@ impl<S: Source> Subscriber<S> {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// How long a batch waits at most for its last events, once all of it are begun; 1 s unless set. It waits for less where
+    /// events usually take less. What takes longer goes on as a running delivery and holds only its key; the lane reads on.
+    ///
+    /// There is no patience under [`Order::Strict`], to Kafka, and for transactional handlers on SQLite, which keep everybody
+    /// else from writing: there a batch waits for its slowest event.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 

@@ -17,10 +17,10 @@ use uuid::Uuid;
 
 use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
-use crate::work::{Item, Work};
+use crate::work::{Hand, Item, Row, Work};
 
 /// The code of an event that was in the hands of a process that died.
-const SUSPECT: &str = "#suspect";
+pub(crate) const SUSPECT: &str = "#suspect";
 /// The code of an event that is being tried alone: how often a process will have died of it, should this one, and which process
 /// tries it: `#crashed:1@5f2c…`. The process, not its owner's name: one that is started again under the same name is another.
 const CRASHED: &str = "#crashed:";
@@ -69,17 +69,23 @@ impl Lane {
             return Ok(Work::of_due(Vec::new(), &self.lease.position));
         }
         let began = Instant::now();
-        let found = self.reader.store.due(&self.lease, self.reader.batch).await?;
+        let rows = self.due_portion.rows(self.reader.batch);
+        let found = self.due_now(rows).await?;
+        let bytes = found.deliveries.iter().map(|due| due.event.size()).sum();
+        let count = u32::try_from(found.deliveries.len()).unwrap_or(u32::MAX);
+        self.due_portion.had(count, bytes, self.lease.bytes, self.reader.batch);
         let reader = &self.reader;
         self.due.looked(&found, began.elapsed(), |time| reader.at_most(time));
-        Ok(Work::of_due(found.deliveries, &self.lease.position))
+        let mut work = Work::of_due(found.deliveries, &self.lease.position);
+        self.keep_in_hand(&mut work);
+        Ok(work)
     }
 
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
             let row = match &item.verdict {
-                Some(verdict) => verdict.row(&item.event, item.has_row),
+                Some(verdict) => verdict.row(&item.event, item.row != Row::Missing),
                 None => {
                     let failure = suspicion(0);
                     Some(DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, failure))
@@ -106,6 +112,11 @@ impl Lane {
             if stopped.holds(&event) {
                 continue;
             }
+            // It is in hand, or behind one that is.
+            if item.hand == Hand::Running || item.held {
+                stopped.failed(&event);
+                continue;
+            }
             if self.reader.is_stopping() || self.recalled {
                 break;
             }
@@ -114,7 +125,7 @@ impl Lane {
                 Alone::Held => stopped.failed(&event),
                 Alone::Away(reason) => {
                     let mut nothing = Work::of_due(Vec::new(), &self.lease.position);
-                    self.wait_for_it(&mut nothing, &reason).await?;
+                    self.wait_for_it(&mut nothing, &reason, false).await?;
                     break;
                 }
             }
@@ -141,11 +152,8 @@ impl Lane {
         let before = deaths(&item).unwrap_or(0);
         let (event, tried) = (EventRef::from(&*item.event), item.tried);
         let after_death = if on_dead == OnDead::Skip { Alone::Done } else { Alone::Held };
-        let of_one = |item: Item, lane: &Self| Work {
-            items: vec![item],
-            settlement: Settlement::at(lane.lease.position.clone()),
-            next: None,
-            full: false,
+        let of_one = |item: Item, lane: &Self| {
+            Work::of_landed(vec![item], Settlement::at(lane.lease.position.clone()))
         };
         if before >= self.reader.deaths && item.verdict.is_none() {
             let failure = DeliveryFailure::new("crashed", suspicion(before).message);
@@ -161,7 +169,7 @@ impl Lane {
         let mut mark = Settlement::at(self.lease.position.clone());
         let failure = suspicion(before + 1);
         mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure));
-        self.settle(Work { items: Vec::new(), settlement: mark, next: None, full: false }).await?;
+        self.settle(Work::of_rows(mark)).await?;
         let work = of_one(item, self);
         self.alone = true;
         let delivered = self.deliver(work).await;

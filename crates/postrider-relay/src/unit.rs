@@ -71,6 +71,9 @@ pub(crate) async fn run<S: Source>(
         if together.is_empty() {
             continue;
         }
+        if !delivery.begin_all(&together) {
+            return Ok(());
+        }
         if together.len() > 1 {
             match handle(routes, delivery, &together).await {
                 Ok(outcomes) => {
@@ -96,8 +99,10 @@ pub(crate) async fn run<S: Source>(
                 }
             }
         }
+        let several = together.len() > 1;
         for index in together {
-            if delivery.is_stopping() {
+            // Handled together they came to nothing; now each is begun alone.
+            if several && !delivery.begin(index) {
                 return Ok(());
             }
             let event = &delivery.events[index].event;

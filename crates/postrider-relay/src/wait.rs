@@ -5,8 +5,13 @@ use std::time::Duration;
 use postrider_core::{Error, ErrorKind, Figures, Result, State, StateQuery, Store, Uuid};
 use tokio::time::Instant;
 
+use crate::bounded::within;
+
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How much longer than asked for the database may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Waits until an event was delivered to a subscription, by any relay.
 ///
@@ -28,7 +33,7 @@ pub async fn delivered(
     };
     let error = |kind, message: String| Err(Error::new(kind, "wait", message));
     loop {
-        match store.states(&query).await?.first() {
+        match by(end, store.states(&query)).await?.first() {
             None => return error(ErrorKind::NotFound, format!("{subscription:?} has no event {event_id}")),
             Some(found) => match found.state {
                 State::Done => return Ok(()),
@@ -55,7 +60,8 @@ pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> R
     let end = Instant::now() + within;
     let mut pause = FIRST_PAUSE;
     loop {
-        let undelivered: u64 = store.figures(subscription).await?.iter().map(Figures::undelivered).sum();
+        let undelivered: u64 =
+            by(end, store.figures(subscription)).await?.iter().map(Figures::undelivered).sum();
         if undelivered == 0 {
             return Ok(());
         }
@@ -67,4 +73,9 @@ pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> R
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// What the database answers, unless it takes much longer than there is time.
+async fn by<T>(end: Instant, call: impl Future<Output = Result<T>>) -> Result<T> {
+    within(end.saturating_duration_since(Instant::now()) + ANSWER, "wait", call).await
 }

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider_core::{
-    Attempt, Batch, DeliveryChange, Due, Error, OffsetDateTime, OnDead, Order, Position, Recorded,
-    Settlement, UNWRITABLE,
+    Attempt, Batch, DeliveryChange, DeliveryState, Due, Error, EventRef, OffsetDateTime, OnDead, Order,
+    Position, Recorded, Settlement, UNWRITABLE,
 };
 
+use crate::flight::Flight;
 use crate::judge::{Case, Verdict};
+use crate::suspect::SUSPECT;
 
 /// Events in a lane's hands, and what will be settled of them.
 pub(crate) struct Work {
@@ -16,22 +18,47 @@ pub(crate) struct Work {
     pub(crate) settlement: Settlement,
     /// Where the lane stands afterwards, if it moves.
     pub(crate) next: Option<Position>,
-    /// Whether the read was cut off by its limit, so that there is more to read.
+    /// Whether the read was cut off by its rows or its bytes, so that there is more to read.
     pub(crate) full: bool,
+    /// What of it is still under way. It belongs to the lane once its rows are written.
+    pub(crate) flights: Vec<Flight>,
+}
+
+/// Whether an event has a delivery row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// It has none.
+    Missing,
+    /// It has one because it failed, or waited.
+    Open,
+    /// It has one only because its first try is running.
+    Running,
+}
+
+/// Whether a try of an event outlives its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hand {
+    /// No.
+    Idle,
+    /// It is under way.
+    Running,
+    /// It was, and was cut short.
+    Cut,
 }
 
 /// One of them.
+#[derive(Clone)]
 pub(crate) struct Item {
     pub(crate) event: Arc<Recorded>,
-    key: u64,
+    pub(crate) key: u64,
     pub(crate) tried: u32,
     pub(crate) first_failed_at: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub(crate) code: Option<String>,
-    /// Whether it has a delivery row already.
-    pub(crate) has_row: bool,
+    pub(crate) row: Row,
+    pub(crate) hand: Hand,
     /// Whether an earlier event of its key is open elsewhere.
-    held: bool,
+    pub(crate) held: bool,
     /// Whether its row can't be read: it is dead without having been tried.
     unreadable: bool,
     pub(crate) verdict: Option<Verdict>,
@@ -42,22 +69,36 @@ impl Item {
         Case { event: &self.event, tried: self.tried, first_failed_at: self.first_failed_at, now }
     }
 
+    /// What it is in line with: its key; nothing but itself, without order.
+    pub(crate) fn line(&self, order: Order) -> u64 {
+        if order == Order::None { self.event.id.cast_unsigned() } else { self.key }
+    }
+
     /// Whether what became of it keeps later events of its key from going on.
     fn blocks(&self, on_dead: OnDead) -> bool {
         match &self.verdict {
             Some(Verdict::Retry { .. }) => true,
             Some(Verdict::Dead { .. }) => on_dead == OnDead::Hold,
             Some(Verdict::Delivered { .. }) => false,
-            None => self.held,
+            None => self.held || self.hand == Hand::Running,
         }
+    }
+
+    /// The same event in the hands of a flight: its try has a row, or soon will.
+    pub(crate) fn in_flight(&self) -> Self {
+        let row = if self.row == Row::Missing { Row::Running } else { self.row };
+        Self { row, ..self.clone() }
+    }
+
+    fn has_row(&self) -> bool {
+        self.row != Row::Missing
     }
 }
 
 impl Work {
     /// A batch that was read. `open` are the keys that the batch before it has left open.
-    pub(crate) fn of_batch(batch: Batch, open: &HashSet<u64>, limit: u32) -> Self {
-        let settlement = Settlement::of(&batch);
-        let full = batch.scanned >= limit;
+    pub(crate) fn of_batch(batch: Batch, open: &HashSet<u64>) -> Self {
+        let (settlement, full) = (Settlement::of(&batch), batch.more);
         let items = batch.events.into_iter().map(|read| {
             let key = read.event.key_hash();
             Item {
@@ -65,30 +106,47 @@ impl Work {
                 tried: 0,
                 first_failed_at: None,
                 code: None,
-                has_row: false,
+                row: Row::Missing,
+                hand: Hand::Idle,
                 held: read.held || open.contains(&key),
                 unreadable: read.unreadable.is_some(),
                 verdict: read.unreadable.map(|reason| Verdict::unreadable(0, reason)),
                 event: Arc::new(read.event),
             }
         });
-        Self { items: items.collect(), settlement, next: Some(batch.next), full }
+        Self { items: items.collect(), settlement, next: Some(batch.next), full, flights: Vec::new() }
+    }
+
+    /// Nothing but what is to be settled where the lane stands.
+    pub(crate) fn of_rows(settlement: Settlement) -> Self {
+        Self::of_landed(Vec::new(), settlement)
+    }
+
+    /// Events that were running, with what became of them.
+    pub(crate) fn of_landed(items: Vec<Item>, settlement: Settlement) -> Self {
+        Self { items, settlement, next: None, full: false, flights: Vec::new() }
     }
 
     /// Deliveries that are due.
     pub(crate) fn of_due(due: Vec<Due>, position: &Position) -> Self {
-        let items = due.into_iter().map(|due| Item {
-            key: due.event.key_hash(),
-            tried: due.attempts,
-            first_failed_at: due.first_failed_at,
-            code: due.error_code,
-            has_row: true,
-            held: false,
-            unreadable: due.unreadable.is_some(),
-            verdict: due.unreadable.map(|reason| Verdict::unreadable(due.attempts, reason)),
-            event: Arc::new(due.event),
+        let items = due.into_iter().map(|due| {
+            // Its holder is gone, and perhaps because of it. The try that nobody saw the end of does not count.
+            let left_running = due.state == DeliveryState::Running;
+            let tried = due.attempts.saturating_sub(u32::from(left_running));
+            Item {
+                key: due.event.key_hash(),
+                tried,
+                first_failed_at: due.first_failed_at,
+                code: if left_running { Some(SUSPECT.to_owned()) } else { due.error_code },
+                row: Row::Open,
+                hand: Hand::Idle,
+                held: false,
+                unreadable: due.unreadable.is_some(),
+                verdict: due.unreadable.map(|reason| Verdict::unreadable(tried, reason)),
+                event: Arc::new(due.event),
+            }
         });
-        Self { items: items.collect(), settlement: Settlement::at(position.clone()), next: None, full: false }
+        Self::of_landed(items.collect(), Settlement::at(position.clone()))
     }
 
     /// What can be tried now, in order: what has no verdict and nothing open in front of it.
@@ -108,7 +166,7 @@ impl Work {
                     continue;
                 }
             }
-            if item.verdict.is_none() {
+            if item.verdict.is_none() && item.hand == Hand::Idle {
                 ready.push(index);
             }
         }
@@ -123,10 +181,16 @@ impl Work {
     /// Writes down what became of each: nothing for what simply succeeded, a place in the line for what was not tried.
     pub(crate) fn close(&mut self) {
         for item in &self.items {
-            let row = match &item.verdict {
-                Some(verdict) => verdict.row(&item.event, item.has_row),
-                None if item.has_row => None,
-                None => Some(DeliveryChange::waiting(&*item.event)),
+            let row = match (&item.verdict, item.hand) {
+                (Some(Verdict::Delivered { .. }), _) if item.row == Row::Running => {
+                    self.settlement.succeeded.push(EventRef::from(&*item.event));
+                    None
+                }
+                (Some(verdict), _) => verdict.row(&item.event, item.has_row()),
+                (None, Hand::Running) => Some(DeliveryChange::running(&*item.event, item.tried + 1)),
+                (None, Hand::Cut) => Some(DeliveryChange::given_back(&*item.event, item.tried)),
+                (None, Hand::Idle) if item.has_row() => None,
+                (None, Hand::Idle) => Some(DeliveryChange::waiting(&*item.event)),
             };
             self.settlement.deliveries.extend(row);
         }
@@ -151,12 +215,14 @@ impl Work {
     pub(crate) fn is_untouched(&self) -> bool {
         self.settlement.deliveries.is_empty()
             && !self.items.is_empty()
-            && self.items.iter().all(|item| (item.verdict.is_none() || item.unreadable) && !item.has_row)
+            && self.items.iter().all(|item| {
+                (item.verdict.is_none() || item.unreadable) && !item.has_row() && item.hand == Hand::Idle
+            })
     }
 
     /// Whether there is nothing to settle.
     pub(crate) fn is_empty(&self) -> bool {
-        self.settlement.deliveries.is_empty() && self.next.is_none()
+        self.settlement.deliveries.is_empty() && self.settlement.succeeded.is_empty() && self.next.is_none()
     }
 }
 
@@ -215,10 +281,11 @@ pub(crate) mod tests {
             next: Position::new("9"),
             events: events.collect(),
             scanned: 9,
+            more: false,
             recalled: false,
             mark: String::new(),
         };
-        Work::of_batch(batch, open, 10)
+        Work::of_batch(batch, open)
     }
 
     fn retry() -> Verdict {

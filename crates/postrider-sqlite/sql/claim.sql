@@ -5,7 +5,7 @@
 -- Parameters: ?1 subscription, ?2 owner, ?3 lease in microseconds, ?4 the time.
 update postrider_lane
 set lease_owner = ?2, lease_for = ?3, lease_until = ?4 + ?3, lease_epoch = lease_epoch + 1,
-    claims_since_settle = claims_since_settle + 1, reading = 0
+    claims_since_settle = claims_since_settle + 1, reading = 0, away = null, away_since = null
 where subscription = ?1 and lane = (
     select l.lane from postrider_lane l join postrider_subscription s on s.name = l.subscription
     where l.subscription = ?1 and not s.paused

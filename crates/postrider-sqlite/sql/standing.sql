@@ -14,7 +14,7 @@ select s.paused or (s.lanes_next is not null and (s.target is null or s.target =
                        and l.lease_until <= ?5 + l.lease_for + 1000000
                      group by l.lease_owner) h) else 0 end as recalled,
        (exists (select 1 from postrider_delivery d indexed by postrider_delivery_due
-                where d.subscription = ?1 and d.state in ('waiting', 'retrying'))
+                where d.subscription = ?1 and d.state in ('waiting', 'running', 'retrying'))
         or exists (select 1 from postrider_delivery d indexed by postrider_delivery_key
                    where d.subscription = ?1 and d.holds)) as open
 from postrider_subscription s where s.name = ?1

@@ -1,9 +1,10 @@
 -- Deliveries that did not simply succeed, by id and subscription. Lock: none. Index: the one over just these, named in {where};
 -- the log by its primary key, once a row.
+-- {wide} is what is wide of an event, or nothing in its place.
 -- Parameters: ?1 subscription, ?2 type as a pattern, ?3 error code, ?4 from, ?5 until, ?6 and ?7 after this id and subscription,
 --   ?8 limit.
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
-       e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, {wide}
+       e.occurred_at, e.recorded_at, e.max_attempts,
        d.subscription, d.state, d.attempts, case when d.state = 'retrying' then d.next_at end as next_at, d.first_failed_at,
        d.last_attempt_at, d.error_code, d.error_message
 from (select * from postrider_delivery {where}) d cross join postrider_event e on e.id = d.id

@@ -9,6 +9,6 @@ delete from postrider_inbox where (consumer, event_id) in (
           where e.event_id = i.event_id
             and (exists (select 1 from postrider_lane l where l.position < e.id)
                  or exists (select 1 from postrider_delivery d
-                            where d.id = e.id and d.state in ('waiting', 'retrying', 'dead'))))
+                            where d.id = e.id and d.state in ('waiting', 'running', 'retrying', 'dead'))))
     order by i.handled_at limit ?2)
 returning consumer, handled_at

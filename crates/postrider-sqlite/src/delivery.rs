@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Lease, Result};
+use futures_util::TryStreamExt;
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, Result};
 use sqlx_core::row::Row;
 use uuid::Uuid;
 
@@ -19,24 +20,31 @@ use crate::subscribe::{found, unknown};
 /// the two statements is the next one.
 pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Result<DueBatch> {
     const OP: &str = "due";
-    let (lanes, lane) = (i64::from(lease.lanes), i64::from(lease.lane));
+    let lane = i64::from(lease.lane);
     let mut conn = store.snapshot(OP).await?;
     stand(store, &mut conn, lease, id_of(&lease.position, OP)?, OP).await?;
-    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lanes).bind(lane);
+    let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lane);
     let look = look.bind(given(&store.clock)).fetch_one(&mut *conn).await.map_err(failed(OP))?;
     let now: i64 = look.try_get("now").map_err(failed(OP))?;
     let next: Option<i64> = look.try_get("next_at").map_err(failed(OP))?;
     let holds: bool = look.try_get("holds").map_err(failed(OP))?;
 
-    let due = store.sql.query(statement!("due.sql")).bind(&lease.subscription).bind(lanes).bind(lane);
-    let due = due.bind(i64::from(limit)).bind(now).bind(lease.order.as_str());
-    let rows = due.fetch_all(&mut *conn).await.map_err(failed(OP))?;
-    let mut names = Names::default();
-    let deliveries = rows.iter().map(|row| {
+    let due = store.sql.query_due(match lease.order {
+        Order::Key => statement!("due_by_key.sql"),
+        Order::Strict => statement!("due_in_lane.sql"),
+        Order::None => statement!("due_each.sql"),
+    });
+    let due = due.bind(&lease.subscription).bind(lane).bind(i64::from(limit)).bind(now).bind(lease.epoch);
+    let mut rows = due.fetch(&mut *conn);
+    let (mut names, mut fill, mut deliveries) = (Names::default(), Fill::new(lease.bytes), Vec::new());
+    while let Some(row) = &rows.try_next().await.map_err(failed(OP))? {
         let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
         let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
         let (event, unreadable) = row::recorded(row, &mut names, OP)?;
-        Ok(Due {
+        if !fill.takes(event.size()) {
+            break;
+        }
+        deliveries.push(Due {
             event,
             state: row.try_get::<String, _>("state").map_err(failed(OP))?.parse::<DeliveryState>()?,
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
@@ -44,10 +52,10 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
             error_code: row.try_get("error_code").map_err(failed(OP))?,
             now: time_of(now),
             unreadable,
-        })
-    });
+        });
+    }
     Ok(DueBatch {
-        deliveries: deliveries.collect::<Result<_>>()?,
+        deliveries,
         next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
         holds,
     })

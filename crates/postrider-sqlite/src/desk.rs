@@ -19,6 +19,10 @@ use crate::store::SqliteStore;
 use crate::subscribe::{patterns_from_json, unknown};
 use crate::{checks, duty, file, replay, sweep};
 
+/// What is wide of an event, and what stands in its place for who does not want it.
+const WIDE: &str = "e.payload, e.content_type, e.content, e.headers,";
+const BARE: &str = "'null' as payload, null as content_type, null as content, '{}' as headers,";
+
 #[async_trait]
 impl Desk for SqliteStore {
     async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
@@ -103,12 +107,14 @@ impl Desk for SqliteStore {
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
         const OP: &str = "stuck";
         let these = if query.retrying {
-            "indexed by postrider_delivery_due where state in ('waiting', 'retrying')"
+            "indexed by postrider_delivery_due where state in ('waiting', 'running', 'retrying')"
         } else {
             "indexed by postrider_delivery_dead where state = 'dead'"
         };
         let (id, behind) = query.after.clone().unwrap_or_default();
-        let stuck = self.sql.query_where(statement!("stuck.sql"), these).bind(query.subscription.as_deref());
+        let wide = if query.bare { BARE } else { WIDE };
+        let stuck = self.sql.query_with(statement!("stuck.sql"), &[("{where}", these), ("{wide}", wide)]);
+        let stuck = stuck.bind(query.subscription.as_deref());
         let stuck = stuck.bind(query.event_type.as_ref().map(Pattern::as_str));
         let stuck = stuck.bind(query.error_code.as_deref());
         let stuck = stuck.bind(query.from.map(micros)).bind(query.until.map(micros));
@@ -253,6 +259,8 @@ fn lane(row: &SqliteRow) -> Result<LaneInfo> {
         owner: row.try_get("owner").map_err(failed(OP))?,
         lease_until: maybe_time(row, "lease_until", OP)?,
         settled_at: maybe_time(row, "settled_at", OP)?,
+        away: row.try_get("away").map_err(failed(OP))?,
+        away_since: maybe_time(row, "away_since", OP)?,
     })
 }
 

@@ -88,6 +88,7 @@ async fn count_open(
                 Ok(u64::try_from(number).unwrap_or(0))
             };
             let figures = Figures {
+                processing: number("processing")?,
                 retrying: number("retrying")?,
                 dead: number("dead")?,
                 attempts: number("attempts")?,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use postrider_core::{Error, ErrorKind, Field, Filing, Payload, Recorded, Result, Target};
+use postrider_core::{Error, ErrorKind, Field, Filing, Fill, Payload, Recorded, Result, Target};
 use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -17,6 +17,19 @@ use crate::sql::statement;
 use crate::store::SqliteStore;
 
 const OP: &str = "archive";
+
+/// How many of these events, from the first on, go through memory at once.
+pub(crate) async fn fitting(store: &SqliteStore, conn: &mut SqliteConnection, ids: &[i64]) -> Result<usize> {
+    let sizes = store.sql.query(statement!("sweep_sizes.sql")).bind(serde_json::Value::from(ids).to_string());
+    let sizes = sizes.fetch_all(conn).await.map_err(failed(OP))?;
+    let mut fill = Fill::new(Filing::BYTES);
+    for (count, row) in sizes.iter().enumerate() {
+        if !fill.takes(row.try_get::<i64, _>(0).map_err(failed(OP))?.unsigned_abs()) {
+            return Ok(count);
+        }
+    }
+    Ok(ids.len())
+}
 
 /// Files the events of these ids, a JSON array.
 pub(crate) async fn file(

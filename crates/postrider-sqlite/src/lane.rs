@@ -90,7 +90,9 @@ fn lease_of(subscription: &str, owner: &str, lane: &SqliteRow, reader: &SqliteRo
         since: since.map(time_of),
         order: words("order_policy")?.parse::<Order>()?,
         target: target.map(position),
+        bytes: postrider_core::BATCH_BYTES,
         cookie: String::new(),
+        away: None,
     })
 }
 
@@ -114,7 +116,8 @@ pub(crate) async fn extend(
         .bind(micros_of(by))
         .bind(now)
         .bind(reading)
-        .bind(position);
+        .bind(position)
+        .bind(lease.away_to_keep());
     let Some(row) = extend.fetch_optional(&mut *tx).await.map_err(failed(OP))? else {
         return Ok(Standing::Lost);
     };

@@ -18,6 +18,8 @@ use tokio::time::Instant;
 use crate::error::failed;
 
 const READERS: u32 = 8;
+/// How many rows the driver has ready at most, beside those that were taken: each may be as wide as an event may be.
+const ROWS_READY: usize = 4;
 /// How long a reader waits, which in a write-ahead log happens only while one is recovered or removed.
 const READ_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a writer waits for the write lock, and how often it asks.
@@ -42,7 +44,8 @@ impl Pools {
             return Ok(Self { reading: pool.clone(), writing: pool.clone(), in_memory: true });
         }
         let options = |patience| {
-            pool.connect_options().as_ref().clone().create_if_missing(false).busy_timeout(patience)
+            let options = pool.connect_options().as_ref().clone().create_if_missing(false);
+            options.busy_timeout(patience).row_buffer_size(ROWS_READY)
         };
         let some = |most| SqlitePoolOptions::new().max_connections(most).test_before_acquire(false);
         Ok(Self {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
+use futures_util::TryStreamExt;
+use postrider_core::{Batch, Error, ErrorKind, Fill, Lease, Order, Position, ReadEvent, Result};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -17,7 +18,8 @@ use crate::witness::Witness;
 
 const OP: &str = "read";
 
-/// Reads at most `limit` rows after `from`, and keeps those of the lane that the subscription wants.
+/// Reads at most `limit` rows after `from`, and keeps those of the lane that the subscription wants, until their bytes are enough:
+/// what is left is not even read from the file, but for the few rows that the driver has ready.
 pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
     let start = id_of(from, OP)?;
     let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
@@ -25,31 +27,37 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
     let recalled = stand(store, &mut conn, lease, start, OP).await?;
 
     let read = store.sql.query(statement!("read.sql")).bind(start).bind(i64::from(limit));
-    let rows = read.bind(target.unwrap_or(i64::MAX)).fetch_all(&mut *conn).await.map_err(failed(OP))?;
-    let scanned = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    let last = rows.last().map(|row| Witness::of(row, OP)).transpose()?;
+    let mut rows = read.bind(target.unwrap_or(i64::MAX)).fetch(&mut *conn);
+    let since = lease.since.map(micros);
+    let (mut names, mut events) = (Names::default(), Vec::new());
+    let (mut fill, mut cut, mut scanned, mut last) = (Fill::new(lease.bytes), false, 0, None);
+    while let Some(row) = &rows.try_next().await.map_err(failed(OP))? {
+        if wanted(lease, since, row)? {
+            let (event, unreadable) = row::recorded(row, &mut names, OP)?;
+            cut = !fill.takes(event.size());
+            if cut {
+                break;
+            }
+            events.push(ReadEvent { event, late: false, held: false, unreadable });
+        }
+        scanned += 1;
+        last = Some(Witness::of(row, OP)?);
+    }
+    drop(rows);
+    let more = cut || scanned >= limit;
     let mut next = last.as_ref().map_or(start, |last| last.id);
     if let Some(target) = target
-        && scanned < limit
+        && !more
     {
         // Nothing is left before it, so this is where the lane has to arrive, whatever the last row was.
         next = next.max(target);
-    }
-
-    let since = lease.since.map(micros);
-    let (mut names, mut events) = (Names::default(), Vec::with_capacity(rows.len()));
-    for row in &rows {
-        if wanted(lease, since, row)? {
-            let (event, unreadable) = row::recorded(row, &mut names, OP)?;
-            events.push(ReadEvent { event, late: false, held: false, unreadable });
-        }
     }
     if lease.open {
         hold(store.sql, &mut conn, lease, &mut events).await?;
     }
     let next = if next == start { from.clone() } else { position(next) };
     let mark = last.map(|last| last.to_string()).unwrap_or_default();
-    Ok(Batch { from: from.clone(), next, events, scanned, recalled, mark })
+    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, mark })
 }
 
 /// Whether the lane is wanted back, if it stands where its reader believes it to be.
@@ -87,7 +95,7 @@ async fn hold(sql: Sql, conn: &mut SqliteConnection, lease: &Lease, events: &mut
         Order::None => {}
         Order::Strict => {
             let held = sql.query(statement!("read_held_lane.sql")).bind(&lease.subscription);
-            let held = held.bind(i64::from(lease.lanes)).bind(i64::from(lease.lane));
+            let held = held.bind(i64::from(lease.lane));
             let first: Option<i64> =
                 held.fetch_one(conn).await.and_then(|row| row.try_get("id")).map_err(failed(OP))?;
             for read in events {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use postrider_core::{
     DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, Result, Settlement, Standing, UNWRITABLE,
+    Uuid,
 };
 use serde_json::json;
 use sqlx_core::connection::Connection;
@@ -71,6 +72,12 @@ pub(crate) async fn settle(
     } else if !settlement.deliveries.is_empty() {
         write_deliveries(store.sql, &mut tx, lease, &settlement.deliveries, now).await?;
     }
+    if !settlement.succeeded.is_empty() {
+        let forget =
+            store.sql.query(statement!("settle_succeeded.sql")).bind(&lease.subscription).bind(lease.epoch);
+        let forget = forget.bind(refs(settlement.succeeded.iter().map(|event| (event.id, event.event_id))));
+        forget.execute(&mut *tx).await.map_err(failed(OP))?;
+    }
     let (standing, open) = standing(store.sql, &mut tx, lease, to, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
 
@@ -101,6 +108,12 @@ async fn write_alone(
     write_deliveries(sql, conn, lease, &[dead], now).await
 }
 
+/// Events by their ids and event ids, as a JSON array.
+fn refs(events: impl Iterator<Item = (i64, Uuid)>) -> String {
+    let refs = events.map(|(id, event_id)| json!({ "id": id, "event_id": event_id.simple().to_string() }));
+    serde_json::Value::from_iter(refs).to_string()
+}
+
 async fn write_deliveries(
     sql: Sql,
     conn: &mut SqliteConnection,
@@ -108,10 +121,7 @@ async fn write_deliveries(
     changes: &[DeliveryChange],
     now: i64,
 ) -> Result<()> {
-    let refs = changes
-        .iter()
-        .map(|change| json!({ "id": change.id, "event_id": change.event_id.simple().to_string() }));
-    let refs = serde_json::Value::from_iter(refs).to_string();
+    let refs = refs(changes.iter().map(|change| (change.id, change.event_id)));
     let rows = sql
         .query(statement!("settle_keys.sql"))
         .bind(refs)
@@ -136,6 +146,7 @@ async fn write_deliveries(
         .collect();
     let write =
         sql.query(statement!("settle_deliveries.sql")).bind(&lease.subscription).bind(now).bind(&lease.owner);
-    write.bind(serde_json::Value::from(changes).to_string()).execute(conn).await.map_err(failed(OP))?;
+    let write = write.bind(serde_json::Value::from(changes).to_string()).bind(lease.epoch);
+    write.execute(conn).await.map_err(failed(OP))?;
     Ok(())
 }

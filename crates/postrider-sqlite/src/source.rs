@@ -33,6 +33,10 @@ impl Source for Outbox {
         Ok(Arc::new(self.store()))
     }
 
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
     fn clock(&self) -> Clock {
         self.clock.clone()
     }

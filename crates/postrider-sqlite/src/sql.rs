@@ -46,13 +46,29 @@ impl Sql {
         query(self.text(statement))
     }
 
+    /// A look at what is due, by the part of it that goes by an order.
+    pub(crate) fn query_due<'q>(&self, chosen: Statement) -> Query<'q, Sqlite, SqliteArguments> {
+        let text = self.text(statement!("due.sql"));
+        query(AssertSqlSafe(text.as_str().replace("{chosen}", self.text(chosen).as_str())))
+    }
+
     /// A statement whose `{where}` is filled in; never with anything that a caller wrote.
     pub(crate) fn query_where<'q>(
         &self,
         statement: Statement,
         where_: &str,
     ) -> Query<'q, Sqlite, SqliteArguments> {
-        query(AssertSqlSafe(self.text(statement).as_str().replace("{where}", where_)))
+        self.query_with(statement, &[("{where}", where_)])
+    }
+
+    /// The same with several places.
+    pub(crate) fn query_with<'q>(
+        &self,
+        statement: Statement,
+        parts: &[(&str, &str)],
+    ) -> Query<'q, Sqlite, SqliteArguments> {
+        let text = self.text(statement).as_str().to_owned();
+        query(AssertSqlSafe(parts.iter().fold(text, |text, (place, part)| text.replace(place, part))))
     }
 }
 

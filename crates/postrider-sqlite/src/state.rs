@@ -42,7 +42,11 @@ fn narrowed(state: State) -> &'static str {
         }
         State::Dead => " and id in (select id from postrider_delivery where state = 'dead')",
         State::Discarded => " and id in (select id from postrider_delivery where state = 'discarded')",
-        State::Pending | State::Processing => " and id > (select min(position) from postrider_lane)",
+        State::Pending => " and id > (select min(position) from postrider_lane)",
+        State::Processing => {
+            " and (id > (select min(position) from postrider_lane) \
+             or id in (select id from postrider_delivery where state = 'running'))"
+        }
         State::Done => "",
     }
 }

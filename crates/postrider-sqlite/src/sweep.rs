@@ -81,11 +81,15 @@ async fn events(
     if chosen.is_empty() {
         return Ok(Swept::default());
     }
-    let ids = chosen
+    let mut ids = chosen
         .iter()
         .map(|row| row.try_get::<i64, _>(0))
         .collect::<Result<Vec<_>, _>>()
         .map_err(failed(OP))?;
+    if keep.is_some_and(|filing| !filing.is_plain()) {
+        ids.truncate(file::fitting(store, &mut tx, &ids).await?);
+    }
+    let taken = ids.len();
     let ids = serde_json::Value::from(ids).to_string();
     match keep {
         Some(filing) if filing.is_plain() => {
@@ -103,7 +107,8 @@ async fn events(
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     batches.execute(&mut *tx).await.map_err(failed(OP))?;
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(chosen.len() as u64, limit))
+    let swept = swept(taken as u64, limit);
+    Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
 }
 
 async fn run(

@@ -3,7 +3,7 @@
 mod support;
 
 use postrider_conformance::Harness;
-use postrider_conformance::promises::{deliveries, lanes, leases, reading, recording, retention};
+use postrider_conformance::promises::{deliveries, due, lanes, leases, reading, recording, retention};
 use support::{Lite, Patch};
 
 /// A promise that must fail, by an assertion of its own: not because the planted SQL is wrong or was not planted.
@@ -89,9 +89,9 @@ fails!(
 
 fails!(
     a_due_that_forgets_what_is_in_front,
-    deliveries::later_events_of_a_key_wait_behind_it,
+    due::a_key_comes_up_to_the_first_one_that_is_not_due,
     altered(|name, text| match name {
-        "due.sql" => replaced(text, "and b.id < d.id", "and b.id < 0"),
+        "due_by_key.sql" => replaced(text, "where not blocked", "where true"),
         _ => None,
     })
 );
@@ -128,7 +128,7 @@ fails!(
     a_sweep_that_takes_the_dead,
     retention::dead_and_waiting_events_stay,
     altered(|name, text| match name {
-        "sweep.sql" => replaced(text, "d.state in ('waiting', 'retrying', 'dead') or", ""),
+        "sweep.sql" => replaced(text, "d.state in ('waiting', 'running', 'retrying', 'dead') or", ""),
         _ => None,
     })
 );

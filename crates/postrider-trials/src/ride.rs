@@ -70,7 +70,12 @@ pub enum Poison {
     Abort,
     /// It calls itself until the stack is full.
     Overflow,
+    /// It calls for the end when it has been handled for as long as a slow one takes.
+    Late,
 }
+
+const POISONS: [(Poison, &str); 3] =
+    [(Poison::Abort, "abort"), (Poison::Overflow, "overflow"), (Poison::Late, "late")];
 
 /// How a rider is to ride.
 #[derive(Debug, Clone)]
@@ -89,6 +94,10 @@ pub struct Ride {
     pub lanes: u32,
     /// How long its plain handler takes.
     pub slow: Duration,
+    /// For one version in so many; the others take no time.
+    pub slow_one_in: u32,
+    /// How long a batch waits at most for its last events.
+    pub patience: Duration,
     /// How long a handler may take.
     pub timeout: Duration,
     /// How long what is in flight may take to end when it stops.
@@ -116,6 +125,8 @@ impl Ride {
             batch: 16,
             lanes: 1,
             slow: Duration::ZERO,
+            slow_one_in: 1,
+            patience: Duration::from_secs(1),
             timeout: Duration::from_secs(30),
             grace: Duration::from_secs(10),
             deaths: 3,
@@ -134,11 +145,10 @@ impl Ride {
             .as_ref()
             .map(|at| format!("{}:{}:{}", at.point, at.subscription, at.nth))
             .unwrap_or_default();
-        let poison = match &self.poison {
-            None => String::new(),
-            Some((subscription, Poison::Abort)) => format!("{subscription}:abort"),
-            Some((subscription, Poison::Overflow)) => format!("{subscription}:overflow"),
-        };
+        let poison = self.poison.as_ref().map_or_else(String::new, |(subscription, poison)| {
+            let name = POISONS.iter().find(|(each, _)| each == poison).map_or("", |(_, name)| name);
+            format!("{subscription}:{name}")
+        });
         vec![
             self.name.clone(),
             self.store.clone(),
@@ -147,6 +157,8 @@ impl Ride {
             self.batch.to_string(),
             self.lanes.to_string(),
             millis(self.slow),
+            self.slow_one_in.to_string(),
+            millis(self.patience),
             millis(self.timeout),
             millis(self.grace),
             self.deaths.to_string(),
@@ -167,6 +179,8 @@ impl Ride {
             batch,
             lanes,
             slow,
+            slow_one_in,
+            patience,
             timeout,
             grace,
             deaths,
@@ -176,7 +190,7 @@ impl Ride {
             poison,
         ] = arguments
         else {
-            return Err(format!("a rider takes 14 arguments, not {}", arguments.len()));
+            return Err(format!("a rider takes 16 arguments, not {}", arguments.len()));
         };
         let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text} is no number"));
         let millis = |text: &str| number(text).map(|millis| Duration::from_millis(millis.into()));
@@ -188,11 +202,10 @@ impl Ride {
             }),
             _ => None,
         };
-        let poison = match poison.split_once(':') {
-            Some((subscription, "abort")) => Some((subscription.to_owned(), Poison::Abort)),
-            Some((subscription, _)) => Some((subscription.to_owned(), Poison::Overflow)),
-            None => None,
-        };
+        let poison = poison.split_once(':').and_then(|(subscription, name)| {
+            let (poison, _) = POISONS.iter().find(|(_, each)| *each == name)?;
+            Some((subscription.to_owned(), *poison))
+        });
         Ok(Self {
             name: name.clone(),
             store: store.clone(),
@@ -201,6 +214,8 @@ impl Ride {
             batch: number(batch)?,
             lanes: number(lanes)?,
             slow: millis(slow)?,
+            slow_one_in: number(slow_one_in)?,
+            patience: millis(patience)?,
             timeout: millis(timeout)?,
             grace: millis(grace)?,
             deaths: number(deaths)?,

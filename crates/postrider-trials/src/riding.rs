@@ -58,6 +58,7 @@ fn as_wanted<S: postrider::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Su
     let subscriber = subscriber.streams(["moves"]).lanes(ride.lanes).batch(ride.batch).concurrency(4);
     subscriber
         .timeout(ride.timeout)
+        .patience(ride.patience)
         .max_deaths(ride.deaths)
         .retry(retry)
         .longest_pause(Duration::from_millis(500))
@@ -66,8 +67,13 @@ fn as_wanted<S: postrider::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Su
 impl<G: Ground> Saddle<G> {
     async fn see(&self, event: &Received<Moved>, context: &Context) -> Result<(), Failure> {
         self.swallow(event, PLAIN);
-        if !self.ride.slow.is_zero() {
+        let slow = event.version % i64::from(self.ride.slow_one_in.max(1)) == 0;
+        let late = event.poison && self.poison_of(PLAIN) == Some(Poison::Late);
+        if !self.ride.slow.is_zero() && (slow || late) {
             tokio::time::sleep(self.ride.slow).await;
+        }
+        if late {
+            std::process::abort();
         }
         let sight = Sight {
             at: 0,
@@ -93,15 +99,18 @@ impl<G: Ground> Saddle<G> {
 
     /// Ends the process if the event is poison here.
     fn swallow(&self, event: &Moved, subscription: &str) {
-        match &self.ride.poison {
-            Some((wanted, poison)) if wanted == subscription && event.poison => match poison {
-                Poison::Abort => std::process::abort(),
-                Poison::Overflow => {
-                    black_box(descend(black_box(1)));
-                }
-            },
+        match self.poison_of(subscription) {
+            Some(Poison::Abort) if event.poison => std::process::abort(),
+            Some(Poison::Overflow) if event.poison => {
+                black_box(descend(black_box(1)));
+            }
             _ => {}
         }
+    }
+
+    fn poison_of(&self, subscription: &str) -> Option<Poison> {
+        let (wanted, poison) = self.ride.poison.as_ref()?;
+        (wanted == subscription).then_some(*poison)
     }
 }
 

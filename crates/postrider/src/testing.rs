@@ -151,11 +151,11 @@ impl Sink for Destination {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
         for (index, attempt) in delivery.events.iter().enumerate() {
-            if delivery.is_stopping() {
-                return Ok(());
-            }
             if stopped.holds(&attempt.event) {
                 continue;
+            }
+            if !delivery.begin(index) {
+                return Ok(());
             }
             let (script, unavailable, pause) =
                 self.manner(|manner| (manner.script.clone(), manner.unavailable.clone(), manner.pause));

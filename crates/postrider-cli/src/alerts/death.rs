@@ -76,7 +76,7 @@ pub(crate) struct Since {
 /// Who died since then and is dead still, in the order of their deaths; at most [`MOST`].
 pub(crate) async fn deaths(desk: &dyn Desk, since: &Since) -> Result<Vec<Death>> {
     let Since { from, subscription } = since.clone();
-    let mut query = StuckQuery { from: Some(from), subscription, ..StuckQuery::default() };
+    let mut query = StuckQuery { from: Some(from), subscription, bare: true, ..StuckQuery::default() };
     let mut deaths: Vec<Death> = Vec::new();
     loop {
         let page = desk.stuck(&query).await?;

@@ -67,6 +67,7 @@ impl Open {
             from: Some(time(self.died.0)),
             until: Some(time(self.died.1 + 1)),
             after: before,
+            bare: true,
             limit: 1,
             ..StuckQuery::default()
         };

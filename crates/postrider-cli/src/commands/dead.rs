@@ -64,6 +64,7 @@ impl Wanted {
             from: self.span.from(),
             until: self.span.until(),
             after: None,
+            bare: false,
             limit,
         }
     }

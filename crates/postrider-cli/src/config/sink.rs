@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use postrider::http::Blame;
+
 use super::{Problem, Section, duration};
 
 /// Where events go.
@@ -104,6 +106,10 @@ pub(crate) struct HttpSink {
     pub(crate) token: Option<String>,
     /// The file of an authority of one's own.
     pub(crate) authority: Option<PathBuf>,
+    /// Whose trouble a status is, where that is not the usual.
+    pub(crate) statuses: Vec<(u16, Blame)>,
+    /// How long a `Retry-After` is kept to at most.
+    pub(crate) longest_retry_after: Duration,
 }
 
 impl fmt::Debug for HttpSink {
@@ -111,6 +117,8 @@ impl fmt::Debug for HttpSink {
         f.debug_struct("HttpSink")
             .field("format", &self.format)
             .field("batch", &self.batch)
+            .field("statuses", &self.statuses)
+            .field("longest_retry_after", &self.longest_retry_after)
             .finish_non_exhaustive()
     }
 }
@@ -200,9 +208,40 @@ fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Probl
         secret: section.text("secret")?,
         token: section.text("token")?,
         authority: section.text("authority")?.map(PathBuf::from),
+        statuses: statuses(section)?,
+        longest_retry_after: section.duration("longest_retry_after")?.unwrap_or(Duration::from_secs(3600)),
     };
     if sink.batch == 0 {
         return Err(section.problem("batch", "a request has 1 event or more"));
     }
+    if sink.longest_retry_after.is_zero() {
+        return Err(section.problem("longest_retry_after", "it must be longer than nothing"));
+    }
     Ok(sink)
+}
+
+/// Whose trouble each status is.
+fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, Blame)>, Problem> {
+    let table = section.texts("statuses")?;
+    let blame = |(status, word): (String, String)| {
+        // Written in one way only, so that no status has two meanings.
+        let plain = |number: &u16| (300..600).contains(number) && number.to_string() == status;
+        let number = status.parse().ok().filter(plain);
+        let number = number.ok_or_else(|| {
+            let what = "it must be a status from 300 to 599, as in statuses = { 404 = \"event\" }; 2xx is always delivered";
+            section.problem(&format!("statuses.{status}"), what)
+        })?;
+        match word.as_str() {
+            "endpoint" => Ok((number, Blame::Endpoint)),
+            "event" => Ok((number, Blame::Event)),
+            "retry" => Ok((number, Blame::Retry)),
+            "reject" => Ok((number, Blame::Reject)),
+            _ => {
+                let what =
+                    format!("{word:?} is not known; there is \"endpoint\", \"event\", \"retry\", \"reject\"");
+                Err(section.problem(&format!("statuses.{status}"), what))
+            }
+        }
+    };
+    table.into_iter().map(blame).collect()
 }

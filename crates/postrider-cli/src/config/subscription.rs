@@ -38,6 +38,8 @@ pub(crate) struct Reader {
     pub(crate) concurrency: usize,
     /// How long one event may take.
     pub(crate) timeout: Duration,
+    /// How long a batch waits at most for its last events.
+    pub(crate) patience: Duration,
     /// How long an unavailable destination is left alone at most.
     pub(crate) longest_pause: Duration,
     /// Whether it may be replayed.
@@ -74,6 +76,7 @@ impl Reader {
             while_unavailable: section.word("while_unavailable", &outages)?.unwrap_or(WhileUnavailable::Wait),
             concurrency: at_least_one(&mut section, "concurrency")?.unwrap_or(16) as usize,
             timeout: some_time(&mut section, "timeout")?.unwrap_or(Duration::from_secs(30)),
+            patience: section.duration("patience")?.unwrap_or(Duration::from_secs(1)),
             longest_pause: some_time(&mut section, "longest_pause")?.unwrap_or(Duration::from_secs(30)),
             replay: section.word("replay", &[("allow", true), ("forbid", false)])?.unwrap_or(true),
         };

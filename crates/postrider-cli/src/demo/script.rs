@@ -98,7 +98,7 @@ impl<P: Premises> Stage<'_, P> {
         self.death_of_a_relay().await?;
         self.at(SHOP_CLOSES).await?;
         self.shop.close();
-        while let Some(ended) = self.sales.join_next().await {
+        while let Some(ended) = tokio::time::timeout(PATIENCE, self.sales.join_next()).await? {
             ended??;
         }
         self.screen.happened("the shop closes");

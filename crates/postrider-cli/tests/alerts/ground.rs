@@ -54,6 +54,7 @@ impl Ground {
              [[subscription]]\nname = \"mail\"\nsink = \"mail\"\norder = \"none\"\n\
              retry = {{ every = \"200ms\", max_attempts = 100000 }}\n\
              [sink.mail]\ntype = \"http\"\nurl = \"{}\"\nformat = \"structured\"\n\
+             statuses = {{ 422 = \"reject\", 503 = \"retry\" }}\n\
              [notify.slack]\ntype = \"slack\"\nurl = \"{}\"\n\
              [notify.pager]\ntype = \"pagerduty\"\nurl = \"{}\"\nkey = \"planted-key\"\n\
              [notify.own]\ntype = \"webhook\"\nurl = \"{}\"\ntoken = \"planted-token\"\n{alerts}",

@@ -195,6 +195,14 @@ impl Rider {
         assert!(status.expect("kill").success());
     }
 
+    /// The most memory that it ever had resident, in megabytes.
+    pub fn most_memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))
+            .expect("a process on Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
+        line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") * 1024.0 / 1e6
+    }
+
     pub fn ended(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
         loop {

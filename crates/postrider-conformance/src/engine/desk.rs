@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postrider::testing::Destination;
 use postrider::{Desk, Received, Replay, ReplayFrom, Source};
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -10,6 +11,38 @@ use super::{OrderChanged, Seen, record, relay, until};
 async fn is_held(desk: &dyn Desk) -> bool {
     let all = desk.subscriptions().await.expect("subscriptions");
     all.iter().flat_map(|info| &info.lanes).any(|lane| lane.owner.is_some())
+}
+
+/// A destination that is away shows with why and since when, and no longer once it is back.
+pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, desk: Arc<dyn Desk>) {
+    let away = async || {
+        let info = desk.subscriptions().await.expect("subscriptions").remove(0);
+        info.away().map(|(reason, since)| (reason.to_owned(), since))
+    };
+    let shop = Destination::new();
+    shop.unavailable(Some("connection refused"));
+    let sink = shop.clone();
+    let pause = Duration::from_millis(100);
+    // A lease that is long: what shows was not said by chance when it had to be prolonged.
+    let relay = relay(outbox).lease(Duration::from_secs(120));
+    let relay = relay.subscribe("s", |s| s.sink(sink).lanes(2).longest_pause(pause));
+    let running = relay.start().await.expect("started");
+    for version in 0..8 {
+        record(outbox, &format!("o{version}"), version).await;
+    }
+    until("it shows", async || away().await.is_some_and(|(reason, _)| reason == "connection refused")).await;
+    let since = away().await.expect("it is away").1;
+    shop.unavailable(Some("no route to host"));
+    until("another reason shows", async || {
+        away().await.is_some_and(|(reason, now)| reason == "no route to host" && now == since)
+    })
+    .await;
+    shop.unavailable(None);
+    until("it is back", async || away().await.is_none()).await;
+    assert!(is_held(&*desk).await, "who said so says that it is back");
+    until("all are delivered", async || shop.delivered().len() == 8).await;
+    assert_eq!(away().await, None);
+    running.stop().await.expect("stopped");
 }
 
 /// A relay whose lanes are idle and given back, and that sleeps, notices a replay, a pause and a resume; not by its poll.

@@ -1,5 +1,6 @@
 //! The promises of the engine, run on every store: [`engine!`](crate::engine!).
 
+pub mod contrast;
 pub mod desk;
 pub mod dying;
 pub mod effects;
@@ -7,7 +8,9 @@ pub mod handling;
 pub mod isolation;
 pub mod order;
 pub mod outage;
+pub mod running;
 pub mod sharing;
+pub mod silence;
 pub mod versions;
 pub mod whole;
 
@@ -55,7 +58,7 @@ macro_rules! engine {
                 a_handler_that_takes_too_long_fails, keys_run_at_once_and_a_key_one_at_a_time,
                 an_unknown_type_is_skipped_or_rejected, what_cannot_be_decoded_is_rejected_without_its_payload,
                 what_is_wrong_is_said_before_anything_starts, a_relay_that_sleeps_is_woken, raw_payloads_are_handed_on;
-            order: under_key_order_a_failure_holds_its_key_only, a_key_is_free_again_after_its_retry,
+            order: under_key_order_a_failure_holds_its_key_only, a_key_is_free_again_after_its_retry, many_open_deliveries_keep_no_other_key_waiting,
                 under_strict_order_a_failure_holds_the_lane, without_order_a_failure_holds_nothing,
                 a_dead_event_is_skipped_by_its_key,
                 a_dead_event_under_hold_keeps_its_key_until_somebody_acts, a_requeued_event_comes_before_those_behind_it;
@@ -64,14 +67,28 @@ macro_rules! engine {
                 a_death_is_told, one_of_four_subscriptions_failing_leaves_the_others_alone;
             outage: an_outage_burns_no_attempts_and_keeps_the_order, an_outage_expires_events_where_that_is_asked_for,
                 a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away;
+            contrast: a_destination_that_fails_everything_costs_no_attempt_and_no_row,
+                what_fails_alone_stays_away_and_does_not_die,
+                once_another_key_has_succeeded_the_failing_event_is_charged, a_failure_among_successes_is_the_events_own,
+                what_was_charged_before_is_not_charged_in_an_outage,
+                without_a_contrast_age_ends_an_event_only_where_outages_count;
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
                 a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
                 a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+            running: a_hanging_event_delays_its_key_alone, at_most_concurrency_are_under_way_over_all_batches,
+                a_running_event_that_fails_is_tried_again, a_stop_cuts_what_is_running_and_gives_it_back,
+                a_stop_waits_for_what_is_running, a_lane_that_is_wanted_back_waits_for_what_is_running,
+                under_strict_order_a_batch_waits_for_its_slowest, a_transactional_handler_may_run_on,
+                a_handler_of_several_runs_on_as_one, one_at_a_time_in_one_lane_is_the_whole_order,
+                one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing,
+                slow_and_failing_events_keep_the_order_of_their_keys;
             isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
                 a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
+            silence: a_call_that_is_never_answered_holds_no_lane_for_ever,
+                a_settle_that_is_written_and_never_answered_repeats_nothing, what_takes_long_is_no_reason_to_lose_the_lane;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
                 an_unknown_field_is_ignored

@@ -103,6 +103,62 @@ pub async fn a_key_is_free_again_after_its_retry(ground: &impl Ground) {
     );
 }
 
+/// Very many may be open: behind a key that is held, and behind keys that are retried later. Fresh events of other keys are delivered
+/// meanwhile, and what was open comes in its order when it may.
+pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Ground) {
+    const HELD: i64 = 150;
+    const HEADS: i64 = 40;
+    let outbox = ground.outbox(Clock::Database).await;
+    let shop = Destination::new();
+    shop.decide(|attempt: &Attempt| match attempt.event.aggregate_id.as_str() {
+        "held" if attempt.attempt == 1 => Outcome::reject(DeliveryFailure::new("refused", "never")),
+        order if order.starts_with("head") => Outcome::retry(DeliveryFailure::new("refused", "later")),
+        _ => Outcome::Delivered,
+    });
+    for version in 1..=HELD {
+        record(&outbox, "held", version).await;
+    }
+    for version in 1..=3 {
+        for head in 0..HEADS {
+            record(&outbox, &format!("head{head}"), version).await;
+        }
+    }
+    let sink = shop.clone();
+    let hour = Duration::from_secs(3600);
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.sink(sink).retry(Retry::fixed(hour)).on_dead(OnDead::Hold).lanes(2).batch(20))
+        .start()
+        .await
+        .expect("started");
+    let mut fresh = Vec::new();
+    for version in 1..=5 {
+        for order in 0..20 {
+            fresh.push(record(&outbox, &format!("fresh{order}"), version).await);
+        }
+    }
+    for event in &fresh {
+        running.delivered("s", *event, PATIENCE).await.expect("delivered");
+    }
+    let figures = running.store().figures("s").await.expect("figures");
+    let open: u64 = figures.iter().map(|figures| figures.retrying + figures.dead).sum();
+    assert_eq!(open, u64::try_from(HELD + 3 * HEADS).unwrap_or(0), "all of it is still open");
+    assert_eq!(shop.delivered().len(), fresh.len());
+    // The held key goes on as soon as somebody acts.
+    shop.decide(|_: &Attempt| Outcome::Delivered);
+    running
+        .store()
+        .amend(&Amend::Requeue { subscription: "s".into(), events: vec![] })
+        .await
+        .expect("requeued");
+    let all = || shop.delivered().iter().filter(|event| event.aggregate_id == "held").count();
+    until("the held key has gone on", async || all() == usize::try_from(HELD).unwrap_or(0)).await;
+    running.stop().await.expect("stopped");
+    let held: Vec<String> =
+        keys(&shop.delivered()).into_iter().filter(|key| key.starts_with("held")).collect();
+    let expected: Vec<String> = (1..=HELD).map(|version| format!("held{version}")).collect();
+    assert_eq!(held, expected);
+}
+
 /// C6: nothing overtakes a failed event.
 pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Ground) {
     let outbox = ground.outbox(Clock::Database).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider_core::{
     AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, Desk, ErrorKind, EventQuery, Filing, Found,
-    NewEvent, OffsetDateTime, OnDead, Order, Pattern, Settlement, Standing, Start, Stuck, StuckQuery,
+    Lease, NewEvent, OffsetDateTime, OnDead, Order, Pattern, Settlement, Standing, Start, Stuck, StuckQuery,
     Subscription, Sweep, Uuid, Verdict,
 };
 
@@ -51,6 +51,70 @@ pub async fn subscriptions_are_shown_with_their_lanes(harness: &dyn Harness) {
     clock.advance(LONG * 2);
     let shown = desk.subscriptions().await.expect("subscriptions");
     assert!(shown[1].lanes.iter().all(|lane| lane.owner.is_none()), "the lease has run out");
+}
+
+/// What the holder of a lane says of its destination is shown, since when it says so, for as long as it holds the lane.
+pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn Harness) {
+    const SECOND: Duration = Duration::from_secs(1);
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let shown = async || {
+        let shown = desk.subscriptions().await.expect("subscriptions").remove(0);
+        let said = shown.away().map(|(reason, since)| (reason.to_owned(), since));
+        (shown.lanes.into_iter().map(|lane| (lane.away, lane.away_since)).collect::<Vec<_>>(), said)
+    };
+    let extend = async |lease: &mut Lease| {
+        assert_eq!(store.extend(lease, LONG, None).await.expect("extend"), Standing::Held);
+    };
+    let nothing = (vec![(None, None); 2], None);
+    let mut lease = claim(&*store, "s").await;
+    let lane = lease.lane as usize;
+    assert_eq!((&lease.away, shown().await), (&None, nothing.clone()));
+
+    clock.advance(SECOND);
+    let since = clock.now();
+    lease.away = Some("connection refused".into());
+    extend(&mut lease).await;
+    clock.advance(SECOND);
+    let refused = ("connection refused".to_owned(), since);
+    let (lanes, said) = shown().await;
+    assert_eq!((&lanes[lane], &lanes[1 - lane]), (&(Some(refused.0.clone()), Some(since)), &(None, None)));
+    assert_eq!(said, Some(refused.clone()));
+
+    commit_one(&*log, "a").await;
+    let batch = read(&*store, &lease, 10).await;
+    settle(&*store, &mut lease, &batch).await;
+    assert_eq!(shown().await.1, Some(refused), "a settle says nothing of it");
+
+    lease.away = Some(format!("a\0b\n\u{e9}{}", "\u{1f40e}".repeat(500)));
+    extend(&mut lease).await;
+    let kept = format!("a b \u{e9}{}", "\u{1f40e}".repeat(295));
+    assert_eq!(shown().await.1, Some((kept, since)), "another reason, cut; the time stays");
+
+    lease.away = None;
+    extend(&mut lease).await;
+    assert_eq!(shown().await, nothing, "it is back");
+
+    clock.advance(SECOND);
+    lease.away = Some("again".into());
+    extend(&mut lease).await;
+    assert_eq!(shown().await.1, Some(("again".into(), clock.now())), "the time is counted anew");
+    store.release(lease).await.expect("release");
+    let mut other = claim(&*store, "s").await;
+    let mut lease = claim(&*store, "s").await;
+    assert_eq!(shown().await, nothing, "a release takes it back");
+
+    lease.away = Some("gone".into());
+    extend(&mut lease).await;
+    clock.advance(LONG);
+    assert_eq!(shown().await, nothing, "nobody says so any more");
+    assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), Standing::Held);
+    let heir = claim(&*store, "s").await;
+    assert_eq!((heir.lane, heir.away), (lease.lane, None));
+    assert_eq!(shown().await, nothing, "the next holder has not said so");
+    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), Standing::Lost);
+    assert_eq!(shown().await, nothing, "and a stale one is not heard");
 }
 
 /// A paused subscription gives nothing out, tells its holders, and goes on where it stood.
@@ -342,6 +406,11 @@ pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harne
     assert_eq!(shown(&retrying), ["c/one", "c/two", "d/one", "d/two"]);
     assert_eq!((retrying[0].state, retrying[2].state), (DeliveryState::Retrying, DeliveryState::Waiting));
     assert_eq!(retrying[0].next_at, Some(clock.now() - Duration::from_secs(10) + LONG));
+
+    let bare = list(StuckQuery { bare: true, ..StuckQuery::default() }).await;
+    assert_eq!(shown(&bare), shown(&dead));
+    assert_eq!((bare[0].event.payload.as_json(), bare[0].event.headers.iter().count()), (Some("null"), 0));
+    assert_eq!((bare[0].event.event_id, &bare[0].error_code), (first.event.event_id, &first.error_code));
 
     let page = list(StuckQuery { limit: 3, ..StuckQuery::default() }).await;
     let last = &page[2];

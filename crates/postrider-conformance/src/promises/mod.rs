@@ -1,8 +1,10 @@
 //! The promises, by what they are about.
 
 pub mod bell;
+pub mod bytes;
 pub mod deliveries;
 pub mod desk;
+pub mod due;
 pub mod duties;
 pub mod history;
 pub mod inbox;
@@ -14,5 +16,7 @@ pub mod reading;
 pub mod recording;
 pub mod replay;
 pub mod retention;
+pub mod running;
+mod scene;
 pub mod states;
 pub mod writers;

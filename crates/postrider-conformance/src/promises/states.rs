@@ -109,6 +109,36 @@ fn counts(figures: &Figures) -> [u64; 5] {
     [figures.pending, figures.processing, figures.retrying, figures.dead, figures.attempts]
 }
 
+/// Whoever asks while a subscription is being made is told that there is none, or all that waits for it; never that nothing does.
+pub async fn a_subscription_that_is_being_made_is_unknown_or_counted_whole(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let store = log.store();
+    for aggregate in ["a", "b", "c"] {
+        commit_one(&*log, aggregate).await;
+    }
+    for round in 0..40 {
+        let name = format!("s{round}");
+        let asking = async {
+            loop {
+                match store.figures(&name).await {
+                    Ok(figures) => break figures.iter().map(Figures::undelivered).sum::<u64>(),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let making = async {
+            // Each round a little later, so that it comes between two of their statements in some.
+            for _ in 0..round {
+                tokio::task::yield_now().await;
+            }
+            store.subscribe(&Subscription::new(&name)).await.expect("subscribe");
+        };
+        let (counted, ()) = tokio::join!(asking, making);
+        assert_eq!(counted, 3, "round {round}");
+    }
+}
+
 /// How many events of each stream are where, and how old the oldest is that is not delivered.
 pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;

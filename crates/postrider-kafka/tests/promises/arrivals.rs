@@ -15,6 +15,8 @@ pub(crate) struct Arrival {
     pub(crate) key: String,
     pub(crate) value: Vec<u8>,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
+    /// The record's own time, in milliseconds since 1970.
+    pub(crate) time: Option<i64>,
 }
 
 impl Arrival {
@@ -27,7 +29,14 @@ impl Arrival {
             headers: headers
                 .map(|header| (header.key.to_owned(), header.value.unwrap_or_default().to_vec()))
                 .collect(),
+            time: message.timestamp().to_millis(),
         }
+    }
+
+    /// The text of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name)?;
+        std::str::from_utf8(&found.1).ok()
     }
 
     /// The number in the value.
@@ -58,6 +67,12 @@ impl Topic {
     fn ends(&self) -> Option<Vec<i64>> {
         let end = |partition| self.consumer.fetch_watermarks(self.name, partition, PATIENCE / 20).ok();
         (0..self.partitions).map(|partition| end(partition).map(|(_, end)| end)).collect()
+    }
+
+    /// Whether a topic of one partition had records, and its retention has taken them all.
+    pub(crate) fn is_emptied(&self) -> bool {
+        let (low, high) = self.consumer.fetch_watermarks(self.name, 0, PATIENCE / 20).unwrap_or_default();
+        low == high && high > 0
     }
 
     /// How many records there are; none while a broker is away.

@@ -15,6 +15,7 @@ mod outage;
 mod proxy;
 mod relays;
 mod secure;
+mod times;
 mod topics;
 
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, OffsetDateTime, Received, Relay, Source, State};
+use postrider::{NewEvent, Received, Relay, Source, State};
 use postrider_kafka::{Consumer, Kafka};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -124,44 +124,6 @@ async fn small_events_that_are_too_large_together_all_arrive_and_a_large_one_alo
         let small = state(&**relay.store(), event).await;
         assert_eq!((small.state, small.attempts <= 1), (State::Done, true), "{small:?}");
     }
-    relay.stop().await.expect("stopped");
-    let arrivals = Topic::new(&broker.bootstrap(), "orders", 1).arrivals();
-    assert_eq!(assert_whole(&arrivals, &wanted), 0, "each once, in order");
-}
-
-/// A broker that refuses one record of several says which; what was sent with it is not to blame.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_is_too_old_for_its_topic_is_dead_and_those_sent_with_it_arrive() {
-    let broker = Broker::create(&Options::new()).expect("a broker starts");
-    let settings = [("message.timestamp.before.max.ms", "3600000")];
-    broker.create_topics_with(&[("orders", 1)], &settings).expect("a topic");
-    let outbox = Outbox::new();
-    let (mut wanted, mut old) = (HashMap::new(), None);
-    for number in 0..1500_i64 {
-        let (key, version) = ((number % 3).to_string(), number / 3 + 1);
-        wanted.insert(key.clone(), version);
-        let event = NewEvent::of("orders", "OrderPaid", "Order", &key, &version).expect("an event");
-        outbox.record_alone(&event).await.expect("recorded");
-        if number == 700 {
-            let mut event = NewEvent::of("orders", "OrderPaid", "Order", "old", &1).expect("an event");
-            event.occurred_at = Some(OffsetDateTime::now_utc() - Duration::from_secs(86_400));
-            old = Some(outbox.record_alone(&event).await.expect("recorded"));
-        }
-    }
-    // Several requests at once: those behind the refused one fail because of it.
-    let sink = Kafka::builder(&broker.bootstrap()).property("batch.num.messages", "50");
-    let sink = sink.connect().await.expect("a sink");
-    let relay = Relay::new(&outbox)
-        .subscribe("kafka", |s| s.sink(sink).longest_pause(Duration::from_millis(200)))
-        .start()
-        .await
-        .expect("started");
-    until_quiet(&relay, "kafka").await.expect("all went somewhere");
-    let dead = state(&**relay.store(), old.expect("the old one")).await;
-    assert_eq!((dead.state, dead.attempts), (State::Dead, 1), "{dead:?}");
-    assert_eq!(dead.error_code.as_deref(), Some("kafka_invalidtimestamp"));
-    let figures = relay.store().figures("kafka").await.expect("figures");
-    assert_eq!(figures.iter().map(|each| each.dead).sum::<u64>(), 1, "no other is dead");
     relay.stop().await.expect("stopped");
     let arrivals = Topic::new(&broker.bootstrap(), "orders", 1).arrivals();
     assert_eq!(assert_whole(&arrivals, &wanted), 0, "each once, in order");

@@ -19,6 +19,7 @@ on_each!(
     an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths,
     an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it,
     an_event_that_aborts_a_process_with_a_fixed_name_is_found_out,
+    an_event_that_aborts_the_process_long_after_its_batch_was_settled_is_found_out,
 );
 
 const MOST_DEATHS: u32 = 2;
@@ -81,6 +82,10 @@ async fn poison_as<G: Ground>(
             name.clone_into(&mut ride.name);
         }
         ride.slow = slow;
+        if poison == Poison::Late {
+            // The poison alone, which outlives its batch.
+            (ride.slow_one_in, ride.patience) = (1000, Duration::from_millis(10));
+        }
         ride.deaths = MOST_DEATHS;
         ride.poison = Some((subscription.to_owned(), poison));
     };
@@ -138,4 +143,9 @@ async fn an_event_that_aborts_the_process_takes_no_event_of_another_subscription
 /// As under a supervisor that starts a relay again under its own name: each is another process, however it is called.
 async fn an_event_that_aborts_a_process_with_a_fixed_name_is_found_out<G: Ground>() {
     poison_as::<G>(Some("relay-0"), PLAIN, Poison::Abort, false, Duration::ZERO).await;
+}
+
+/// The lane has read on since, and other events are in its hands.
+async fn an_event_that_aborts_the_process_long_after_its_batch_was_settled_is_found_out<G: Ground>() {
+    poison::<G>(PLAIN, Poison::Late, true, Duration::from_millis(400)).await;
 }

@@ -1,5 +1,7 @@
 //! One rider after the other, each killed at a moment that nobody chose.
 
+use std::time::Duration;
+
 use postrider_trials::dice::Dice;
 use postrider_trials::ground::Ground;
 use postrider_trials::ride::Ride;
@@ -11,11 +13,12 @@ use crate::{RIDER, on_each};
 on_each!(
     riders_killed_at_random_moments_lose_nothing_and_apply_everything_once,
     riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once,
+    riders_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once,
 );
 
 const BATCH: u32 = 16;
 
-async fn kill_at_random<G: Ground>(rounds: usize, lanes: u64) {
+async fn kill_at_random<G: Ground>(rounds: usize, lanes: u64, slow: Duration) {
     let rounds = if is_soak() { 200 } else { rounds };
     let trial = Trial::<G>::new(RIDER).await;
     // Riders die young: not more than they can catch up with.
@@ -28,6 +31,9 @@ async fn kill_at_random<G: Ground>(rounds: usize, lanes: u64) {
         ride.deaths = 1000;
         ride.together = 5;
         ride.lanes = 1 + dice.below(lanes) as u32;
+        ride.slow = slow;
+        ride.slow_one_in = 5;
+        ride.patience = Duration::from_millis(10);
     };
     for _ in 0..rounds {
         let rider = trial.ride(|ride| wanted(ride, &mut dice)).await;
@@ -47,10 +53,15 @@ async fn kill_at_random<G: Ground>(rounds: usize, lanes: u64) {
 }
 
 async fn riders_killed_at_random_moments_lose_nothing_and_apply_everything_once<G: Ground>() {
-    kill_at_random::<G>(12, 1).await;
+    kill_at_random::<G>(12, 1, Duration::ZERO).await;
 }
 
 /// Each of them wants another number of lanes than the one before it.
 async fn riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once<G: Ground>() {
-    kill_at_random::<G>(6, 4).await;
+    kill_at_random::<G>(6, 4, Duration::ZERO).await;
+}
+
+/// Every fifth event of an account outlives its batch.
+async fn riders_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once<G: Ground>() {
+    kill_at_random::<G>(8, 2, Duration::from_millis(120)).await;
 }

@@ -21,14 +21,8 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
     let mut events = None;
     match Controls::open(&config.store).await {
         Ok(controls) => {
-            events = look(&*controls.desk, &mut findings).await;
-            match controls.desk.subscriptions().await {
-                Ok(made) => {
-                    findings.extend(unmade(config, &made));
-                    findings.extend(unfinished(&*controls.desk, &made).await);
-                }
-                Err(error) => findings.push(unopened(&error.into())),
-            }
+            let looked = look(&*controls.desk, config, &mut findings, &mut events).await;
+            findings.extend(looked.err().map(|error| unopened(&error.into())));
         }
         Err(failure) if failure.is::<Problem>() => return Err(failure),
         Err(failure) => findings.push(unopened(&failure)),
@@ -37,19 +31,28 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
     Ok((findings, events))
 }
 
-async fn look(desk: &dyn Desk, findings: &mut Vec<Finding>) -> Option<Vec<Logged>> {
+/// Looks at all of it; a database that does not answer is asked nothing more.
+async fn look(
+    desk: &dyn Desk,
+    config: &Config,
+    findings: &mut Vec<Finding>,
+    events: &mut Option<Vec<Logged>>,
+) -> postrider::Result<()> {
     match desk.checks(OffsetDateTime::now_utc()).await {
         Ok(checks) => findings.extend(checks.into_iter().map(Finding::from)),
+        Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
         Err(error) => findings.push(unopened(&error.into())),
     }
     let newest = EventQuery { limit: NEWEST, rows: NEWEST, ..EventQuery::default() };
     match desk.events(&newest).await {
-        Ok(found) => Some(found.events),
-        Err(error) => {
-            findings.push(unopened(&error.into()));
-            None
-        }
+        Ok(found) => *events = Some(found.events),
+        Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+        Err(error) => findings.push(unopened(&error.into())),
     }
+    let made = desk.subscriptions().await?;
+    findings.extend(unmade(config, &made));
+    findings.extend(unfinished(desk, &made).await);
+    Ok(())
 }
 
 /// Why the log can't be looked at, and what to do about it.

@@ -41,6 +41,8 @@ pub(crate) struct Standing {
     pub(crate) oldest_seconds: f64,
     /// Whether it is paused.
     pub(crate) paused: bool,
+    /// Why its destination is away and since when, as the relays say that hold its lanes.
+    pub(crate) away: Option<Away>,
     /// The replay that it is paused for: it is under way, or it was cut short.
     pub(crate) paused_for_replay: Option<Unfinished>,
     /// How many lanes it is to have, while they are being changed.
@@ -51,6 +53,15 @@ pub(crate) struct Standing {
     pub(crate) streams: Vec<Stream>,
 }
 
+/// A destination that is away.
+#[derive(Serialize)]
+pub(crate) struct Away {
+    /// Since when.
+    pub(crate) since: Time,
+    /// Why.
+    pub(crate) reason: String,
+}
+
 /// What a subscription is doing.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -59,6 +70,8 @@ pub(crate) enum Doing {
     Paused,
     /// Its lanes are being changed.
     ChangingLanes,
+    /// A relay holds a lane, and finds the destination away.
+    Away,
     /// A relay holds a lane.
     Delivering,
     /// Nothing is undelivered, and nobody holds a lane.
@@ -82,6 +95,8 @@ pub(crate) struct Lane {
     pub(crate) reached: i64,
     /// How many ids the end of the log is ahead.
     pub(crate) behind: u64,
+    /// Why its destination is away and since when, as its holder says.
+    pub(crate) away: Option<Away>,
 }
 
 /// A stream of a subscription.
@@ -136,11 +151,13 @@ impl Standing {
                 oldest_seconds: figures.oldest_seconds,
             })
             .collect();
+        let away = info.away().map(|(reason, since)| Away { since: Time(since), reason: reason.to_owned() });
         let held = info.lanes.iter().any(|lane| lane.owner.is_some());
         let undelivered = sum(|stream| stream.pending + stream.processing + stream.retrying, &streams);
         let state = match (info.paused, info.lanes_next.is_some(), held, undelivered) {
             (true, ..) => Doing::Paused,
             (_, true, ..) => Doing::ChangingLanes,
+            _ if away.is_some() => Doing::Away,
             (_, _, true, _) => Doing::Delivering,
             (.., 0) if !estimated => Doing::Idle,
             _ => Doing::Unattended,
@@ -155,6 +172,7 @@ impl Standing {
             dead: sum(|stream| stream.dead, &streams),
             oldest_seconds: streams.iter().map(|stream| stream.oldest_seconds).fold(0.0, f64::max),
             paused: info.paused,
+            away,
             paused_for_replay: replay,
             lanes_next: info.lanes_next,
             lanes: info.lanes.into_iter().map(Lane::of).collect(),
@@ -171,6 +189,7 @@ fn scaled(counted: u64, behind: u64) -> u64 {
 
 impl Lane {
     fn of(lane: LaneInfo) -> Self {
+        let away = lane.away.zip(lane.away_since);
         Self {
             lane: lane.lane,
             owner: lane.owner,
@@ -178,6 +197,7 @@ impl Lane {
             settled_at: lane.settled_at.map(Time),
             reached: lane.reached,
             behind: lane.behind,
+            away: away.map(|(reason, since)| Away { since: Time(since), reason }),
         }
     }
 }

@@ -20,6 +20,13 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
         parts.push("~ an estimate: the backlog is too long to be counted in a moment\n".to_owned());
     }
     for standing in &status.subscriptions {
+        if let Some(away) = &standing.away {
+            let (name, since) = (&standing.subscription, output::when(away.since.0));
+            parts.push(format!(
+                "{name}: its destination has been away since {since}; its events wait and lose no attempt: {}\n",
+                away.reason
+            ));
+        }
         if let Some(replay) = &standing.paused_for_replay {
             let name = &standing.subscription;
             parts.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
@@ -118,6 +125,7 @@ fn doing(standing: &Standing) -> String {
         Doing::ChangingLanes => {
             format!("lanes {} to {}", standing.lanes.len(), standing.lanes_next.unwrap_or_default())
         }
+        Doing::Away => "away".to_owned(),
         Doing::Delivering => "delivering".to_owned(),
         Doing::Idle => "idle".to_owned(),
         Doing::Unattended => "unattended".to_owned(),

@@ -29,6 +29,7 @@ struct Listed {
     on_dead: &'static str,
     replay: bool,
     paused: bool,
+    away: Option<String>,
     created_at: Time,
 }
 
@@ -49,6 +50,7 @@ impl Listed {
             on_dead: subscription.on_dead.as_str(),
             replay: subscription.replay,
             paused: info.paused,
+            away: info.away().map(|(reason, _)| reason.to_owned()),
             created_at: Time(info.created_at),
         }
     }
@@ -98,7 +100,12 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
             listed.order.to_owned(),
             listed.on_dead.to_owned(),
             if listed.replay { "allowed" } else { "forbidden" }.to_owned(),
-            if listed.paused { "paused" } else { "active" }.to_owned(),
+            match (listed.paused, &listed.away) {
+                (true, _) => "paused",
+                (false, Some(_)) => "away",
+                (false, None) => "active",
+            }
+            .to_owned(),
             listed.start,
             output::when(info.created_at),
         ]);

@@ -143,6 +143,14 @@ pub(crate) const TABLES: &[Described] = &[
             ),
             usual("timeout", TIME, "\"30s\"", "How long one event may take at the destination."),
             usual(
+                "patience",
+                TIME,
+                "\"1s\"",
+                "How long a batch waits at most for its last events, once all are begun; it waits for less where events \
+                 usually take less. What takes longer runs on and holds only its key. Not under `order = \"strict\"` and not to \
+                 Kafka: there a batch waits for its slowest event.",
+            ),
+            usual(
                 "longest_pause",
                 TIME,
                 "\"30s\"",
@@ -244,6 +252,14 @@ pub(crate) const TABLES: &[Described] = &[
             other("secret", TEXT, "What requests are signed with, as Standard Webhooks: `whsec_…`."),
             other("token", TEXT, "What requests are authorised with, as a bearer token."),
             other("authority", "file", "The certificate of an authority of one's own, in PEM."),
+            other(
+                "statuses",
+                BY_NAME,
+                "Whose trouble a status is, as in `{ 404 = \"event\" }`: `endpoint` (its events wait while nothing succeeds, \
+                 and lose an attempt while others do), `event` (the same, but dead at once while others succeed), `retry` \
+                 (loses an attempt in any case), `reject` (dead at once in any case). 400, 409, 413, 415 and 422 are `event` unless set, all others `endpoint`.",
+            ),
+            usual("longest_retry_after", TIME, "\"1h\"", "How long a `Retry-After` is kept to at most."),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as a Kafka `topic`."),
         ],

@@ -1,0 +1,136 @@
+//! The relay as a program, when its endpoint is up and answers everything with a failure.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use support::{Ground, Rider, until};
+
+/// An endpoint that answers everything with the status that it is told.
+#[derive(Clone, Default)]
+struct Endpoint(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    answer: &'static str,
+    failed: usize,
+    /// The events that it took, by their bodies.
+    took: Vec<String>,
+}
+
+impl Endpoint {
+    fn start(answer: &'static str) -> (Self, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let endpoint = Self::default();
+        endpoint.with(|state| state.answer = answer);
+        let serving = endpoint.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let serving = serving.clone();
+                std::thread::spawn(move || while serving.serve(&stream).is_some() {});
+            }
+        });
+        (endpoint, address)
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes one request; nothing when the connection is over.
+    fn serve(&self, mut stream: &TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim().to_ascii_lowercase();
+            match line.split_once(':') {
+                _ if line.is_empty() => break,
+                Some(("content-length", value)) => length = value.trim().parse().ok()?,
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let answer = self.with(|state| {
+            if state.answer.starts_with('2') {
+                state.took.push(String::from_utf8_lossy(&body).into_owned());
+            } else {
+                state.failed += 1;
+            }
+            state.answer
+        });
+        write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n").ok()
+    }
+}
+
+/// What `postrider status` says of the subscription: its state, and why its destination is away.
+fn status(ground: &Ground) -> (String, Value) {
+    let (code, text) = ground.run(&["status", "--json"]);
+    assert_eq!(code, Some(0), "{text}");
+    let mut status: Value = serde_json::from_str(&text).expect("JSON");
+    let mut hook = status["subscriptions"][0].take();
+    (hook["state"].as_str().expect("a state").to_owned(), hook["away"].take())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
+    for answer in ["503 Busy", "429 Many", "401 Who", "404 Where", "400 Bad"] {
+        let ground = Ground::new().await;
+        ground.run(&["migrate"]);
+        let (endpoint, address) = Endpoint::start(answer);
+        let settings = format!(
+            "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+             [[subscription]]\nname = \"hook\"\nsink = \"hook\"\nretry = {{ every = \"50ms\", max_attempts = 1 }}\n\
+             [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/\"\nlongest_retry_after = \"5s\"\n\
+             statuses = {{ 404 = \"event\" }}\n"
+        );
+        let mut rider = Rider::with(&ground.folder.0, &ground.url, "hook", &settings);
+        ground.record(0, 6).await;
+        until("it is asked again and again", || endpoint.with(|state| state.failed) >= 6).await;
+        let breaker = |open: u8| format!("postrider_breaker_open{{subscription=\"hook\"}} {open}");
+        until("the breaker is open", || rider.get("/metrics").is_some_and(|text| text.contains(&breaker(1))))
+            .await;
+        let said = rider.log();
+        let reason = format!("the endpoint answered {}, and nothing else has succeeded since", &answer[..3]);
+        assert!(said.contains("the destination is unavailable") && said.contains(&reason), "{said}");
+        let (state, away) = status(&ground);
+        let why = away["reason"].as_str().expect("a reason");
+        assert!(state == "away" && why.contains(&reason) && away["since"].is_string(), "{state}: {away}");
+        let (_, text) = ground.run(&["status"]);
+        let line = "hook: its destination has been away since 2";
+        assert!(text.contains(" away ") && text.contains(line) && text.contains(&reason), "{text}");
+        let (_, list) = ground.run(&["subscriptions", "list"]);
+        assert!(list.contains(" away "), "{list}");
+        let (code, dead) = ground.run(&["dead", "list", "--json"]);
+        assert!(code == Some(0) && !dead.contains("http_"), "{answer}: {dead}");
+        endpoint.with(|state| state.answer = "204 No Content");
+        until("all are delivered", || endpoint.with(|state| state.took.len()) >= 6).await;
+        until("the breaker is closed", || {
+            rider.get("/metrics").is_some_and(|text| text.contains(&breaker(0)))
+        })
+        .await;
+        assert!(rider.log().contains("the destination is available again"), "{}", rider.log());
+        until("status says that it is back", || status(&ground) == ("delivering".into(), Value::Null)).await;
+        let (_, text) = ground.run(&["status"]);
+        assert!(!text.contains("away"), "{text}");
+        rider.signal("-TERM");
+        assert_eq!(rider.ended(), Some(0), "{}", rider.log());
+        let mut took = endpoint.with(|state| state.took.clone());
+        took.sort();
+        assert_eq!(
+            took,
+            (0..6).map(|number| format!("{{\"number\": {number}}}")).collect::<Vec<_>>(),
+            "{answer}"
+        );
+        let (_, dead) = ground.run(&["dead", "list", "--json"]);
+        assert!(!dead.contains("http_"), "{answer}: {dead}");
+    }
+}

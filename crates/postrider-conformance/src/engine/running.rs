@@ -1,0 +1,485 @@
+//! A slow event stalls nobody: tries that go on after their batch is settled.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postrider::testing::until_quiet;
+use postrider::{Clock, Failure, Order, Received, Relane, Retry, Running, Source, State, Tx};
+use tokio::sync::Semaphore;
+
+use super::{Ground, LEASE, OrderChanged, Seen, record, relay, state, until};
+use crate::relay::Dice;
+
+/// How long a batch waits for its last events, here.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A handler that some orders hang in until they are let go, and what it saw.
+#[derive(Clone)]
+struct Desk {
+    /// The orders that hang.
+    slow: Arc<HashSet<&'static str>>,
+    /// What came to the handler, in order.
+    began: Seen,
+    /// What the handler was done with, in order.
+    done: Seen,
+    gate: Arc<Semaphore>,
+    under_way: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Desk {
+    fn new(slow: impl IntoIterator<Item = &'static str>) -> Self {
+        Self {
+            slow: Arc::new(slow.into_iter().collect()),
+            began: Seen::default(),
+            done: Seen::default(),
+            gate: Arc::new(Semaphore::new(0)),
+            under_way: Arc::default(),
+            most: Arc::default(),
+        }
+    }
+
+    async fn handle(self, event: Received<OrderChanged>) {
+        let now = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.began.note(&event);
+        let _leave = Leave(Arc::clone(&self.under_way));
+        if self.slow.contains(event.order.as_str()) {
+            self.gate.acquire().await.expect("open").forget();
+        }
+        self.done.note(&event);
+    }
+
+    fn handler(&self) -> impl Fn(Received<OrderChanged>) -> HandledBy + Clone + Send + Sync + 'static {
+        let desk = self.clone();
+        move |event| Box::pin(desk.clone().handle(event)) as HandledBy
+    }
+
+    /// Lets so many that hang go.
+    fn let_go(&self, events: usize) {
+        self.gate.add_permits(events);
+    }
+
+    async fn is_begun(&self, order: &str, version: i64) {
+        let began = self.began.clone();
+        until(&format!("{order}{version} is begun"), async || began.versions(order).contains(&version)).await;
+    }
+
+    async fn is_done(&self, order: &str, version: i64) {
+        let done = self.done.clone();
+        until(&format!("{order}{version} is done"), async || done.versions(order).contains(&version)).await;
+    }
+}
+
+type HandledBy = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Leave(Arc<AtomicUsize>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn start<S: Source>(
+    outbox: &S,
+    desk: &Desk,
+    also: impl FnOnce(postrider::Subscriber<S>) -> postrider::Subscriber<S>,
+) -> Running {
+    let handler = desk.handler();
+    relay(outbox).subscribe("s", |s| also(s.on(handler).patience(PATIENCE))).start().await.expect("started")
+}
+
+/// It shows as *processing*, its key waits in order, the others go on; and a first try that simply succeeded leaves no trace.
+pub async fn a_hanging_event_delays_its_key_alone(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let running = start(&outbox, &desk, |s| s).await;
+    let store = Arc::clone(running.store());
+    let hangs = record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    for version in 1..=3 {
+        let behind = record(&outbox, "a", 1 + version).await;
+        record(&outbox, "b", version).await;
+        desk.is_done("b", version).await;
+        until("it waits", async || state(&*store, "s", behind).await.state == State::Retrying).await;
+    }
+    let shown = state(&*store, "s", hangs).await;
+    assert_eq!((shown.state, shown.attempts), (State::Processing, 1));
+    let figures = store.figures("s").await.expect("figures");
+    assert_eq!((figures[0].processing, figures[0].retrying, figures[0].pending), (1, 3, 0), "{figures:?}");
+    assert_eq!(desk.began.versions("a"), [1], "its key waits");
+    desk.let_go(4);
+    until_quiet(&running, "s").await.expect("quiet");
+    let shown = state(&*store, "s", hangs).await;
+    assert_eq!((shown.state, shown.attempts, shown.error_code), (State::Done, 1, None));
+    running.stop().await.expect("stopped");
+    assert_eq!(desk.done.versions("a"), [1, 2, 3, 4]);
+    assert_eq!(desk.began.count(), 7, "nothing came twice");
+}
+
+/// What is not begun because all slots are taken gets no row; the lane waits for the first of them.
+pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let orders = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let desk = Desk::new(orders);
+    let mut events = Vec::new();
+    for order in orders {
+        events.push(record(&outbox, order, 1).await);
+    }
+    let running = start(&outbox, &desk, |s| s.concurrency(3).batch(2)).await;
+    let store = Arc::clone(running.store());
+    desk.is_begun("c", 1).await;
+    // Two more leave their slots: exactly two more are begun.
+    desk.let_go(2);
+    desk.is_begun("e", 1).await;
+    until("two are settled", async || {
+        let done = events.iter().map(|event| state(&*store, "s", *event));
+        let mut count = 0;
+        for each in done {
+            count += usize::from(each.await.state == State::Done);
+        }
+        count == 2
+    })
+    .await;
+    let figures = store.figures("s").await.expect("figures");
+    assert_eq!(figures[0].retrying, 0, "what is not begun has no row: {figures:?}");
+    assert_eq!(figures[0].undelivered(), 6, "{figures:?}");
+    desk.let_go(6);
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(desk.most.load(Ordering::SeqCst), 3);
+    assert_eq!(desk.began.count(), orders.len());
+}
+
+/// Its failure is its own attempt, and it is tried again.
+pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let (gate, seen) = (Arc::new(Semaphore::new(0)), Seen::default());
+    let (hold, notes) = (Arc::clone(&gate), seen.clone());
+    let handler = move |event: Received<OrderChanged>| {
+        let (hold, notes) = (Arc::clone(&hold), notes.clone());
+        async move {
+            notes.note(&event);
+            if event.order == "a" && event.version == 1 && event.attempt() < 3 {
+                hold.acquire().await.expect("open").forget();
+                return if event.attempt() == 1 {
+                    Err(Failure::retry("not now"))
+                } else {
+                    panic!("of order a")
+                };
+            }
+            Ok(())
+        }
+    };
+    let retry = Retry::fixed(Duration::from_millis(10));
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(handler).patience(PATIENCE).retry(retry))
+        .start()
+        .await
+        .expect("started");
+    let fails = record(&outbox, "a", 1).await;
+    record(&outbox, "a", 2).await;
+    for attempt in 1..=2 {
+        until("it is tried", async || seen.all().contains(&("a".to_owned(), 1, attempt))).await;
+        record(&outbox, "b", i64::from(attempt)).await;
+        until("another key goes on", async || seen.versions("b").len() == attempt as usize).await;
+        let store = running.store();
+        let shown = state(&**store, "s", fails).await;
+        assert_eq!((shown.state, shown.attempts), (State::Processing, attempt));
+        gate.add_permits(1);
+    }
+    until_quiet(&running, "s").await.expect("quiet");
+    let shown = state(&**running.store(), "s", fails).await;
+    assert_eq!((shown.state, shown.attempts), (State::Done, 3));
+    assert_eq!(shown.error_code.as_deref(), Some("panic"), "its last failure is on record");
+    running.stop().await.expect("stopped");
+    let all = seen.all();
+    let of_a: Vec<_> = all.iter().filter(|(order, ..)| order == "a").map(|(_, v, a)| (*v, *a)).collect();
+    assert_eq!(of_a, [(1, 1), (1, 2), (1, 3), (2, 1)]);
+}
+
+/// After its grace; nothing was finished, so nothing counts.
+pub async fn a_stop_cuts_what_is_running_and_gives_it_back(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let handler = desk.handler();
+    let running = relay(&outbox)
+        .shutdown_grace(Duration::from_millis(50))
+        .subscribe("s", |s| s.on(handler).patience(PATIENCE))
+        .start()
+        .await
+        .expect("started");
+    let hangs = record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    record(&outbox, "b", 1).await;
+    desk.is_done("b", 1).await;
+    let store = Arc::clone(running.store());
+    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
+    running.stop().await.expect("stopped");
+    let shown = state(&*store, "s", hangs).await;
+    assert_eq!((shown.state, shown.attempts), (State::Retrying, 0), "it waits as if it had not been begun");
+    desk.let_go(1);
+    let running = start(&outbox, &desk, |s| s).await;
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    let all = desk.began.all();
+    assert_eq!(
+        all.iter().filter(|(order, ..)| order == "a").collect::<Vec<_>>(),
+        [&("a".to_owned(), 1, 1), &("a".to_owned(), 1, 1)]
+    );
+    assert_eq!(desk.done.versions("b"), [1], "what was finished does not come again");
+}
+
+/// Within the grace it is waited for.
+pub async fn a_stop_waits_for_what_is_running(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let running = start(&outbox, &desk, |s| s).await;
+    let hangs = record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    record(&outbox, "b", 1).await;
+    desk.is_done("b", 1).await;
+    let store = Arc::clone(running.store());
+    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
+    let stopping = tokio::spawn(running.stop());
+    tokio::task::yield_now().await;
+    desk.let_go(1);
+    stopping.await.expect("joined").expect("stopped");
+    let shown = state(&*store, "s", hangs).await;
+    assert_eq!((shown.state, shown.attempts), (State::Done, 1));
+}
+
+/// A change of lanes wants the lane back, and gets it when what is running has ended.
+pub async fn a_lane_that_is_wanted_back_waits_for_what_is_running(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let running = start(&outbox, &desk, |s| s).await;
+    let hangs = record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    record(&outbox, "b", 1).await;
+    desk.is_done("b", 1).await;
+    let store = Arc::clone(running.store());
+    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
+    assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling);
+    // Longer than it takes to notice: a lane is asked at least every third of a lease.
+    let noticed = std::time::Instant::now() + LEASE / 2;
+    until("it was noticed", async || std::time::Instant::now() >= noticed).await;
+    assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling, "it waits");
+    assert_eq!(desk.began.versions("a"), [1]);
+    desk.let_go(3);
+    until("the lanes are changed", async || store.relane("s", 2).await.expect("relane") == Relane::Done)
+        .await;
+    record(&outbox, "a", 2).await;
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(desk.began.versions("a"), [1, 2], "nothing came twice");
+}
+
+/// It holds up its lane.
+pub async fn under_strict_order_a_batch_waits_for_its_slowest(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let running = start(&outbox, &desk, |s| s.order(Order::Strict)).await;
+    record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    let waits = record(&outbox, "b", 1).await;
+    let store = Arc::clone(running.store());
+    let over = std::time::Instant::now() + 10 * PATIENCE;
+    until("the patience is over", async || std::time::Instant::now() >= over).await;
+    assert_eq!(state(&*store, "s", waits).await.state, State::Pending);
+    desk.let_go(1);
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(desk.done.count(), 2);
+}
+
+/// Where a transaction does not keep everybody else from writing; else the lane waits. The effect happens once either way.
+pub async fn a_transactional_handler_may_run_on(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let desk = Desk::new(["a"]);
+    let one_writer = outbox.has_one_writer();
+    let notes = desk.clone();
+    let handler = move |event: Received<OrderChanged>, tx: Tx<_>| {
+        let notes = notes.clone();
+        async move {
+            notes.handle(event).await;
+            drop(tx);
+        }
+    };
+    let running =
+        relay(&outbox).subscribe("s", |s| s.on(handler).patience(PATIENCE)).start().await.expect("started");
+    let hangs = record(&outbox, "a", 1).await;
+    desk.is_begun("a", 1).await;
+    if one_writer {
+        desk.let_go(1);
+        record(&outbox, "b", 1).await;
+    } else {
+        record(&outbox, "b", 1).await;
+        desk.is_done("b", 1).await;
+        let store = Arc::clone(running.store());
+        until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
+        desk.let_go(1);
+    }
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(desk.began.count(), 2);
+    assert_eq!(outbox.handled("s", &[hangs]).await.expect("handled"), [true]);
+}
+
+/// All events of a call are under way as one.
+pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (hold, notes) = (Arc::clone(&gate), Arc::clone(&calls));
+    let handler = move |events: Vec<Received<OrderChanged>>| {
+        let versions: Vec<i64> = events.iter().map(|event| event.version).collect();
+        let first = versions.contains(&1);
+        notes.lock().unwrap_or_else(PoisonError::into_inner).push(versions);
+        let hold = Arc::clone(&hold);
+        async move {
+            if first {
+                hold.acquire().await.expect("open").forget();
+            }
+            Ok::<(), Failure>(())
+        }
+    };
+    for version in 1..=3 {
+        record(&outbox, &format!("o{version}"), version).await;
+    }
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(handler).patience(PATIENCE).concurrency(2))
+        .start()
+        .await
+        .expect("started");
+    let calls = || calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    until("the first call", async || calls().len() == 1).await;
+    record(&outbox, "o4", 4).await;
+    until("the second call", async || calls().len() == 2).await;
+    gate.add_permits(1);
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(calls(), [vec![1, 2, 3], vec![4]]);
+}
+
+/// a1 b1 a2 c1 … is handled in just that order, and a failing event holds only its key.
+pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let mut expected = Vec::new();
+    for version in 1..=4 {
+        for order in ["a", "b", "c"] {
+            record(&outbox, order, version).await;
+            expected.push((order.to_owned(), version));
+        }
+    }
+    let seen = Seen::default();
+    let notes = seen.clone();
+    let handler = move |event: Received<OrderChanged>| {
+        let fails = event.order == "b" && event.version == 2 && event.attempt() == 1;
+        if !fails {
+            notes.note(&event);
+        }
+        async move { if fails { Err(Failure::retry("not now")) } else { Ok(()) } }
+    };
+    let retry = Retry::fixed(Duration::from_millis(10));
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(handler).concurrency(1).batch(7).retry(retry))
+        .start()
+        .await
+        .expect("started");
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    let order = |all: Vec<(String, i64)>| -> Vec<(String, i64)> {
+        all.into_iter().filter(|(order, version)| !(order == "b" && *version >= 2)).collect()
+    };
+    let handled: Vec<(String, i64)> =
+        seen.all().into_iter().map(|(order, version, _)| (order, version)).collect();
+    assert_eq!(seen.versions("b"), [1, 2, 3, 4]);
+    assert_eq!(order(handled), order(expected));
+}
+
+/// Handlers that take any time, fail, and hang, in small batches, with rows read ahead: nothing lost, nothing out of order, and
+/// nothing twice but what failed.
+pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let seen = Seen::default();
+    let (notes, dice) = (seen.clone(), Arc::new(Mutex::new(Dice::new(14))));
+    let handler = move |event: Received<OrderChanged>| {
+        let notes = notes.clone();
+        let roll = dice.lock().unwrap_or_else(PoisonError::into_inner).roll(100);
+        async move {
+            let pause = match roll {
+                0..5 => 120,
+                5..20 => 8,
+                _ => 0,
+            };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            if roll % 7 == 0 && event.attempt() < 3 {
+                return Err(Failure::retry("not now"));
+            }
+            notes.note(&event);
+            Ok(())
+        }
+    };
+    let keys: Vec<String> = (0..20).map(|key| format!("k{key}")).collect();
+    for version in 1..=4 {
+        for key in &keys {
+            record(&outbox, key, version).await;
+        }
+    }
+    let retry = Retry::fixed(Duration::from_millis(5));
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.on(handler).patience(Duration::from_millis(10)).concurrency(4).batch(9).retry(retry)
+        })
+        .start()
+        .await
+        .expect("started");
+    for version in 5..=8 {
+        for key in &keys {
+            record(&outbox, key, version).await;
+        }
+    }
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    let mut by_key: HashMap<String, Vec<i64>> = HashMap::new();
+    for (order, version, _) in seen.all() {
+        by_key.entry(order).or_default().push(version);
+    }
+    for key in keys {
+        assert_eq!(by_key.remove(&key).unwrap_or_default(), (1..=8).collect::<Vec<_>>(), "{key}");
+    }
+}
+
+/// What shares a transaction with one that takes too long comes to nothing with it; then each is handled alone.
+pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let handler = move |event: Received<OrderChanged>, tx: Tx<_>| async move {
+        if event.order == "b" {
+            std::future::pending::<()>().await;
+        }
+        drop(tx);
+    };
+    let mut events = Vec::new();
+    for order in ["a", "b", "c", "d"] {
+        events.push(record(&outbox, order, 1).await);
+    }
+    let retry = Retry::fixed(Duration::from_millis(10)).max_attempts(2);
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.on(handler).together(4).patience(PATIENCE).timeout(Duration::from_millis(200)).retry(retry)
+        })
+        .start()
+        .await
+        .expect("started");
+    until_quiet(&running, "s").await.expect("quiet");
+    let store = Arc::clone(running.store());
+    let dead = state(&*store, "s", events.remove(1)).await;
+    assert_eq!((dead.state, dead.attempts, dead.error_code.as_deref()), (State::Dead, 2, Some("timeout")));
+    for event in events {
+        assert_eq!(state(&*store, "s", event).await.state, State::Done);
+    }
+    running.stop().await.expect("stopped");
+}

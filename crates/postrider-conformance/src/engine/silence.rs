@@ -1,0 +1,152 @@
+//! A database that keeps its connections and answers nothing, or takes its time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use postrider::{Clock, Failure, Received, Retry, Source, State};
+
+use super::{Ground, LEASE, OrderChanged, Seen, record, relay, state, until};
+use crate::silent::{Call, Silence, Silent};
+
+/// How long a call may wait for an answer that does not come: what is left of a lease, and once more as much for the call itself.
+const GIVEN_UP: Duration = LEASE.saturating_mul(2);
+
+/// A call that is not answered is given up within the lease, whichever it is, and the lane goes on as soon as calls are answered
+/// again; those that were not stay so.
+pub async fn a_call_that_is_never_answered_holds_no_lane_for_ever(ground: &impl Ground) {
+    let each = Call::ALL.iter().map(std::slice::from_ref).chain([&Call::ALL[..]]);
+    // At once, because each takes a few leases.
+    join_all(each.map(|calls| fall_silent(ground, calls))).await;
+}
+
+async fn fall_silent(ground: &impl Ground, calls: &[Call]) {
+    let silent = Silent::new(ground.outbox(Clock::Database).await);
+    let (seen, fails) = (Seen::default(), Arc::new(AtomicBool::new(true)));
+    let (noted, failing) = (seen.clone(), Arc::clone(&fails));
+    let running = relay(&silent)
+        .subscribe("s", |s| {
+            s.retry(Retry::fixed(Duration::from_millis(200)).max_attempts(1000)).on(
+                move |event: Received<OrderChanged>| {
+                    let (noted, failing) = (noted.clone(), Arc::clone(&failing));
+                    async move {
+                        if event.order == "fails" && failing.load(Ordering::SeqCst) {
+                            return Err(Failure::retry("not yet"));
+                        }
+                        noted.note(&event);
+                        Ok(())
+                    }
+                },
+            )
+        })
+        .start()
+        .await
+        .expect("started");
+    // There is always something open, so that what is due is looked for.
+    record(&silent, "fails", 1).await;
+    record(&silent, "a", 1).await;
+    until("it works", async || seen.versions("a") == [1]).await;
+    silent.falls(calls, Silence::Unheard);
+    for version in 2..=5 {
+        record(&silent, "a", version).await;
+    }
+    let what = format!("{calls:?}");
+    // A lane is given back, and claimed, only when it has been idle or lost.
+    if let [Call::Claim | Call::Release] = calls {
+        silent.falls(&[Call::Read], Silence::Unheard);
+    }
+    until(&format!("{what}: a call waits"), async || silent.waiting() > 0).await;
+    let began = Instant::now();
+    until(&format!("{what}: a call is given up"), async || silent.given_up() > 0).await;
+    assert!(began.elapsed() < GIVEN_UP, "{what}: {:?}", began.elapsed());
+    if let [call @ (Call::Claim | Call::Release)] = calls {
+        let before = silent.given_up();
+        until(&format!("{what}: {call:?} is given up, too"), async || silent.given_up() > before).await;
+    }
+    silent.speaks();
+    fails.store(false, Ordering::SeqCst);
+    let spoke = Instant::now();
+    until(&format!("{what}: all is handled"), async || {
+        seen.versions("a").contains(&5) && seen.versions("fails") == [1]
+    })
+    .await;
+    assert!(spoke.elapsed() < GIVEN_UP + LEASE, "{what}: it took {:?}", spoke.elapsed());
+    let mut first: Vec<i64> = Vec::new();
+    for version in seen.versions("a") {
+        if !first.contains(&version) {
+            first.push(version);
+        }
+    }
+    assert_eq!(first, [1, 2, 3, 4, 5], "{what}: for the first time each, in order");
+    running.stop().await.expect("stopped");
+}
+
+/// A settle that was written and not answered is in doubt, like any answer that was lost: what it settled is not repeated.
+pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(ground: &impl Ground) {
+    let silent = Silent::new(ground.outbox(Clock::Database).await);
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let running = relay(&silent)
+        .subscribe("s", |s| {
+            s.on(move |event: Received<OrderChanged>| {
+                noted.note(&event);
+                async { Ok::<_, Failure>(()) }
+            })
+        })
+        .start()
+        .await
+        .expect("started");
+    record(&silent, "a", 1).await;
+    until("it works", async || seen.count() == 1).await;
+    silent.falls(&[Call::Settle], Silence::Unanswered);
+    record(&silent, "a", 2).await;
+    until("a settle waits", async || silent.waiting() > 0).await;
+    record(&silent, "a", 3).await;
+    until("it is given up", async || silent.given_up() > 0).await;
+    silent.speaks();
+    let last = record(&silent, "a", 4).await;
+    running.delivered("s", last, super::PATIENCE).await.expect("delivered");
+    running.stop().await.expect("stopped");
+    assert_eq!(seen.versions("a"), [1, 2, 3, 4]);
+}
+
+/// Reads and looks that take nearly as long as a lease cost nobody the lane: it is prolonged beside them.
+pub async fn what_takes_long_is_no_reason_to_lose_the_lane(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let slow = Silent::new(outbox.clone());
+    let (seen, taken) = (Seen::default(), Seen::default());
+    let subscribed = |seen: &Seen| {
+        let seen = seen.clone();
+        move |event: Received<OrderChanged>| {
+            let seen = seen.clone();
+            async move {
+                if event.order == "fails" {
+                    // Not so long that the lease is prolonged meanwhile: it is no longer fresh when the read begins.
+                    tokio::time::sleep(LEASE * 3 / 10).await;
+                    return Err(Failure::retry("never"));
+                }
+                seen.note(&event);
+                Ok(())
+            }
+        }
+    };
+    let retry = || Retry::fixed(Duration::from_millis(1)).max_attempts(1_000_000);
+    let first = relay(&slow).owner("first").subscribe("s", |s| s.retry(retry()).on(subscribed(&seen)));
+    let first = first.start().await.expect("started");
+    // There is always something due.
+    let fails = record(&slow, "fails", 1).await;
+    let store = outbox.open().await.expect("a store");
+    until("it fails", async || state(&*store, "s", fails).await.state == State::Retrying).await;
+    slow.falls(&[Call::Read, Call::Due], Silence::Slow(LEASE * 9 / 10));
+    let standby = relay(&outbox).owner("second").subscribe("s", |s| s.retry(retry()).on(subscribed(&taken)));
+    let standby = standby.start().await.expect("started");
+    for version in 1..=2 {
+        record(&slow, "a", version).await;
+        until("it is handled", async || seen.count() + taken.count() >= version as usize).await;
+    }
+    assert_eq!((seen.versions("a"), taken.count()), (vec![1, 2], 0), "the standby got nothing");
+    slow.speaks();
+    first.stop().await.expect("stopped");
+    standby.stop().await.expect("stopped");
+}

@@ -1,0 +1,243 @@
+//! A database that falls silent on demand: connections stay, and nothing is answered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider::{
+    Amend, Batch, Bell, Clock, DueBatch, Effect, EventState, Figures, Lease, NewEvent, Position, Recorded,
+    Relane, Result, Settlement, Source, Standing, StateQuery, Store, Subscription, Sweep, Swept, Uuid,
+};
+
+/// A call of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// A lane is claimed.
+    Claim,
+    /// A lease is prolonged.
+    Extend,
+    /// A lane is given back.
+    Release,
+    /// Events are read.
+    Read,
+    /// What is due is looked for.
+    Due,
+    /// A batch is settled.
+    Settle,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Claim, Self::Extend, Self::Release, Self::Read, Self::Due, Self::Settle];
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It does not arrive.
+    Unheard,
+    /// It is done, and the answer does not arrive.
+    Unanswered,
+    /// It is done after this time.
+    Slow(Duration),
+}
+
+/// What a silent database was asked.
+#[derive(Debug, Default)]
+struct Line {
+    silences: HashMap<Call, Silence>,
+    /// How many calls wait for ever, and how many of those were given up.
+    waiting: usize,
+    given_up: usize,
+}
+
+/// A source whose store falls silent on demand. Clones share it.
+#[derive(Clone)]
+pub struct Silent<S> {
+    source: S,
+    line: Arc<Mutex<Line>>,
+}
+
+impl<S: Source> Silent<S> {
+    /// A source that answers everything.
+    pub fn new(source: S) -> Self {
+        Self { source, line: Arc::default() }
+    }
+
+    /// From now on these calls get no answer, or a late one.
+    pub fn falls(&self, calls: &[Call], silence: Silence) {
+        self.line().silences.extend(calls.iter().map(|call| (*call, silence)));
+    }
+
+    /// From now on every call is answered again; those that wait already are not.
+    pub fn speaks(&self) {
+        self.line().silences.clear();
+    }
+
+    /// How many calls wait for an answer that will not come.
+    pub fn waiting(&self) -> usize {
+        self.line().waiting
+    }
+
+    /// How many calls were given up.
+    pub fn given_up(&self) -> usize {
+        self.line().given_up
+    }
+
+    fn line(&self) -> std::sync::MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct SilentStore {
+    store: Arc<dyn Store>,
+    line: Arc<Mutex<Line>>,
+}
+
+/// A call that waits for ever, counted while it does.
+struct Waiting<'l>(&'l Mutex<Line>);
+
+impl<'l> Waiting<'l> {
+    fn on(line: &'l Mutex<Line>) -> Self {
+        line.lock().unwrap_or_else(PoisonError::into_inner).waiting += 1;
+        Self(line)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        line.waiting -= 1;
+        line.given_up += 1;
+    }
+}
+
+impl SilentStore {
+    async fn through<T>(&self, call: Call, done: impl Future<Output = T>) -> T {
+        let silence = {
+            let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            line.silences.get(&call).copied()
+        };
+        match silence {
+            None => done.await,
+            Some(Silence::Slow(time)) => {
+                tokio::time::sleep(time).await;
+                done.await
+            }
+            Some(silence) => {
+                if silence == Silence::Unanswered {
+                    done.await;
+                }
+                let _waiting = Waiting::on(&self.line);
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SilentStore {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+        self.store.subscribe(subscription).await
+    }
+
+    async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
+        self.through(Call::Claim, self.store.claim(subscription, owner, lease)).await
+    }
+
+    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+        self.through(Call::Extend, self.store.extend(lease, by, reading)).await
+    }
+
+    async fn release(&self, lease: Lease) -> Result<()> {
+        self.through(Call::Release, self.store.release(lease)).await
+    }
+
+    async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
+        self.through(Call::Read, self.store.read(lease, from, limit)).await
+    }
+
+    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
+        self.through(Call::Due, self.store.due(lease, limit)).await
+    }
+
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+        self.through(Call::Settle, self.store.settle(lease, settlement)).await
+    }
+
+    fn bell(&self) -> Box<dyn Bell> {
+        self.store.bell()
+    }
+
+    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
+        self.store.relane(subscription, lanes).await
+    }
+
+    async fn amend(&self, amend: &Amend) -> Result<u64> {
+        self.store.amend(amend).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        self.store.sweep(sweep).await
+    }
+
+    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
+        self.store.states(query).await
+    }
+
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
+        self.store.figures(subscription).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        self.store.figures_up_to(subscription, most).await
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        self.store.undelivered_over(subscription, age).await
+    }
+}
+
+#[async_trait]
+impl<S: Source> Source for Silent<S> {
+    type Connection = S::Connection;
+    type Transaction = S::Transaction;
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(SilentStore { store: self.source.open().await?, line: Arc::clone(&self.line) }))
+    }
+
+    fn clock(&self) -> Clock {
+        self.source.clock()
+    }
+
+    async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
+        self.source.begin(effect).await
+    }
+
+    async fn commit(transaction: Self::Transaction) -> Result<()> {
+        S::commit(transaction).await
+    }
+
+    async fn rollback(transaction: Self::Transaction) -> Result<()> {
+        S::rollback(transaction).await
+    }
+
+    async fn record_in(&self, connection: &mut Self::Connection, event: &NewEvent) -> Result<Uuid> {
+        self.source.record_in(connection, event).await
+    }
+
+    async fn record_alone(&self, event: &NewEvent) -> Result<Uuid> {
+        self.source.record_alone(event).await
+    }
+
+    async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
+        self.source.recorded(after, limit).await
+    }
+
+    async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
+        self.source.handled(consumer, events).await
+    }
+}

@@ -1,0 +1,89 @@
+//! What may take long, while the lease is kept: reading, and looking for what is due.
+//!
+//! A settle is not among them: it holds its lane's row, and a lease could not be prolonged beside it. It is one short statement, and
+//! given up with the lease.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use postrider_core::{Batch, DueBatch, Lease, Result, Standing};
+use tokio::task::JoinHandle;
+
+use crate::lane::{Halt, Lane};
+
+/// The lease being prolonged: when that was asked for, and what comes of it.
+struct Prolonging {
+    asked: Instant,
+    task: JoinHandle<(Lease, Result<Standing>)>,
+}
+
+impl Lane {
+    /// Reads what follows the lane's position.
+    pub(crate) async fn read_on(&mut self, limit: u32) -> Result<Batch, Halt> {
+        let (reader, lease) = (Arc::clone(&self.reader), self.lease.clone());
+        self.beside(async move { reader.store.read(&lease, &lease.position, limit).await }).await
+    }
+
+    /// Looks for what is due.
+    pub(crate) async fn due_now(&mut self, limit: u32) -> Result<DueBatch, Halt> {
+        let (reader, lease) = (Arc::clone(&self.reader), self.lease.clone());
+        self.beside(async move { reader.store.due(&lease, limit).await }).await
+    }
+
+    /// Waits for a call of the store, and prolongs the lease beside it for as long as that takes. Gives the lane up when the lease
+    /// runs out meanwhile: the call is dropped then.
+    pub(crate) async fn beside<T>(&mut self, call: impl Future<Output = Result<T>>) -> Result<T, Halt> {
+        let lease = self.reader.settings.lease;
+        let mut call = pin!(call);
+        let mut prolonging: Option<Prolonging> = None;
+        let mut ask_again = self.prolong_at();
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => break answer,
+                prolonged = joined(&mut prolonging), if prolonging.is_some() => {
+                    self.prolonged_beside(prolonged)?;
+                    ask_again = self.prolong_at().max(Instant::now() + lease / 20);
+                }
+                () = tokio::time::sleep_until(ask_again.into()), if prolonging.is_none() => {
+                    prolonging = Some(self.prolong_aside());
+                }
+                () = tokio::time::sleep_until((self.prolonged + lease).into()) => return Err(Halt::Lost),
+            }
+        };
+        // The lease must be the one that the database knows.
+        if prolonging.is_some() {
+            let prolonged = joined(&mut prolonging).await;
+            self.prolonged_beside(prolonged)?;
+        }
+        Ok(answer?)
+    }
+
+    fn prolong_aside(&self) -> Prolonging {
+        let (reader, mut lease) = (Arc::clone(&self.reader), self.lease.clone());
+        let task = tokio::spawn(async move {
+            let standing = reader.store.extend(&mut lease, reader.settings.lease, None).await;
+            (lease, standing)
+        });
+        Prolonging { asked: Instant::now(), task }
+    }
+
+    fn prolonged_beside(
+        &mut self,
+        prolonged: Option<(Instant, Lease, Result<Standing>)>,
+    ) -> Result<(), Halt> {
+        match prolonged {
+            Some((asked, lease, standing)) => self.prolonged_by(asked, (lease, standing)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What came of it, once it is known.
+async fn joined(prolonging: &mut Option<Prolonging>) -> Option<(Instant, Lease, Result<Standing>)> {
+    let Prolonging { asked, task } = prolonging.as_mut()?;
+    let (asked, prolonged) = (*asked, task.await);
+    *prolonging = None;
+    prolonged.ok().map(|(lease, standing)| (asked, lease, standing))
+}

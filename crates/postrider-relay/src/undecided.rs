@@ -1,0 +1,113 @@
+//! A lane whose destination seems to be away, because nothing shows yet that the failing events themselves are to blame.
+//!
+//! It asks with one event at a time, over rotating keys where the order permits. What it has in hand stays there without rows,
+//! until all keys of it have failed and there is something else to ask with: then it is settled as waiting, so that one failing
+//! key keeps no other from being tried.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use postrider_core::{Batch, ErrorKind, Order, Recorded, Report};
+
+use crate::contrast::Try;
+use crate::lane::{Halt, Lane};
+use crate::work::Work;
+
+/// So many batches are looked through for another key. Where the log has more than that of the failing keys alone, those
+/// behind wait with them.
+const FARTHEST: usize = 32;
+
+impl Work {
+    /// The tries of these, as the contrast wants them.
+    pub(crate) fn tries(
+        &self,
+        indexes: &[usize],
+        reports: Vec<Option<Report>>,
+        order: Order,
+    ) -> Vec<Option<Try>> {
+        let of = |(&index, report): (&usize, Option<Report>)| {
+            let item = &self.items[index];
+            Some(Try { key: item.line(order), event_id: item.event.event_id, report: report? })
+        };
+        indexes.iter().zip(reports).map(of).collect()
+    }
+
+    /// The first of each key among these; of all of them, under strict order.
+    fn heads(&self, ready: &[usize], order: Order) -> Vec<(usize, u64)> {
+        let mut keys = HashSet::new();
+        let keyed = ready.iter().map(|&index| (index, self.items[index].line(order)));
+        let heads = keyed.filter(|(_, key)| keys.insert(*key));
+        heads.take(if order == Order::Strict { 1 } else { usize::MAX }).collect()
+    }
+}
+
+impl Lane {
+    /// With which of these to ask a destination that seems to be away.
+    pub(crate) fn probe(&self, work: &Work, ready: &[usize]) -> Vec<usize> {
+        let heads = work.heads(ready, self.reader.order);
+        self.reader.contrast.probe(heads).into_iter().collect()
+    }
+
+    /// The destination still seems to be away after a pause. Whether to leave this work for other work in which there may be
+    /// a key that succeeds.
+    pub(crate) async fn leaves(&mut self, work: &Work) -> Result<bool, Halt> {
+        let order = self.reader.order;
+        // What is due has its rows already, and stays due.
+        if work.next.is_none() {
+            return Ok(true);
+        }
+        let heads = work.heads(&work.ready(order, self.reader.on_dead), order);
+        let has_failed = |&(index, key): &(usize, u64)| {
+            self.reader.contrast.has_failed(key, work.items[index].event.event_id)
+        };
+        if order == Order::Strict || !self.reader.breaker.is_open() || !heads.iter().all(has_failed) {
+            return Ok(false);
+        }
+        Ok(self.something_is_due().await? || self.something_follows(work).await?)
+    }
+
+    async fn something_is_due(&mut self) -> Result<bool, Halt> {
+        if !self.lease.open {
+            return Ok(false);
+        }
+        let found = self.reader.store.due(&self.lease, 1).await;
+        Ok(self.answered(found)?.is_some_and(|due| !due.deliveries.is_empty()))
+    }
+
+    /// Whether there is a key to ask with behind this work, or behind where the lane stands, that it does not hold up.
+    pub(crate) async fn something_follows(&mut self, work: &Work) -> Result<bool, Halt> {
+        let open = work.open_keys(self.reader.on_dead);
+        let mut from = Some(work.next.clone().unwrap_or_else(|| self.lease.position.clone()));
+        for _ in 0..FARTHEST {
+            let Some(position) = from.filter(|_| Instant::now() < self.prolong_at()) else { break };
+            let read = self.reader.store.read(&self.lease, &position, self.limit()).await;
+            let Some(batch) = self.answered(read)? else { break };
+            if batch.is_idle() || batch.recalled {
+                break;
+            }
+            if self.has_another_key(&batch, &open) {
+                return Ok(true);
+            }
+            from = Some(batch.next);
+        }
+        Ok(false)
+    }
+
+    fn has_another_key(&self, batch: &Batch, open: &HashSet<u64>) -> bool {
+        let is_another =
+            |event: &Recorded| self.reader.order == Order::None || !open.contains(&event.key_hash());
+        batch.events.iter().any(|read| !read.held && is_another(&read.event))
+    }
+
+    /// An answer of the database, if there is one: what is in hand is kept without.
+    fn answered<T>(&self, answer: postrider_core::Result<T>) -> Result<Option<T>, Halt> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.kind() == ErrorKind::LeaseLost => Err(Halt::Lost),
+            Err(error) => {
+                self.reader.outage.begins(&error);
+                Ok(None)
+            }
+        }
+    }
+}
