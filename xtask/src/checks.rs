@@ -46,6 +46,8 @@ pub const CHECKS: &[Check] = &[
         "postrider builds for Kafka alone",
         "check -p postrider --no-default-features --features kafka-tls",
     ),
+    // What only an optimised build finds: futures nested too deep for the compiler.
+    alone("the binary builds as the README has it built", "build --release"),
 ];
 
 /// A crate with one of its features.

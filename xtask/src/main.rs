@@ -24,7 +24,7 @@ Usage: cargo xtask COMMAND
                                    measure the log on a PostgreSQL that waits for its disk
   bench log --store mysql [--json] [--quick] [drain|publish]
                                    the same on a MariaDB
-  bench engine [--json] [--quick] [drain|latency|effects|idle|memory]
+  bench engine [--json] [--quick] [drain|latency|slow|effects|idle|memory|open]
                                    measure the engine in the same way
   bench kafka [--json] [--quick] [drain|latency|effects|memory]
                                    measure the way to Kafka and back, with a real broker
@@ -147,7 +147,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
     let parts: &[&str] = match subject {
         "log" => &["read", "publish", "idle"],
         "log-mysql" => &["drain", "publish"],
-        "engine" => &["drain", "latency", "effects", "idle", "memory"],
+        "engine" => &["drain", "latency", "slow", "effects", "idle", "memory", "open"],
         "kafka" => &["drain", "latency", "effects", "memory"],
         "retention" => &["archive", "prune"],
         "cli" => &["status", "idle"],

@@ -98,6 +98,14 @@ impl Bench {
         Ok(())
     }
 
+    /// Adds events of 1 MB each.
+    pub async fn fill_wide(&self, events: u64) -> Result<(), Failure> {
+        let sql = "insert into {schema}.event (stream, event_type, aggregate_type, aggregate_id, payload) \
+             select 'orders', 'OrderPaid', 'Order', (n % 100)::text, json_build_object('order', n, 'note', repeat('x', 990000)) \
+             from generate_series(1, EVENTS) as n";
+        self.run(&sql.replace("EVENTS", &events.to_string())).await
+    }
+
     /// Drops the log.
     pub async fn close(self) -> Result<(), Failure> {
         self.run("drop schema {schema} cascade").await?;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use postrider_core::{Delivery, Sink, Unavailable};
 use postrider_postgres::Outbox;
 use postrider_relay::{Received, Relay, Subscriber};
 use tokio::sync::Notify;
@@ -14,9 +16,12 @@ use crate::data::OrderPaid;
 
 pub mod drain;
 pub mod effects;
+mod endpoint;
 pub mod idle;
 pub mod latency;
 pub mod memory;
+pub mod open;
+pub mod slow;
 
 /// Nothing that is measured here takes as long: a relay that has not handled all by then has lost something.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -63,6 +68,26 @@ impl Tally {
             handled if handled == self.all => Ok(()),
             handled => Err(format!("{handled} events were handled where there were {}", self.all).into()),
         }
+    }
+}
+
+/// A sink that counts what its destination has confirmed.
+pub(crate) struct Counted<S> {
+    pub(crate) sink: S,
+    pub(crate) tally: Arc<Tally>,
+}
+
+#[async_trait]
+impl<S: Sink> Sink for Counted<S> {
+    fn batch(&self) -> u32 {
+        self.sink.batch()
+    }
+
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let events = delivery.events.len() as u64;
+        self.sink.deliver(delivery).await?;
+        self.tally.add_many(events);
+        Ok(())
     }
 }
 

@@ -1,17 +1,13 @@
 //! From PostgreSQL to a real Kafka broker on the same machine, and back into PostgreSQL.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use postrider_core::{Delivery, Sink, Unavailable};
 use postrider_kafka::Kafka;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
 use crate::Failure;
-use crate::engine::Tally;
 
 pub mod drain;
 pub mod effects;
@@ -55,24 +51,4 @@ impl Topic {
 /// The sink, as a relay has it.
 pub(crate) async fn sink(topic: &str) -> Result<Kafka, Failure> {
     Ok(Kafka::builder(&brokers()?).topic(topic).connect().await?)
-}
-
-/// A sink that counts what its destination has confirmed.
-pub(crate) struct Counted {
-    pub(crate) sink: Kafka,
-    pub(crate) tally: Arc<Tally>,
-}
-
-#[async_trait]
-impl Sink for Counted {
-    fn batch(&self) -> u32 {
-        self.sink.batch()
-    }
-
-    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        let events = delivery.events.len() as u64;
-        self.sink.deliver(delivery).await?;
-        self.tally.add_many(events);
-        Ok(())
-    }
 }

@@ -36,7 +36,7 @@ async fn follow(
             bench.store.settle(&mut lease, &Settlement::of(&batch)).await?;
             seen.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
             // As a relay does that has caught up: with many publishers a moment for more to come.
-            if batch.scanned < BATCH {
+            if !batch.more {
                 let moment = pace.found(batch.scanned, Instant::now());
                 if !moment.is_zero() {
                     tokio::time::sleep(moment).await;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use postrider_bench::engine::{drain, effects, idle, latency, memory};
+use postrider_bench::engine::{drain, effects, idle, latency, memory, open, slow};
 use postrider_bench::program;
 
 #[tokio::main]
@@ -14,15 +14,23 @@ async fn main() -> ExitCode {
     {
         return program::ended("bench-engine", memory::child(schema, events).await.map(|()| true));
     }
+    if let [first, schema, events, url] = arguments.as_slice()
+        && first == memory::CHILD
+    {
+        return program::ended("bench-engine", memory::child_to(schema, events, url).await.map(|()| true));
+    }
     program::run(
         "bench-engine",
-        &["drain", "latency", "effects", "idle", "memory"],
+        &["drain", "latency", "slow", "effects", "idle", "memory", "open"],
         async |report, wanted| {
             if wanted.part("drain") {
                 drain::run(report, wanted.quick).await?;
             }
             if wanted.part("latency") {
                 latency::run(report, wanted.quick).await?;
+            }
+            if wanted.part("slow") {
+                slow::run(report, wanted.quick).await?;
             }
             if wanted.part("effects") {
                 effects::run(report, wanted.quick).await?;
@@ -32,6 +40,9 @@ async fn main() -> ExitCode {
             }
             if wanted.part("memory") {
                 memory::run(report, wanted.quick).await?;
+            }
+            if wanted.part("open") {
+                open::run(report, wanted.quick).await?;
             }
             Ok(())
         },

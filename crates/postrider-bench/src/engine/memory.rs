@@ -1,17 +1,23 @@
 //! How much memory a relay takes that drains a long log, in a process that does nothing else.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Instant;
 
+use postrider_http::Http;
 use postrider_postgres::Outbox;
+use postrider_relay::Relay;
 use sqlx::postgres::PgPoolOptions;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use crate::Failure;
 use crate::data::{Bench, server};
-use crate::engine::{Tally, counting_relay, new_name};
+use crate::engine::{Counted, Tally, counting_relay, endpoint, new_name};
 use crate::report::Report;
+
+/// What a relay of wide events may have resident, in megabytes.
+pub(crate) const WIDE_BAR: f64 = 128.0;
 
 /// The argument that makes the benchmark the process that drains; a schema and a number of events follow.
 pub const CHILD: &str = "--drain";
@@ -26,6 +32,20 @@ pub async fn child(schema: &str, events: &str) -> Result<(), Failure> {
     let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
     let tally = Tally::new(events);
     let relay = counting_relay(&outbox, &new_name(), &tally, 1).start().await?;
+    tally.wait().await?;
+    relay.stop().await?;
+    tally.check()?;
+    drained()
+}
+
+/// The process that drains to an endpoint; a schema, a number of events and the endpoint follow.
+pub async fn child_to(schema: &str, events: &str, url: &str) -> Result<(), Failure> {
+    let pool = PgPoolOptions::new().max_connections(4).connect_with(server()?).await?;
+    let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
+    let tally = Tally::new(events.parse()?);
+    let sink = Counted { sink: Http::builder().build(url)?, tally: Arc::clone(&tally) };
+    let relay = Relay::new(&outbox).subscribe(&new_name(), |subscriber| subscriber.sink(sink));
+    let relay = relay.start().await?;
     tally.wait().await?;
     relay.stop().await?;
     tally.check()?;
@@ -84,5 +104,20 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     let (most, seconds) = most_of(&[CHILD, &bench.schema, &events.to_string()]).await?;
     let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
     report.at_most("resident memory while draining", most, 64.0, "MB", &detail);
+    bench.close().await?;
+
+    let events: u64 = if quick { 400 } else { 1_500 };
+    report.say(&format!("filling a log with {events} events of 1 MB"));
+    let bench = Bench::new(8).await?;
+    bench.fill_wide(events).await?;
+    let (count, endpoint) = (events.to_string(), endpoint::start()?);
+    for (what, arguments) in [
+        ("a handler", vec![CHILD, &bench.schema, &count]),
+        ("an endpoint", vec![CHILD, &bench.schema, &count, &endpoint]),
+    ] {
+        let (most, seconds) = most_of(&arguments).await?;
+        let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
+        report.at_most(&format!("resident memory, events of 1 MB to {what}"), most, WIDE_BAR, "MB", &detail);
+    }
     bench.close().await
 }

@@ -12,8 +12,9 @@ use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, Prod
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 use crate::data::{Bench, OrderPaid};
+use crate::engine::Counted;
 use crate::engine::{Tally, new_name};
-use crate::kafka::{Counted, Topic, brokers, sink};
+use crate::kafka::{Topic, brokers, sink};
 use crate::report::Report;
 use crate::{Failure, in_turns};
 

@@ -8,9 +8,9 @@ use sqlx::postgres::PgPoolOptions;
 
 use crate::Failure;
 use crate::data::{Bench, server};
-use crate::engine::memory::{drained, most_of};
-use crate::engine::{Tally, new_name};
-use crate::kafka::{Counted, Topic, sink};
+use crate::engine::memory::{WIDE_BAR, drained, most_of};
+use crate::engine::{Counted, Tally, new_name};
+use crate::kafka::{Topic, sink};
 use crate::report::Report;
 
 /// The argument that makes the benchmark the process that drains; a schema, a topic and a number of events follow.
@@ -41,6 +41,17 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
     let (most, seconds) = most_of(&[CHILD, &bench.schema, &topic.name, &events.to_string()]).await?;
     let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
     report.at_most("resident memory while draining to Kafka", most, 96.0, "MB", &detail);
+    topic.close().await?;
+    bench.close().await?;
+
+    let events: u64 = if quick { 400 } else { 1_500 };
+    report.say(&format!("draining {events} events of 1 MB to Kafka"));
+    let bench = Bench::new(8).await?;
+    bench.fill_wide(events).await?;
+    let topic = Topic::new().await?;
+    let (most, seconds) = most_of(&[CHILD, &bench.schema, &topic.name, &events.to_string()]).await?;
+    let detail = format!("VmHWM of a process with one relay, {events} events in {seconds:.1} s");
+    report.at_most("resident memory, events of 1 MB to Kafka", most, WIDE_BAR, "MB", &detail);
     topic.close().await?;
     bench.close().await
 }
