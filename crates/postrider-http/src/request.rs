@@ -1,5 +1,8 @@
 //! Events as the body and the headers of a request.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use postrider_core::{CloudEvents, Recorded, Uuid};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -23,11 +26,20 @@ pub(crate) struct Message {
     /// that they know.
     pub(crate) id: String,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
+}
+
+/// The payload of an event as the body of a request, without a copy of it.
+struct PayloadOf(Arc<Recorded>);
+
+impl AsRef<[u8]> for PayloadOf {
+    fn as_ref(&self) -> &[u8] {
+        self.0.payload.as_bytes()
+    }
 }
 
 impl Format {
-    pub(crate) fn message(self, format: &CloudEvents, events: &[&Recorded]) -> Message {
+    pub(crate) fn message(self, format: &CloudEvents, events: &[&Arc<Recorded>]) -> Message {
         let id = id(events).to_string();
         let content = |kind: &str| ("content-type".to_owned(), kind.to_owned());
         match (self, events) {
@@ -44,27 +56,29 @@ impl Format {
                         _ => headers.push((format!("ce-{name}"), encoded(&value))),
                     }
                 }
-                Message { id, headers, body: event.payload.as_bytes().to_vec() }
+                Message { id, headers, body: Bytes::from_owner(PayloadOf(Arc::clone(event))) }
             }
             (Self::Structured, [event]) => Message {
                 id,
                 headers: vec![content("application/cloudevents+json; charset=utf-8")],
-                body: format.to_json(event).into_bytes(),
+                body: format.to_json(event).into(),
             },
             _ => {
-                let each: Vec<String> = events.iter().map(|event| format.to_json(event)).collect();
-                Message {
-                    id,
-                    headers: vec![content("application/cloudevents-batch+json; charset=utf-8")],
-                    body: format!("[{}]", each.join(",")).into_bytes(),
+                let mut body = String::from("[");
+                for (place, event) in events.iter().enumerate() {
+                    body.push_str(if place == 0 { "" } else { "," });
+                    body.push_str(&format.to_json(event));
                 }
+                body.push(']');
+                let headers = vec![content("application/cloudevents-batch+json; charset=utf-8")];
+                Message { id, headers, body: body.into() }
             }
         }
     }
 }
 
 /// The id of a request: of its event, or made of the ids of all its events in their order.
-fn id(events: &[&Recorded]) -> Uuid {
+fn id(events: &[&Arc<Recorded>]) -> Uuid {
     if let [event] = events {
         return event.event_id;
     }

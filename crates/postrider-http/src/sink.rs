@@ -162,7 +162,7 @@ impl Http {
     }
 
     /// Posts events in one request and says what became of them.
-    async fn post(&self, events: &[&Recorded], timeout: Duration) -> Result<Outcome, Unavailable> {
+    async fn post(&self, events: &[&Arc<Recorded>], timeout: Duration) -> Result<Outcome, Unavailable> {
         let message = self.settings.format.message(&self.settings.events, events);
         let mut own = message.headers;
         let now = OffsetDateTime::now_utc();
@@ -210,7 +210,7 @@ impl Http {
             if !delivery.begin_all(these) {
                 return Ok(());
             }
-            let events: Vec<&Recorded> = these.iter().map(|&index| &*delivery.events[index].event).collect();
+            let events: Vec<&Arc<Recorded>> = these.iter().map(|&index| &delivery.events[index].event).collect();
             match self.post(&events, delivery.timeout).await? {
                 outcome if outcome.is_delivered() => {
                     these.iter().for_each(|&index| delivery.report(index, outcome.clone()));

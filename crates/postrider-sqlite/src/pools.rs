@@ -19,7 +19,7 @@ use crate::error::failed;
 
 const READERS: u32 = 8;
 /// How many rows the driver has ready at most, beside those that were taken: each may be as wide as an event may be.
-const ROWS_READY: usize = 4;
+const ROWS_READY: usize = 2;
 /// How long a reader waits, which in a write-ahead log happens only while one is recovered or removed.
 const READ_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a writer waits for the write lock, and how often it asks.
