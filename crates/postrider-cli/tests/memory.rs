@@ -37,7 +37,8 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn start() -> Self {
+    /// One that takes so long for each request.
+    fn start(pause: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let count = Arc::new(AtomicUsize::new(0));
@@ -45,7 +46,7 @@ impl Endpoint {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let counted = Arc::clone(&counted);
-                std::thread::spawn(move || while serve(&stream, &counted).is_some() {});
+                std::thread::spawn(move || while serve(&stream, pause, &counted).is_some() {});
             }
         });
         Self { address, count }
@@ -53,7 +54,7 @@ impl Endpoint {
 }
 
 /// Takes one request; nothing when the connection is over.
-fn serve(mut stream: &TcpStream, count: &AtomicUsize) -> Option<()> {
+fn serve(mut stream: &TcpStream, pause: Duration, count: &AtomicUsize) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -71,6 +72,7 @@ fn serve(mut stream: &TcpStream, count: &AtomicUsize) -> Option<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let events = String::from_utf8_lossy(&body).matches("\"number\"").count();
+    std::thread::sleep(pause);
     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()?;
     count.fetch_add(events, Ordering::SeqCst);
     Some(())
@@ -87,7 +89,9 @@ fn settings(name: &str, lanes: &[u32], sink: &str) -> String {
 
 /// Runs a relay with subscriptions of these lanes until an endpoint has all events, and looks how much memory it took.
 async fn to_an_endpoint(folder: &Path, url: &str, name: &str, lanes: &[u32], format: &str, events: usize) {
-    let endpoint = Endpoint::start();
+    // Where it is slow, requests run on after their batch is settled.
+    let pause = if name == "slow" { Duration::from_millis(150) } else { Duration::ZERO };
+    let endpoint = Endpoint::start(pause);
     let sink = format!("type = \"http\"\nurl = \"http://{}/\"\nformat = \"{format}\"", endpoint.address);
     let relay = Rider::with(folder, url, name, &settings(name, lanes, &sink));
     let all = events * lanes.len();
@@ -106,9 +110,12 @@ async fn wide_events_to_an_endpoint_take_no_more_memory_than_the_bar() {
     let ground = Ground::new().await;
     ground.run(&["migrate"]);
     record(&ground, 300).await;
-    for (name, lanes, format) in
-        [("plain", &[1][..], "binary"), ("batched", &[1], "batched"), ("several", &[1, 4, 2], "structured")]
-    {
+    for (name, lanes, format) in [
+        ("plain", &[1][..], "binary"),
+        ("batched", &[1], "batched"),
+        ("several", &[1, 4, 2], "structured"),
+        ("slow", &[1, 4, 2], "binary"),
+    ] {
         to_an_endpoint(&ground.folder.0, &ground.url, name, lanes, format, 300).await;
     }
 }

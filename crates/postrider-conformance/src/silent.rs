@@ -51,6 +51,8 @@ struct Line {
     /// How many calls wait for ever, and how many of those were given up.
     waiting: usize,
     given_up: usize,
+    /// How often each call was made.
+    asked: HashMap<Call, usize>,
 }
 
 /// A source whose store falls silent on demand. Clones share it.
@@ -86,6 +88,11 @@ impl<S: Source> Silent<S> {
         self.line().given_up
     }
 
+    /// How often a call was made.
+    pub fn asked(&self, call: Call) -> usize {
+        self.line().asked.get(&call).copied().unwrap_or(0)
+    }
+
     fn line(&self) -> std::sync::MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +124,8 @@ impl Drop for Waiting<'_> {
 impl SilentStore {
     async fn through<T>(&self, call: Call, done: impl Future<Output = T>) -> T {
         let silence = {
-            let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            *line.asked.entry(call).or_default() += 1;
             line.silences.get(&call).copied()
         };
         match silence {

@@ -122,7 +122,9 @@ impl CloudEvents {
 
     /// The event as one JSON object; a JSON payload is in it byte for byte.
     pub fn to_json(&self, event: &Recorded) -> String {
-        let mut json = String::with_capacity(512 + event.payload.as_bytes().len());
+        // With room for all of it: a string that grows is there twice for a moment.
+        let room = usize::try_from(event.size()).unwrap_or(0);
+        let mut json = String::with_capacity(1024 + room);
         json.push('{');
         for (name, value) in self.attributes(event) {
             let value = Value::String(value);

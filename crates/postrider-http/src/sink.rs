@@ -210,14 +210,19 @@ impl Http {
             if !delivery.begin_all(these) {
                 return Ok(());
             }
-            let events: Vec<&Arc<Recorded>> = these.iter().map(|&index| &delivery.events[index].event).collect();
+            let events: Vec<&Arc<Recorded>> =
+                these.iter().map(|&index| &delivery.events[index].event).collect();
             match self.post(&events, delivery.timeout).await? {
                 outcome if outcome.is_delivered() => {
                     these.iter().for_each(|&index| delivery.report(index, outcome.clone()));
                 }
-                // Which of them it means shows when each is sent alone; one that asks for a pause gets it first. The others
-                // are given again, without those that failed.
-                Outcome::Reject { .. } | Outcome::Unclear { after: None, .. } if these.len() > 1 => {
+                // A pause that is asked for is kept first. Nothing is held against any of them: after it the endpoint is asked
+                // with one of them alone.
+                Outcome::Unclear { after: after @ Some(_), rejects: false, failure } if these.len() > 1 => {
+                    return Err(Unavailable { reason: failure.message, pause: after });
+                }
+                // Which of them it means shows when each is sent alone.
+                Outcome::Reject { .. } | Outcome::Unclear { .. } if these.len() > 1 => {
                     return Box::pin(self.one_by_one(delivery, these)).await;
                 }
                 outcome => {

@@ -63,8 +63,13 @@ impl Manner {
     }
 
     async fn endpoint(&self) -> Endpoint {
+        self.slow_endpoint(Duration::ZERO).await
+    }
+
+    /// One that takes its time.
+    async fn slow_endpoint(&self, pause: Duration) -> Endpoint {
         let manner = self.clone();
-        Endpoint::start(move |request: &Request| {
+        Endpoint::start_slow(pause, move |request: &Request| {
             let answer = Arc::clone(&manner.0.lock().unwrap_or_else(PoisonError::into_inner));
             answer(request.header("ce-subject"))
         })
@@ -548,9 +553,13 @@ async fn a_relay_that_sees_only_failures_kills_nothing_beside_one_that_sees_succ
 /// What an answer stands for shows when each is sent alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batched_request_that_fails_blames_only_the_event_that_fails_alone() {
-    for (name, answer, attempts) in
-        [("batched-oops", Some("500 Oops"), 2), ("batched-no", Some("422 No"), 1), ("batched-hangs", None, 2)]
-    {
+    for (name, answer, attempts) in [
+        ("batched-oops", Some("500 Oops"), 2),
+        ("batched-no", Some("422 No"), 1),
+        ("batched-hangs", None, 2),
+        ("batched-busy", Some("503 Busy\r\nretry-after: 0"), 2),
+        ("batched-large", Some("413 Large\r\nretry-after: 0"), 1),
+    ] {
         let outbox = Outbox::new();
         let mut events = Vec::new();
         for version in 1..=12 {
@@ -602,29 +611,59 @@ async fn batched_requests_to_an_endpoint_that_is_down_cost_nothing() {
     }
 }
 
-/// A pause that is asked for is kept to while an endpoint is away, up to a limit.
+/// A pause that is asked for is kept to while an endpoint is away, up to a limit; also where the answer comes later than a batch
+/// waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_is_the_pause_up_to_its_limit() {
-    let name = "retry-after";
+    let late = Duration::from_millis(120);
+    for (name, keys, late) in
+        [("retry-after", &["a", "b"][..], Duration::ZERO), ("retry-after-late", &["a"], late)]
+    {
+        let outbox = Outbox::new();
+        let manner = Manner::is(|_| Some("503 Busy\r\nretry-after: 3600"));
+        let endpoint = manner.slow_endpoint(late).await;
+        let mut events = Vec::new();
+        for key in keys {
+            events.push(record(&outbox, key, 1).await);
+        }
+        let sink = sink(&endpoint, Http::builder().longest_retry_after(Duration::from_millis(900)));
+        let relay = relay_with(&outbox, name, sink, |s| s.patience(Duration::from_millis(10))).await;
+        until("it is asked again", async || endpoint.requests().len() >= 4).await;
+        let requests = endpoint.requests();
+        manner.becomes(ok);
+        until_quiet(&relay, name).await.expect("quiet");
+        assert_done(&relay, name, &events).await;
+        relay.stop().await.expect("stopped");
+        // At first all of them are asked with at once.
+        let alone = &requests[keys.len() - 1..];
+        let pauses: Vec<Duration> = alone.windows(2).map(|two| two[1].at - two[0].at).collect();
+        assert!(pauses.len() >= 2, "{name}: {pauses:?}");
+        assert!(
+            pauses.iter().all(|pause| pause.as_millis() >= 900 && pause.as_secs() < 10),
+            "{name}: {pauses:?}"
+        );
+    }
+}
+
+/// After the pause that a failing key was given, another key that was recorded meanwhile is tried, not the same once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_not_tried_comes_first_after_a_pause() {
+    let name = "others-first";
     let outbox = Outbox::new();
-    let manner = Manner::is(|_| Some("503 Busy\r\nretry-after: 3600"));
-    let endpoint = manner.endpoint().await;
-    let events = [record(&outbox, "a", 1).await, record(&outbox, "b", 1).await];
+    let endpoint =
+        Manner::is(|key| Some(if key == "bad" { "503 Busy\r\nretry-after: 3600" } else { "200 OK" }))
+            .endpoint()
+            .await;
     let sink = sink(&endpoint, Http::builder().longest_retry_after(Duration::from_millis(900)));
     let relay = relay(&outbox, name, sink).await;
-    until("it is asked again", async || endpoint.requests().len() >= 4).await;
-    manner.becomes(ok);
-    until_quiet(&relay, name).await.expect("quiet");
-    assert_done(&relay, name, &events).await;
+    record(&outbox, "bad", 1).await;
+    until("it is asked", async || !endpoint.requests().is_empty()).await;
+    let good = record(&outbox, "good", 1).await;
+    relay.delivered(name, good, PATIENCE).await.expect("delivered");
     relay.stop().await.expect("stopped");
-    let requests = endpoint.requests();
-    let pauses: Vec<Duration> = requests
-        .windows(2)
-        .map(|two| two[1].at - two[0].at)
-        .filter(|pause| pause.as_millis() > 100)
-        .collect();
-    assert!(pauses.len() >= 2, "{pauses:?}");
-    assert!(pauses.iter().all(|pause| pause.as_millis() >= 900 && pause.as_secs() < 10), "{pauses:?}");
+    let keys: Vec<String> =
+        endpoint.requests().iter().take(2).map(|request| request.header("ce-subject").to_owned()).collect();
+    assert_eq!(keys, ["bad", "good"]);
 }
 
 /// Which status is which is a setting: one that is the event's own in any case needs no contrast.

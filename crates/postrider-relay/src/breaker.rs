@@ -9,6 +9,8 @@ use uuid::Uuid;
 use crate::meter;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// No pause is longer, whatever a destination asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// One destination's breaker, shared by the lanes of a subscription in this relay.
 pub(crate) struct Breaker {
@@ -21,7 +23,25 @@ pub(crate) struct Breaker {
 
 struct Open {
     since: Instant,
-    pause: Duration,
+    /// The pause that grows.
+    grown: Duration,
+    pause: Pause,
+}
+
+/// A destination that is away is left alone for so long.
+#[derive(Debug, Clone)]
+pub(crate) struct Pause {
+    pub(crate) until: Instant,
+    /// Whether nothing shows yet that the destination and not the events are to blame: it may be asked with another key.
+    pub(crate) undecided: bool,
+    pub(crate) reason: Unavailable,
+}
+
+impl Pause {
+    /// Whether the destination asked for it: then it is kept to.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.reason.pause.is_some()
+    }
 }
 
 impl Breaker {
@@ -39,30 +59,41 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// The destination is unavailable. How long to leave it alone: as long as it asked for, or longer each time.
-    pub(crate) fn unavailable(&self, reason: &Unavailable) -> Duration {
-        let grown = self.grown(reason);
-        match reason.pause {
-            Some(pause) => pause.max(FIRST_PAUSE.min(self.longest)),
-            None => grown.mul_f64(0.8 + 0.4 * chance()),
-        }
+    /// How long the destination is to be left alone still; nothing if it is not away, or may be asked.
+    pub(crate) fn pause(&self) -> Option<Pause> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = state.as_ref().map(|open| &open.pause);
+        pause.filter(|pause| pause.until > Instant::now()).cloned()
     }
 
-    fn grown(&self, reason: &Unavailable) -> Duration {
+    /// The destination is unavailable, or seems to be: that is `undecided`. It is left alone for as long as it asked for, or for
+    /// longer each time.
+    pub(crate) fn unavailable(&self, reason: &Unavailable, undecided: bool) -> Pause {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, first) = (Instant::now(), FIRST_PAUSE.min(self.longest));
+        let grown = state.as_ref().map_or(first, |open| (open.grown * 2).min(self.longest));
+        let time = match reason.pause {
+            Some(pause) => pause.max(first),
+            None => grown.mul_f64(0.8 + 0.4 * chance()),
+        };
+        let mut pause = Pause { until: now + time.min(LONGEST_PAUSE), undecided, reason: reason.clone() };
         match state.as_mut() {
             Some(open) => {
-                open.pause = (open.pause * 2).min(self.longest);
-                open.pause
+                open.grown = grown;
+                // What was asked for counts, also when an answer that asks for nothing comes after it.
+                if open.pause.is_asked_for() && open.pause.until > pause.until {
+                    pause = open.pause.clone();
+                }
+                open.pause = pause.clone();
             }
             None => {
                 tracing::warn!(subscription = %self.subscription, reason = %reason,
                     "the destination is unavailable; its events wait and lose no attempt");
                 meter::breaker(&self.subscription).set(1.0);
-                *state = Some(Open { since: Instant::now(), pause: FIRST_PAUSE.min(self.longest) });
-                FIRST_PAUSE.min(self.longest)
+                *state = Some(Open { since: now, grown, pause: pause.clone() });
             }
         }
+        pause
     }
 
     /// When the destination was last found to be back. A try that began before that may have met it while it was away.
@@ -96,13 +127,15 @@ mod tests {
     fn pauses_grow_up_to_the_longest_and_start_anew() {
         let breaker = Breaker::new("s", Duration::from_secs(2));
         let down = Unavailable::new("refused");
-        let pauses: Vec<Duration> = (0..8).map(|_| breaker.unavailable(&down)).collect();
+        let pause = || breaker.unavailable(&down, true).until - Instant::now();
+        let pauses: Vec<Duration> = (0..8).map(|_| pause()).collect();
         assert!(pauses[0] <= FIRST_PAUSE.mul_f64(1.2));
-        assert!(pauses[7] >= Duration::from_millis(1600) && pauses[7] <= Duration::from_millis(2400));
+        assert!(pauses[7] >= Duration::from_millis(1500) && pauses[7] <= Duration::from_millis(2400));
         assert!(breaker.is_open());
         breaker.available();
         assert!(!breaker.is_open());
-        assert!(breaker.unavailable(&down) <= FIRST_PAUSE.mul_f64(1.2));
+        assert!(breaker.pause().is_none());
+        assert!(pause() <= FIRST_PAUSE.mul_f64(1.2));
     }
 
     #[test]
@@ -110,8 +143,16 @@ mod tests {
         let breaker = Breaker::new("s", Duration::from_secs(2));
         let asked =
             |seconds| Unavailable { pause: Some(Duration::from_secs(seconds)), ..Unavailable::new("busy") };
-        assert_eq!(breaker.unavailable(&asked(60)), Duration::from_secs(60));
-        assert_eq!(breaker.unavailable(&asked(0)), FIRST_PAUSE, "but never none at all");
+        let now = Instant::now();
+        let first = breaker.unavailable(&asked(0), true).until;
+        assert!(first >= now + FIRST_PAUSE, "but never none at all");
+        let minute = breaker.unavailable(&asked(60), true);
+        assert!(minute.until >= now + Duration::from_secs(60) && minute.is_asked_for());
+        let after = breaker.unavailable(&Unavailable::new("busy"), true);
+        assert_eq!(after.until, minute.until, "an answer that asks for nothing does not end it");
+        assert_eq!(breaker.pause().map(|pause| pause.until), Some(minute.until));
+        let forever = Unavailable { pause: Some(Duration::MAX), ..Unavailable::new("busy") };
+        assert!(breaker.unavailable(&forever, true).until <= Instant::now() + LONGEST_PAUSE);
     }
 
     #[test]

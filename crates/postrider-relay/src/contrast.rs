@@ -1,9 +1,12 @@
 //! Whether a failure is the event's or the destination's, decided by contrast with what else succeeds. Nothing here does I/O.
 //!
 //! One failure that may be either says little. It is the destination's for as long as no other key has succeeded since the
-//! event's first failing try began: the event loses no attempt. Once another key has, the next failure is the event's own. A
-//! failure for which there is no contrast yet speaks for all that failed with it: requests that were under way when a
-//! destination went away must not be charged because others were answered a moment before.
+//! event's first failing try began: the event loses no attempt. Once another key has, the failure is the event's own.
+//!
+//! A destination may go away while several are under way. Those that were answered just before are no contrast for those that
+//! failed just after. So a success between the begin and the end of the failing try counts only while no other key has failed
+//! since that success; one that came after the failing answer always counts. A failure for which there is no contrast speaks
+//! for all that failed with it, and so does a destination that can't be reached.
 //!
 //! What is known is this relay's, shared by the lanes of a subscription, and forgotten when the relay ends: a new one decides
 //! nothing until it has seen a success.
@@ -27,7 +30,9 @@ pub(crate) struct Contrast {
 #[derive(Default)]
 struct Known {
     /// The latest successes of two different keys, the later one first.
-    successes: [Option<(u64, Instant)>; 2],
+    successes: Latest,
+    /// The latest failures, likewise.
+    failures: Latest,
     failing: HashMap<u64, Failing>,
     /// Counts the tries that failed.
     tries: u64,
@@ -36,10 +41,34 @@ struct Known {
 /// The event at which a key stands.
 struct Failing {
     event_id: Uuid,
-    /// When its first try that failed began.
-    since: Instant,
+    /// When its first try that failed began, and when it ended.
+    began: Instant,
+    ended: Instant,
     /// The number of its last try.
     tried: u64,
+}
+
+/// When something last happened to two different keys, the later one first: enough to know when it last happened to another key.
+#[derive(Default)]
+struct Latest([Option<(u64, Instant)>; 2]);
+
+impl Latest {
+    fn add(&mut self, key: u64, at: Instant) {
+        let [first, second] = &mut self.0;
+        match first {
+            Some((latest, time)) if *latest == key => *time = at.max(*time),
+            Some((_, time)) if at < *time => match second {
+                Some((_, time)) if at < *time => {}
+                _ => *second = Some((key, at)),
+            },
+            _ => *second = first.replace((key, at)),
+        }
+    }
+
+    /// When it last happened to another key than this.
+    fn of_another(&self, key: u64) -> Option<Instant> {
+        self.0.iter().flatten().find(|(other, _)| *other != key).map(|(_, at)| *at)
+    }
 }
 
 /// One event's try, as it ended.
@@ -47,6 +76,17 @@ pub(crate) struct Try {
     pub(crate) key: u64,
     pub(crate) event_id: Uuid,
     pub(crate) report: Report,
+}
+
+/// How a destination stands when tries have ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stands {
+    /// It is away.
+    pub(crate) open: bool,
+    /// It said so of itself while these were tried.
+    pub(crate) refused: bool,
+    /// When it last came back.
+    pub(crate) back: Option<Instant>,
 }
 
 /// What was decided of tries.
@@ -62,22 +102,21 @@ pub(crate) struct Sifted {
 }
 
 impl Contrast {
-    /// Decides what tries that ended mean. `open` says whether the destination is away, `back` when it last came back.
-    pub(crate) fn sift(&self, tries: Vec<Option<Try>>, open: bool, back: Option<Instant>) -> Sifted {
+    /// Decides what tries that ended mean, by how the destination stands.
+    pub(crate) fn sift(&self, tries: Vec<Option<Try>>, stands: Stands) -> Sifted {
         let mut known = self.known();
+        let ended = || tries.iter().flatten();
+        let failed = || ended().filter(|each| matches!(each.report.outcome, Outcome::Unclear { .. }));
         let mut succeeded = false;
-        for each in tries.iter().flatten().filter(|each| each.report.outcome.is_delivered()) {
+        for each in ended().filter(|each| each.report.outcome.is_delivered()) {
             known.succeeded(each.key, each.report.ended);
             succeeded = true;
         }
-        let mut away = open && !succeeded;
-        let early = |report: &Report| back.is_some_and(|back| report.began <= back);
-        for each in tries.iter().flatten() {
-            if matches!(each.report.outcome, Outcome::Unclear { .. }) {
-                let since = known.failed(each.key, each.event_id, each.report.began);
-                away |= !early(&each.report) && !known.another_succeeded(each.key, since);
-            }
-        }
+        failed().for_each(|each| known.failed(each));
+        let early = |report: &Report| stands.back.is_some_and(|back| report.began <= back);
+        let away = stands.refused
+            || (stands.open && !succeeded)
+            || failed().any(|each| !early(&each.report) && !known.has_contrast(each.key));
         drop(known);
         let (mut undecided, mut again): (Option<Unavailable>, bool) = (None, false);
         let mut decide = |report: Report| match report.outcome {
@@ -121,38 +160,33 @@ impl Known {
         if !self.failing.is_empty() {
             self.failing.remove(&key);
         }
-        let [first, second] = &mut self.successes;
-        match first {
-            Some((latest, time)) if *latest == key => *time = at.max(*time),
-            Some((_, time)) if at < *time => match second {
-                Some((_, time)) if at < *time => {}
-                _ => *second = Some((key, at)),
-            },
-            _ => *second = first.replace((key, at)),
-        }
+        self.successes.add(key, at);
     }
 
-    /// An event failed again, or for the first time. When its first failing try began.
-    fn failed(&mut self, key: u64, event_id: Uuid, began: Instant) -> Instant {
+    /// An event failed again, or for the first time.
+    fn failed(&mut self, each: &Try) {
         self.tries += 1;
         let tried = self.tries;
+        let &Try { key, event_id, report: Report { began, ended, .. } } = each;
+        self.failures.add(key, ended);
         match self.failing.get_mut(&key) {
-            Some(failing) if failing.event_id == event_id => {
-                failing.tried = tried;
-                failing.since
-            }
+            Some(failing) if failing.event_id == event_id => failing.tried = tried,
             _ => {
                 if self.failing.len() >= MOST {
                     self.failing.retain(|_, failing| failing.tried + MOST as u64 / 2 > tried);
                 }
-                self.failing.insert(key, Failing { event_id, since: began, tried });
-                began
+                self.failing.insert(key, Failing { event_id, began, ended, tried });
             }
         }
     }
 
-    fn another_succeeded(&self, key: u64, since: Instant) -> bool {
-        self.successes.iter().flatten().any(|(other, at)| *other != key && *at > since)
+    /// Whether what another key has done shows that the failing event of this one is to blame.
+    fn has_contrast(&self, key: u64) -> bool {
+        let (Some(failing), Some(success)) = (self.failing.get(&key), self.successes.of_another(key)) else {
+            return false;
+        };
+        let alone = self.failures.of_another(key).is_none_or(|failure| failure <= success);
+        success > failing.ended || (success > failing.began && alone)
     }
 }
 
@@ -197,7 +231,8 @@ mod tests {
                 let report = Report { outcome, began: self.at(began), ended: self.at(ended) };
                 Some(Try { key: key as u64, event_id: Uuid::from_u128(key as u128), report })
             });
-            let sifted = self.contrast.sift(tries.collect(), open, self.back);
+            let stands = Stands { open, refused: false, back: self.back };
+            let sifted = self.contrast.sift(tries.collect(), stands);
             let decided: Vec<bool> = sifted.outcomes.iter().map(Option::is_some).collect();
             assert_eq!(sifted.undecided.is_some() || sifted.again, decided.contains(&false));
             decided
@@ -262,6 +297,42 @@ mod tests {
         assert_eq!(scene.sift([('x', 602, 603, ok())], false), [true]);
     }
 
+    /// All of them were under way when it went away, so that a's success is later than their begin; and nothing new comes.
+    #[test]
+    fn what_fails_with_others_after_the_last_success_is_not_charged_however_often() {
+        let scene = Scene::new();
+        let tries = [('a', 10, 15, ok()), ('b', 10, 16, unclear()), ('c', 11, 17, unclear())];
+        assert_eq!(scene.sift(tries, false), [true, false, false]);
+        for time in [100, 200, 300] {
+            assert_eq!(scene.sift([('b', time, time + 1, unclear())], true), [false]);
+            assert_eq!(scene.sift([('c', time, time + 1, unclear())], true), [false]);
+        }
+        assert_eq!(scene.sift([('b', 400, 401, ok())], true), [true]);
+        assert_eq!(scene.sift([('c', 402, 403, unclear())], false), [true], "b was answered since");
+    }
+
+    #[test]
+    fn what_fails_alone_among_successes_is_charged_also_when_it_ends_last() {
+        let scene = Scene::new();
+        let tries = [('a', 10, 15, ok()), ('b', 10, 16, ok()), ('c', 11, 17, unclear())];
+        assert_eq!(scene.sift(tries, false), [true, true, true]);
+        assert_eq!(scene.sift([('c', 100, 101, unclear())], false), [true], "nothing else fails");
+        assert_eq!(scene.sift([('d', 200, 201, unclear())], false), [false]);
+        assert_eq!(scene.sift([('c', 300, 301, unclear())], true), [false], "now it may be an outage");
+    }
+
+    #[test]
+    fn nothing_is_charged_while_the_destination_says_that_it_is_away() {
+        let scene = Scene::new();
+        let tries = [('a', 10, 15, ok()), ('x', 10, 16, unclear())].map(|(key, began, ended, outcome)| {
+            let report = Report { outcome, began: scene.at(began), ended: scene.at(ended) };
+            Some(Try { key: key as u64, event_id: Uuid::from_u128(key as u128), report })
+        });
+        let refused = Stands { refused: true, ..Stands::default() };
+        let sifted = scene.contrast.sift(tries.into(), refused);
+        assert_eq!(sifted.outcomes.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+    }
+
     #[test]
     fn what_began_before_the_destination_was_back_is_tried_again() {
         let mut scene = Scene::new();
@@ -272,7 +343,10 @@ mod tests {
         assert_eq!(scene.sift([('y', 290, 590, unclear())], false), [false]);
         assert_eq!(scene.sift([('x', 340, 640, unclear())], false), [false]);
         assert_eq!(scene.sift([('x', 650, 950, unclear())], false), [true], "now it is its own");
-        assert_eq!(scene.sift([('y', 650, 950, unclear())], false), [true]);
+        assert_eq!(scene.sift([('y', 650, 950, unclear())], false), [false], "with x it may be an outage");
+        assert_eq!(scene.sift([('a', 960, 970, ok())], true), [true]);
+        scene.back = Some(scene.at(970));
+        assert_eq!(scene.sift([('y', 980, 990, unclear())], false), [true]);
     }
 
     #[test]
@@ -281,7 +355,7 @@ mod tests {
         let of = |event: u128, began: u64| {
             let report = Report { outcome: unclear(), began: scene.at(began), ended: scene.at(began + 1) };
             let each = Try { key: 7, event_id: Uuid::from_u128(event), report };
-            scene.contrast.sift(vec![Some(each), None], false, None).outcomes[0].is_some()
+            scene.contrast.sift(vec![Some(each), None], Stands::default()).outcomes[0].is_some()
         };
         assert!(!of(1, 10));
         scene.sift([('a', 20, 21, ok())], true);
@@ -306,8 +380,8 @@ mod tests {
             let report = Report { outcome, began: scene.at(1), ended: scene.at(2) };
             Some(Try { key: seconds, event_id: Uuid::from_u128(seconds.into()), report })
         };
-        let reason =
-            scene.contrast.sift(vec![busy(3), busy(9), busy(5)], false, None).undecided.expect("away");
+        let tries = vec![busy(3), busy(9), busy(5)];
+        let reason = scene.contrast.sift(tries, Stands::default()).undecided.expect("away");
         assert_eq!(reason.pause, Some(Duration::from_secs(9)));
         assert_eq!(reason.reason, "the endpoint answered 429, and nothing else has succeeded since");
     }
@@ -331,7 +405,8 @@ mod tests {
         for key in 0..2 * MOST as u64 {
             let report = Report { outcome: unclear(), began: scene.start, ended: scene.start };
             let each = Try { key, event_id: Uuid::nil(), report };
-            assert!(scene.contrast.sift(vec![Some(each)], true, None).undecided.is_some());
+            let open = Stands { open: true, ..Stands::default() };
+            assert!(scene.contrast.sift(vec![Some(each)], open).undecided.is_some());
         }
         assert!(scene.contrast.known().failing.len() <= MOST);
     }

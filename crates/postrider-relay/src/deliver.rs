@@ -11,6 +11,7 @@ use postrider_core::{
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::breaker::Pause;
 use crate::contrast::Sifted;
 use crate::flight::Flight;
 use crate::lane::{Halt, Lane};
@@ -96,6 +97,16 @@ impl Lane {
             if ready.is_empty() || given_up {
                 return Ok(work);
             }
+            // What is tried alone has waited before it was marked.
+            if let Some(pause) = reader.breaker.pause().filter(|_| !self.alone)
+                && (pause.is_asked_for() || self.have_failed(&work, &ready))
+            {
+                self.wait(&mut work, &pause).await?;
+                if reader.breaker.pause().is_some() && self.leaves(&work).await? {
+                    return Ok(work);
+                }
+                continue;
+            }
             let probing = reader.breaker.is_open();
             if probing {
                 ready = self.probe(&work, &ready);
@@ -114,7 +125,7 @@ impl Lane {
             delivery.progress = Arc::clone(&self.progress);
             delivery.slots = self.goes_on.then(|| Arc::clone(&self.slots));
             let delivery = Arc::new(delivery);
-            let goes_on = goes_on && self.has_room_for(&delivery);
+            let goes_on = goes_on && self.has_room_for(&delivery, &work);
             let ended = self.accompany(&delivery, &work, goes_on).await?;
             self.patience.learn(delivery.mean_try());
             if let (Ended::Panicked, [_]) = (&ended, ready.as_slice()) {
@@ -141,7 +152,8 @@ impl Lane {
                 ended => (ended, false),
             };
             let tries = work.tries(&ready, reports, reader.order);
-            let Sifted { outcomes, undecided, again } = reader.sift(tries);
+            let refused = matches!(ended, Ended::Unavailable(_));
+            let Sifted { outcomes, undecided, again } = reader.sift(tries, refused);
             for (place, (index, outcome)) in ready.into_iter().zip(outcomes).enumerate() {
                 let Some(outcome) = outcome else { continue };
                 if delivery.is_effect(place) {
@@ -197,22 +209,28 @@ impl Lane {
         reason: &Unavailable,
         undecided: bool,
     ) -> Result<(), Halt> {
-        self.note_away(reason);
         // A transactional handler that lost its lease says so in this way.
+        self.note_away(reason);
         self.prolong_if_it_answers(work.next.as_ref()).await?;
-        let end = Instant::now() + self.reader.breaker.unavailable(reason);
-        // What it asked for is kept to.
-        let listens = undecided && reason.pause.is_none();
+        let pause = self.reader.breaker.unavailable(reason, undecided);
+        self.wait(work, &pause).await
+    }
+
+    /// Waits for the end of a pause. Where that is undecided, a new event ends it, too, unless the pause was asked for.
+    async fn wait(&mut self, work: &mut Work, pause: &Pause) -> Result<(), Halt> {
+        self.note_away(&pause.reason);
         let mut gap = SOONEST;
         let mut look = Instant::now() + gap;
         loop {
             let now = self.now();
             for index in work.ready(self.reader.order, self.reader.on_dead) {
-                let expired = self.reader.judge.expired(work.items[index].case(now), &reason.reason);
+                let expired = self.reader.judge.expired(work.items[index].case(now), &pause.reason.reason);
                 work.items[index].verdict = expired;
             }
-            let left = end.saturating_duration_since(Instant::now());
-            let nothing_left = work.ready(self.reader.order, self.reader.on_dead).is_empty();
+            let left = pause.until.saturating_duration_since(Instant::now());
+            // Without any work it is waited for all the same.
+            let nothing_left =
+                !work.items.is_empty() && work.ready(self.reader.order, self.reader.on_dead).is_empty();
             // Another lane may have found that it is back.
             let is_back = !self.reader.breaker.is_open();
             let answered = work.flights.iter().any(Flight::has_news);
@@ -222,7 +240,7 @@ impl Lane {
             }
             let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
             let flies = !self.flights.is_empty() || !work.flights.is_empty();
-            let listens = listens && Instant::now() >= look;
+            let listens = pause.undecided && !pause.is_asked_for() && Instant::now() >= look;
             let until_look = look.saturating_duration_since(Instant::now());
             let rest = left.min(until_prolonged);
             let rest = if until_look.is_zero() { rest } else { rest.min(until_look) };

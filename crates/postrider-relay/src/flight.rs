@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{BATCH_BYTES, Delivery, Position, Settlement, Unavailable};
+use postrider_core::{Delivery, Position, Settlement, Unavailable};
 
 use crate::contrast::Try;
 use crate::deliver::{Delivering, panicked};
@@ -47,16 +47,18 @@ impl Patience {
         }
     }
 
+    /// Tries that were left running have ended, and took so long on average. One that hangs for long is no reason to wait for
+    /// long the next time; where all take long, this grows step by step.
+    pub(crate) fn learn_late(&mut self, mean: Option<Duration>) {
+        self.learn(mean.map(|mean| mean.min(2 * self.now())));
+    }
+
     /// How long to wait once all is begun: a few usual tries, so that one slow event delays the others by no more than that.
     pub(crate) fn now(&self) -> Duration {
         let usual = Duration::try_from_secs_f64(self.usual * USUAL_TRIES).unwrap_or(self.longest);
         usual.max(SHORTEST).min(self.longest)
     }
 }
-
-/// The events of batches that are kept in memory for what is running have no more bytes than this together. A lane that
-/// would have more waits for its batch.
-const MOST_BYTES: u64 = BATCH_BYTES;
 
 /// A delivery whose batch is settled, and which is still under way.
 pub(crate) struct Flight {
@@ -89,13 +91,16 @@ struct Landed {
     items: Vec<Item>,
     effects: Vec<uuid::Uuid>,
     away: Option<Unavailable>,
+    /// Whether it only seems to be away.
+    undecided: bool,
 }
 
 impl Lane {
-    /// Whether there is room for one more that goes on: while one event of it is under way, all of them are in memory.
-    pub(crate) fn has_room_for(&self, delivery: &Delivery) -> bool {
-        let held: u64 = self.flights.iter().map(|flight| flight.bytes).sum();
-        held + bytes(delivery) <= MOST_BYTES
+    /// Whether there is room for one more that goes on: while one event of it is under way, all of them are in memory. A lane has
+    /// its share of bytes once more for this; one that would have more waits for its batch.
+    pub(crate) fn has_room_for(&self, delivery: &Delivery, work: &Work) -> bool {
+        let held: u64 = self.flights.iter().chain(&work.flights).map(|flight| flight.bytes).sum();
+        held + bytes(delivery) <= self.share.bytes()
     }
 
     /// The keys of what is under way from earlier batches.
@@ -135,7 +140,7 @@ impl Lane {
         self.flights = flights;
         if let Some(reason) = &landed.away {
             // How long to leave it alone is for whoever tries next.
-            let _ = self.reader.breaker.unavailable(reason);
+            let _ = self.reader.breaker.unavailable(reason, landed.undecided);
             self.note_away(reason);
         }
         if landed.items.is_empty() {
@@ -201,7 +206,11 @@ impl Lane {
         }
         flights.retain(|flight| !flight.items.is_empty());
         let now = self.now();
-        let sifted = self.reader.sift(tries);
+        let reports = || tries.iter().flatten().map(|each| &each.report);
+        let spent: Duration = reports().map(|report| report.ended - report.began).sum();
+        let count = u32::try_from(reports().count()).unwrap_or(u32::MAX);
+        self.patience.learn_late((count > 0).then(|| spent / count));
+        let sifted = self.reader.sift(tries, landed.away.is_some());
         for (item, outcome) in items.iter_mut().zip(sifted.outcomes) {
             item.verdict = outcome.map(|outcome| self.reader.verdict(item, outcome, now));
             item.hand = if item.verdict.is_some() { Hand::Idle } else { Hand::Cut };
@@ -209,7 +218,8 @@ impl Lane {
         if items.iter().any(|item| matches!(item.verdict, Some(Verdict::Delivered { .. }))) {
             self.reader.breaker.available();
         }
-        landed.away = sifted.undecided.or(landed.away);
+        landed.undecided = landed.away.is_none();
+        landed.away = landed.away.or(sifted.undecided);
         landed.items = items;
         landed
     }
@@ -277,5 +287,20 @@ mod tests {
         assert_eq!(after([Duration::from_secs(2); 50]), Duration::from_secs(1));
         assert_eq!(after([Duration::MAX; 50]), Duration::from_secs(1));
         assert_eq!(Patience::new(10 * MILLISECOND).now(), 10 * MILLISECOND);
+    }
+
+    /// Nothing of a batch ends in time where all tries take longer: what ends later teaches, too.
+    #[test]
+    fn what_was_left_running_teaches_patience_step_by_step() {
+        let mut patience = Patience::new(Duration::from_secs(1));
+        let mut left_running = 0;
+        while patience.now() < 300 * MILLISECOND {
+            left_running += 1;
+            patience.learn_late(Some(300 * MILLISECOND));
+        }
+        assert!(left_running <= 5, "{left_running}");
+        let mut patience = Patience::new(Duration::from_secs(1));
+        patience.learn_late(Some(Duration::from_secs(30)));
+        assert!(patience.now() < 300 * MILLISECOND, "one that hangs says little of the others");
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Lane {
     /// Whether an event is being tried alone, and whether the destination was away when it was.
     pub(crate) alone: bool,
     pub(crate) away: Option<Unavailable>,
+    /// Whether the last turn left what is due for other keys, while the destination seemed to be away.
+    pub(crate) asked_others: bool,
     /// What is still under way of batches that are settled.
     pub(crate) flights: Vec<Flight>,
     /// Told when something of the flights has ended.
@@ -89,7 +91,7 @@ pub(crate) struct Lane {
     give_up: Option<Instant>,
     pub(crate) account: Account,
     pace: Pace,
-    share: Share,
+    pub(crate) share: Share,
     portion: Portion,
     pub(crate) due_portion: Portion,
     /// How long to wait for more before the next read.
@@ -117,10 +119,12 @@ impl Lane {
             careful,
             alone: false,
             away: None,
+            asked_others: false,
             flights: Vec::new(),
             progress: Arc::default(),
             slots: Arc::new(Semaphore::new(reader.concurrency.min(Semaphore::MAX_PERMITS))),
-            goes_on: reader.sink.goes_on() && reader.order != Order::Strict,
+            // One at a time is the whole order: nothing could be begun beside what runs on.
+            goes_on: reader.sink.goes_on() && reader.order != Order::Strict && reader.concurrency > 1,
             patience: Patience::new(reader.patience),
             wary: false,
             lapse: watch::Sender::new(claimed + reader.settings.lease),
@@ -204,7 +208,7 @@ impl Lane {
         self.lease.bytes = self.share.bytes();
         let due = self.look_for_due().await?;
         let worked = !due.items.is_empty();
-        if worked {
+        if worked && !self.asks_others_first(&due) {
             let due =
                 if self.careful { self.one_by_one(due).await? } else { self.suspects_alone(due).await? };
             let delivered = self.deliver(due).await?;

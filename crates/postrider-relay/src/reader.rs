@@ -8,7 +8,7 @@ use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, Outcome, Sink,
 use tokio::sync::watch;
 
 use crate::breaker::{Breaker, chance};
-use crate::contrast::{Contrast, Sifted, Try};
+use crate::contrast::{Contrast, Sifted, Stands, Try};
 use crate::death::OnDeath;
 use crate::judge::{Judge, Verdict};
 use crate::work::Item;
@@ -48,9 +48,10 @@ pub(crate) struct Settings {
 }
 
 impl Reader {
-    /// Decides by contrast what tries that ended mean.
-    pub(crate) fn sift(&self, tries: Vec<Option<Try>>) -> Sifted {
-        self.contrast.sift(tries, self.breaker.is_open(), self.breaker.back_since())
+    /// Decides by contrast what tries that ended mean. `refused`: the destination said of itself that it is away.
+    pub(crate) fn sift(&self, tries: Vec<Option<Try>>, refused: bool) -> Sifted {
+        let stands = Stands { open: self.breaker.is_open(), refused, back: self.breaker.back_since() };
+        self.contrast.sift(tries, stands)
     }
 
     /// What follows for an event from what became of it.

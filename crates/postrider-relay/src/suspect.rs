@@ -26,6 +26,8 @@ pub(crate) const SUSPECT: &str = "#suspect";
 const CRASHED: &str = "#crashed:";
 /// This process, from its start to its end.
 static PROCESS: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().simple().to_string());
+/// How long what is due waits for what runs in front of it before it is looked at again.
+const BEHIND: Duration = Duration::from_secs(1);
 /// Held by the lane that is trying an event alone.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
@@ -78,6 +80,15 @@ impl Lane {
         self.due.looked(&found, began.elapsed(), |time| reader.at_most(time));
         let mut work = Work::of_due(found.deliveries, &self.lease.position);
         self.keep_in_hand(&mut work);
+        let is_idle = |item: &Item| item.verdict.is_none() && item.hand == Hand::Idle;
+        if !work.items.is_empty()
+            && work.items.iter().all(is_idle)
+            && work.ready(self.reader.order, self.reader.on_dead).is_empty()
+        {
+            // It can't be tried before what is in front of it has ended, and that is told.
+            self.due.put_off(BEHIND);
+            work.items.clear();
+        }
         Ok(work)
     }
 

@@ -56,14 +56,33 @@ impl Lane {
         if work.next.is_none() {
             return Ok(true);
         }
-        let heads = work.heads(&work.ready(order, self.reader.on_dead), order);
-        let has_failed = |&(index, key): &(usize, u64)| {
-            self.reader.contrast.has_failed(key, work.items[index].event.event_id)
-        };
-        if order == Order::Strict || !self.reader.breaker.is_open() || !heads.iter().all(has_failed) {
+        let ready = work.ready(order, self.reader.on_dead);
+        if order == Order::Strict || !self.reader.breaker.is_open() || !self.have_failed(work, &ready) {
             return Ok(false);
         }
         Ok(self.something_is_due().await? || self.something_follows(work).await?)
+    }
+
+    /// Whether the destination was asked with the first of each key among these, and failed.
+    pub(crate) fn have_failed(&self, work: &Work, ready: &[usize]) -> bool {
+        let has_failed = |(index, key): (usize, u64)| {
+            self.reader.contrast.has_failed(key, work.items[index].event.event_id)
+        };
+        work.heads(ready, self.reader.order).into_iter().all(has_failed)
+    }
+
+    /// Whether to look for other keys before what is due, all of which has failed at a destination that seems to be away: what
+    /// has not been tried tells more. Every other time, so that what is due is tried, too.
+    pub(crate) fn asks_others_first(&mut self, due: &Work) -> bool {
+        let (order, on_dead) = (self.reader.order, self.reader.on_dead);
+        let ready = due.ready(order, on_dead);
+        let others = !self.asked_others
+            && !ready.is_empty()
+            && order != Order::Strict
+            && self.reader.breaker.is_open()
+            && self.have_failed(due, &ready);
+        self.asked_others = others;
+        others
     }
 
     async fn something_is_due(&mut self) -> Result<bool, Halt> {

@@ -57,6 +57,11 @@ impl DueWatch {
         self.not_before = found.deliveries.is_empty().then(|| now + at_most((took * COST).max(SHORTEST)));
     }
 
+    /// Nothing can be done about what was found: look again after a while, or when [something changes](Self::soon).
+    pub(crate) fn put_off(&mut self, time: Duration) {
+        self.at = Some(Instant::now() + time);
+    }
+
     /// Something may have changed: look as soon as it may be.
     pub(crate) fn soon(&mut self) {
         self.at = None;

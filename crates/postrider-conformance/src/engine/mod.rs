@@ -8,6 +8,7 @@ pub mod handling;
 pub mod isolation;
 pub mod order;
 pub mod outage;
+pub mod pauses;
 pub mod running;
 pub mod sharing;
 pub mod silence;
@@ -72,6 +73,9 @@ macro_rules! engine {
                 once_another_key_has_succeeded_the_failing_event_is_charged, a_failure_among_successes_is_the_events_own,
                 what_was_charged_before_is_not_charged_in_an_outage,
                 without_a_contrast_age_ends_an_event_only_where_outages_count;
+            pauses: what_is_under_way_when_a_destination_goes_away_is_not_charged,
+                what_breaks_while_others_are_refused_is_not_charged, what_is_due_behind_a_running_event_of_its_key_is_waited_for,
+                a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while;
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
                 a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
@@ -83,6 +87,7 @@ macro_rules! engine {
                 a_stop_waits_for_what_is_running, a_lane_that_is_wanted_back_waits_for_what_is_running,
                 under_strict_order_a_batch_waits_for_its_slowest, a_transactional_handler_may_run_on,
                 a_handler_of_several_runs_on_as_one, one_at_a_time_in_one_lane_is_the_whole_order,
+                one_at_a_time_a_slow_event_is_waited_for,
                 one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing,
                 slow_and_failing_events_keep_the_order_of_their_keys;
             isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::{Ground, LEASE, OrderChanged, Seen, record, relay, state, until};
 use crate::relay::Dice;
+use crate::silent::{Call, Silent};
 
 /// How long a batch waits for its last events, here.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -398,6 +399,25 @@ pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Ground) 
         seen.all().into_iter().map(|(order, version, _)| (order, version)).collect();
     assert_eq!(seen.versions("b"), [1, 2, 3, 4]);
     assert_eq!(order(handled), order(expected));
+}
+
+/// A slow one does not run on there: what waits behind it would be overtaken by other keys.
+pub async fn one_at_a_time_a_slow_event_is_waited_for(ground: &impl Ground) {
+    let outbox = Silent::new(ground.outbox(Clock::Database).await);
+    let desk = Desk::new(["slow"]);
+    let running = start(&outbox, &desk, |s| s.concurrency(1)).await;
+    record(&outbox, "slow", 1).await;
+    desk.is_begun("slow", 1).await;
+    record(&outbox, "slow", 2).await;
+    record(&outbox, "b", 1).await;
+    let extended = outbox.asked(Call::Extend);
+    until("its patience is over", async || outbox.asked(Call::Extend) > extended).await;
+    desk.let_go(2);
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    let done: Vec<(String, i64)> =
+        desk.done.all().into_iter().map(|(order, version, _)| (order, version)).collect();
+    assert_eq!(done, [("slow".to_owned(), 1), ("slow".to_owned(), 2), ("b".to_owned(), 1)]);
 }
 
 /// Handlers that take any time, fail, and hang, in small batches, with rows read ahead: nothing lost, nothing out of order, and

@@ -1,0 +1,180 @@
+//! Destinations that go away while several events are under way, and lanes that have to wait.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use postrider::testing::until_quiet;
+use postrider::{
+    Clock, Delivery, DeliveryFailure, Failure, Outcome, Received, Retry, Sink, Source, State, Subscription,
+    Unavailable,
+};
+use tokio::sync::Semaphore;
+
+use super::{Ground, OrderChanged, record, relay, state, until};
+use crate::silent::{Call, Silent};
+
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// A destination that has every event of a delivery under way before it answers the first.
+#[derive(Clone, Default)]
+struct Burst {
+    /// How many events were answered.
+    answers: Arc<AtomicUsize>,
+    /// Whether it says of itself that it is away, once it has answered two events of a delivery.
+    refuses: bool,
+    up: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Sink for Burst {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let begun: Vec<usize> = (0..delivery.events.len()).filter(|index| delivery.begin(*index)).collect();
+        for (place, index) in begun.into_iter().enumerate() {
+            let is_up = self.up.load(Ordering::SeqCst);
+            if self.refuses && !is_up && place == 2 {
+                return Err(Unavailable::new("connection refused"));
+            }
+            let first = self.answers.fetch_add(1, Ordering::SeqCst) == 0;
+            delivery.report(
+                index,
+                if first || is_up {
+                    Outcome::Delivered
+                } else {
+                    Outcome::unclear(DeliveryFailure::new("http_503", "the endpoint answered 503"))
+                },
+            );
+        }
+        Ok(())
+    }
+}
+
+async fn assert_nothing_is_charged(ground: &impl Ground, refuses: bool) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let mut events = Vec::new();
+    for order in ["a", "b", "c"] {
+        events.push(record(&outbox, order, 1).await);
+    }
+    let shop = Burst { refuses, ..Burst::default() };
+    let (sink, retry) = (shop.clone(), Retry::fixed(PAUSE).max_attempts(1));
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.sink(sink).retry(retry).longest_pause(PAUSE))
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    until("it is asked again and again", async || shop.answers.load(Ordering::SeqCst) > 10).await;
+    for event in &events[1..] {
+        let waits = state(&*store, "s", *event).await;
+        assert!(!matches!(waits.state, State::Dead | State::Done), "{waits:?}");
+        assert_eq!(waits.attempts, 0, "{waits:?}");
+    }
+    shop.up.store(true, Ordering::SeqCst);
+    until_quiet(&running, "s").await.expect("quiet");
+    for event in events {
+        assert_eq!(state(&*store, "s", event).await.state, State::Done);
+    }
+    running.stop().await.expect("stopped");
+}
+
+/// The first is answered, then everything fails, and no new event comes: its success is no contrast for the others.
+pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(ground: &impl Ground) {
+    assert_nothing_is_charged(ground, false).await;
+}
+
+/// A process that dies breaks what is under way, and refuses what comes after it.
+pub async fn what_breaks_while_others_are_refused_is_not_charged(ground: &impl Ground) {
+    assert_nothing_is_charged(ground, true).await;
+}
+
+/// A destination that answers the first event at once, with a failure, and the others when it is let go.
+#[derive(Clone)]
+struct Gate {
+    tried: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Sink for Gate {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let all: Vec<usize> = (0..delivery.events.len()).collect();
+        if !delivery.begin_all(&all) {
+            return Ok(());
+        }
+        let mut rest = all.into_iter();
+        if self.tried.fetch_add(1, Ordering::SeqCst) == 0 {
+            let failure = DeliveryFailure::new("refused", "not now");
+            rest.next().into_iter().for_each(|index| delivery.report(index, Outcome::retry(failure.clone())));
+            self.gate.acquire().await.expect("open").forget();
+            // What is behind it was not tried.
+            rest.next();
+        }
+        rest.for_each(|index| delivery.report(index, Outcome::Delivered));
+        Ok(())
+    }
+
+    fn goes_on(&self) -> bool {
+        true
+    }
+}
+
+/// The second of a key is still in the hands of a request that runs on when the first is due again: the lane waits for it,
+/// without asking the database all the time.
+pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground: &impl Ground) {
+    let outbox = Silent::new(ground.outbox(Clock::Database).await);
+    let mut events = Vec::new();
+    for (order, version) in [("a", 1), ("a", 2), ("b", 1)] {
+        events.push(record(&outbox, order, version).await);
+    }
+    let shop = Gate { tried: Arc::default(), gate: Arc::new(Semaphore::new(0)) };
+    let sink = shop.clone();
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.sink(sink).retry(Retry::fixed(Duration::from_millis(1))).patience(Duration::from_millis(20))
+        })
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    until("the first is to be tried again", async || {
+        state(&*store, "s", events[0]).await.state == State::Retrying
+    })
+    .await;
+    let (extended, looked) = (outbox.asked(Call::Extend), outbox.asked(Call::Due));
+    until("time passes", async || outbox.asked(Call::Extend) >= extended + 2).await;
+    let looks = outbox.asked(Call::Due) - looked;
+    assert!(looks <= 20, "{looks} looks while there was nothing to do");
+    shop.gate.add_permits(1);
+    until_quiet(&running, "s").await.expect("quiet");
+    for event in events {
+        assert_eq!(state(&*store, "s", event).await.state, State::Done);
+    }
+    running.stop().await.expect("stopped");
+}
+
+/// What may have ended its process is tried alone. While its handler says that what it needs is away, it is tried after pauses.
+pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let event = record(&outbox, "a", 1).await;
+    let store = outbox.open().await.expect("a store");
+    store.subscribe(&Subscription::new("s")).await.expect("subscribed");
+    // Somebody claims the lane and is never heard of again.
+    let gone = store.claim("s", "gone", Duration::from_millis(100)).await.expect("claim").expect("a lane");
+    let calls: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let noted = Arc::clone(&calls);
+    let handler = move |_: Received<OrderChanged>| {
+        let mut calls = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push(Instant::now());
+        let away = calls.len() < 4;
+        async move { if away { Err(Failure::unavailable("the mail server is away")) } else { Ok(()) } }
+    };
+    let running = relay(&outbox).subscribe("s", |s| s.on(handler)).start().await.expect("started");
+    until("it is handled", async || state(&*store, "s", event).await.state == State::Done).await;
+    running.stop().await.expect("stopped");
+    drop(gone);
+    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let pauses: Vec<Duration> = calls.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(pauses.len(), 3);
+    assert!(pauses.iter().all(|pause| *pause >= Duration::from_millis(150)), "{pauses:?}");
+}
