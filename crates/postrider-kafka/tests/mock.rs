@@ -119,6 +119,12 @@ async fn one(code: RDKafkaRespErr) -> (Result<(), String>, Option<Outcome>) {
     panic!("{code:?}: it does not recover: {last}");
 }
 
+/// A batch to Kafka has one deadline and one purge.
+#[tokio::test]
+async fn nothing_of_a_batch_runs_on_after_it() {
+    assert!(!Broker::new(1).sink(Duration::from_secs(5)).goes_on());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_brokers_say_of_themselves_is_unavailable() {
     use RDKafkaRespErr::{

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use postrider_conformance::Log;
 use postrider_conformance::engine::desk::{
-    a_destination_that_is_away_shows, a_sleeping_relay_notices_its_operator,
+    a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
 };
 use postrider_conformance::promises::replay;
 use postrider_conformance::relay::{
@@ -26,6 +26,12 @@ use support::{Pg, PgLog, server};
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let log = Pg::default().pg_log(Clock::Database).await;
     a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.store.clone())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_waits_for_what_is_running() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    a_pause_waits_for_what_runs(&log.outbox, Arc::new(log.store.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use postrider::testing::Destination;
 use postrider::{Desk, Received, Replay, ReplayFrom, Source};
+use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
 
@@ -43,6 +44,44 @@ pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, desk: Arc<d
     until("all are delivered", async || shop.delivered().len() == 8).await;
     assert_eq!(away().await, None);
     running.stop().await.expect("stopped");
+}
+
+/// A pause, and whatever is done during one, waits for what is running: the lane is held and prolonged until it has ended.
+pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, desk: Arc<dyn Desk>) {
+    let (began, done) = (Seen::default(), Seen::default());
+    let gate = Arc::new(Semaphore::new(0));
+    let (begins, ends, hold) = (began.clone(), done.clone(), Arc::clone(&gate));
+    let handler = move |event: Received<OrderChanged>| {
+        let (ends, hold) = (ends.clone(), Arc::clone(&hold));
+        begins.note(&event);
+        async move {
+            if event.order == "slow" {
+                hold.acquire().await.expect("open").forget();
+            }
+            ends.note(&event);
+        }
+    };
+    let relay = relay(outbox).subscribe("s", |s| s.on(handler).patience(Duration::from_millis(20)));
+    let running = relay.start().await.expect("started");
+    record(outbox, "slow", 1).await;
+    until("it runs", async || began.count() == 1).await;
+    record(outbox, "b", 1).await;
+    until("the lane goes on without it", async || done.count() == 1).await;
+    desk.pause("s", true).await.expect("pause");
+    let lease = async || {
+        let info = desk.subscriptions().await.expect("subscriptions").remove(0);
+        info.lanes.into_iter().next().and_then(|lane| lane.owner.and(lane.lease_until))
+    };
+    let before = lease().await.expect("it is held");
+    until("it is prolonged", async || lease().await.expect("it is held while one runs") > before).await;
+    record(outbox, "slow", 2).await;
+    gate.add_permits(2);
+    until("it is given back", async || !is_held(&*desk).await).await;
+    assert_eq!((done.versions("slow"), began.count()), (vec![1], 2), "nothing was cut off or begun");
+    desk.pause("s", false).await.expect("resume");
+    until("the rest comes", async || done.count() == 3).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(began.versions("slow"), [1, 2], "each once");
 }
 
 /// A relay whose lanes are idle and given back, and that sleeps, notices a replay, a pause and a resume; not by its poll.

@@ -75,6 +75,7 @@ macro_rules! engine {
                 without_a_contrast_age_ends_an_event_only_where_outages_count;
             pauses: what_is_under_way_when_a_destination_goes_away_is_not_charged,
                 what_breaks_while_others_are_refused_is_not_charged, what_is_due_behind_a_running_event_of_its_key_is_waited_for,
+                a_running_event_whose_handler_is_unavailable_loses_no_attempt,
                 a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while;
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
                 a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,

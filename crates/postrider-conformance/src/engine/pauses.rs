@@ -153,6 +153,44 @@ pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground:
     running.stop().await.expect("stopped");
 }
 
+/// A handler that runs on says at last that what it needs is away: no attempt is lost.
+pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let (calls, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let (count, hold) = (Arc::clone(&calls), Arc::clone(&gate));
+    let handler = move |event: Received<OrderChanged>| {
+        let first = event.order == "slow" && count.fetch_add(1, Ordering::SeqCst) == 0;
+        let hold = Arc::clone(&hold);
+        async move {
+            if first {
+                hold.acquire().await.expect("open").forget();
+                return Err(Failure::unavailable("the mail server is away"));
+            }
+            Ok(())
+        }
+    };
+    let retry = Retry::fixed(PAUSE).max_attempts(1);
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.on(handler).retry(retry).longest_pause(PAUSE).patience(Duration::from_millis(20))
+        })
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    let slow = record(&outbox, "slow", 1).await;
+    until("it runs on", async || {
+        let shown = state(&*store, "s", slow).await;
+        (shown.state, shown.attempts) == (State::Processing, 1)
+    })
+    .await;
+    gate.add_permits(1);
+    until("it is done", async || state(&*store, "s", slow).await.state == State::Done).await;
+    assert_eq!(state(&*store, "s", slow).await.attempts, 1);
+    running.stop().await.expect("stopped");
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
 /// What may have ended its process is tried alone. While its handler says that what it needs is away, it is tried after pauses.
 pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(ground: &impl Ground) {
     let outbox = ground.outbox(Clock::Database).await;
