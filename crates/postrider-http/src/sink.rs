@@ -210,7 +210,8 @@ impl Http {
             if !delivery.begin_all(these) {
                 return Ok(());
             }
-            let events: Vec<&Arc<Recorded>> = these.iter().map(|&index| &delivery.events[index].event).collect();
+            let events: Vec<&Arc<Recorded>> =
+                these.iter().map(|&index| &delivery.events[index].event).collect();
             match self.post(&events, delivery.timeout).await? {
                 outcome if outcome.is_delivered() => {
                     these.iter().for_each(|&index| delivery.report(index, outcome.clone()));

@@ -24,19 +24,26 @@ create index delivery_look on {schema}.delivery (subscription, lane, look_at, id
 create index delivery_lane on {schema}.delivery (subscription, lane, id) where holds;
 drop index {schema}.delivery_due;
 
--- Places a row. A row that has one of its key before it is found with that one. Who writes rows of a lane at the same time as its
--- settle would count on rows that the other lets go: so everybody locks the lane's row first and then looks, each statement with a
--- snapshot of its own. A settle has that lock; an operator's hand and a new policy take it here. (Its plan is made when the table may
--- still be empty, and kept: whatever the session, it must not be a scan of the table.)
+-- Places a row, and says whether it holds its key. A row that has one of its key before it is found with that one. Who writes rows of a
+-- lane at the same time as its settle would count on rows that the other lets go: so everybody locks the lane's row first and then looks,
+-- each statement with a snapshot of its own. A settle has that lock; an operator's hand and a new policy take it here. The policy is
+-- looked up here, too: a settle that had to wait for a new one has a snapshot of before. (Its plan is made when the table may still be
+-- empty, and kept: whatever the session, it must not be a scan of the table.)
 create function {schema}.delivery_place() returns trigger language plpgsql set enable_seqscan = off as $$
+declare
+    policy record;
 begin
     if tg_op = 'UPDATE' then
         if old.state = 'dead' or (old.state = new.state and old.holds <> new.holds) then
             perform from {schema}.lane l where l.subscription = new.subscription and l.lane = new.lane for no key update;
         end if;
     end if;
-    if new.lane is null then
-        new.lane := new.lane_hash % (select s.lanes from {schema}.subscription s where s.name = new.subscription);
+    new.holds := false;
+    if new.state in ('waiting', 'running', 'retrying', 'dead') or new.lane is null then
+        select s.lanes, s.order_policy, s.on_dead into policy from {schema}.subscription s where s.name = new.subscription;
+        new.lane := coalesce(new.lane, new.lane_hash % policy.lanes);
+        new.holds := policy.order_policy <> 'none'
+            and (new.state in ('waiting', 'running', 'retrying') or (new.state = 'dead' and policy.on_dead = 'hold'));
     end if;
     new.look_at := {schema}.look_at(new.state, new.next_at);
     if new.holds and new.look_at is not null
