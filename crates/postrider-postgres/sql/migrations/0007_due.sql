@@ -62,7 +62,8 @@ create trigger delivery_place_again before update on {schema}.delivery for each 
     when (old.state <> new.state or old.holds <> new.holds or old.next_at is distinct from new.next_at)
     execute function {schema}.delivery_place();
 
--- A row that does not hold its key any more lets the next one be found.
+-- A row that does not hold its key any more lets the next one be found. Only the first of its key does so (it has a time, or is dead):
+-- behind each of many that a statement takes from one key, the next one would be looked for through all of them.
 create function {schema}.delivery_let_go() returns trigger language plpgsql set enable_seqscan = off as $$
 begin
     update {schema}.delivery d set look_at = {schema}.look_at(d.state, d.next_at)
@@ -76,10 +77,11 @@ end
 $$;
 
 create trigger delivery_let_go after update on {schema}.delivery for each row
-    when (old.holds and not new.holds) execute function {schema}.delivery_let_go();
+    when (old.holds and not new.holds and (old.look_at is not null or old.state = 'dead'))
+    execute function {schema}.delivery_let_go();
 
 create trigger delivery_gone after delete on {schema}.delivery for each row
-    when (old.holds) execute function {schema}.delivery_let_go();
+    when (old.holds and (old.look_at is not null or old.state = 'dead')) execute function {schema}.delivery_let_go();
 
 -- A row that begins to hold its key in front of another takes its place: a late one, or one that is requeued.
 create function {schema}.delivery_step_in() returns trigger language plpgsql set enable_seqscan = off as $$
