@@ -1,4 +1,4 @@
--- Gives dead deliveries up for good. Lock: their rows. Index: delivery_dead.
+-- Gives dead deliveries up for good. Lock: their rows, after the lanes'. Index: delivery_dead.
 -- Parameters: $1 subscription, $2 event ids or nothing for all.
 update {schema}.delivery d
 set state = 'discarded'

@@ -1,4 +1,4 @@
--- Tries dead deliveries again. Lock: their rows. Index: delivery_dead.
+-- Tries dead deliveries again. Lock: their rows, after the lanes'. Index: delivery_dead.
 -- The id decides a delivery's place within its key, so a requeued one comes before those that wait behind it.
 -- Parameters: $1 subscription, $2 event ids or nothing for all, $3 the time, if not the database's.
 update {schema}.delivery d

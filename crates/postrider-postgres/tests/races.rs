@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Order, Recorded, Relane,
-    Settlement, Standing, Store, Subscription,
+    Amend, Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Order, Recorded,
+    Relane, Settlement, Standing, Store, Subscription,
 };
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::Row;
@@ -162,6 +162,40 @@ async fn a_settle_that_waits_for_a_new_policy_goes_by_it() {
         let due: Vec<_> = due.iter().map(|due| &*due.event.aggregate_id).collect();
         let expected: &[&str] = if before == held { &["b"] } else { &["a", "b", "b"] };
         assert_eq!(due, expected, "{before:?}");
+    }
+}
+
+/// An operator and a new policy take the lanes first and the deliveries then: neither has what the other one waits for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_and_a_new_policy_do_not_wait_for_each_other() {
+    for requeue in [true, false] {
+        let log = Pg::default().pg_log(Clock::Database).await;
+        subscribe(&log.store, "s").await;
+        let mut lease = claim(&log.store, "s").await;
+        commit_one(&log, "a").await;
+        let batch = read(&log.store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        let failure = DeliveryFailure::new("refused", "never");
+        settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        let mut hand = log.pool.begin().await.expect("begin");
+        let lock = "select from {schema}.lane for update";
+        sqlx::raw_sql(log.sql(lock)).execute(&mut *hand).await.expect("a lock");
+        let store = log.store.clone();
+        let held = Subscription::new("s").on_dead(OnDead::Hold);
+        let changing = tokio::spawn(async move { store.subscribe(&held).await });
+        waiting(&log, 1).await;
+        let store = log.store.clone();
+        let (subscription, events) = ("s".to_owned(), Vec::new());
+        let amend = match requeue {
+            true => Amend::Requeue { subscription, events },
+            false => Amend::Discard { subscription, events },
+        };
+        let amending = tokio::spawn(async move { store.amend(&amend).await });
+        waiting(&log, 2).await;
+        hand.rollback().await.expect("rollback");
+        changing.await.expect("the change").expect("subscribe");
+        assert_eq!(amending.await.expect("the operator").expect("amend"), 1);
     }
 }
 
