@@ -1,5 +1,6 @@
--- Discards dead deliveries: their keys go on. Lock: their rows. Index: delivery_next, over the dead ones alone.
--- Parameters: ?1 subscription, ?2 the event id, or null for all.
-update postrider_delivery
-set state = 'discarded', holds = false, next_at = null
-where subscription = ?1 and state = 'dead' and (?2 is null or event_id = ?2)
+-- Discards dead deliveries: their keys go on. Lock: their rows. Index: the primary key.
+-- Parameters: ?1 subscription, ?2 a JSON array of numbers.
+update json_table(?2, '$[*]' columns (id bigint path '$')) c
+straight_join postrider_delivery d on d.subscription = ?1 and d.id = c.id
+set d.state = 'discarded', d.next_at = null
+where d.state = 'dead'

@@ -1,6 +1,6 @@
--- Requeues dead deliveries: tried at once, counted anew, in their old place. Lock: their rows. Index: delivery_next, over the
--- dead ones alone. Parameters: ?1 subscription, ?2 the event id, or null for all, ?3 the time.
-update postrider_delivery
-set state = 'retrying', attempts = 0, next_at = ?3, first_failed_at = null, requeued = requeued + 1,
-    holds = (select s.order_policy <> 'none' from postrider_subscription s where s.name = ?1)
-where subscription = ?1 and state = 'dead' and (?2 is null or event_id = ?2)
+-- Requeues dead deliveries: tried at once, counted anew, in their old place. Lock: their rows. Index: the primary key.
+-- Parameters: ?1 subscription, ?2 a JSON array of numbers, ?3 the time.
+update json_table(?2, '$[*]' columns (id bigint path '$')) c
+straight_join postrider_delivery d on d.subscription = ?1 and d.id = c.id
+set d.state = 'retrying', d.attempts = 0, d.next_at = ?3, d.first_failed_at = null, d.requeued = d.requeued + 1
+where d.state = 'dead'

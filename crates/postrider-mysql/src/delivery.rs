@@ -1,5 +1,6 @@
 //! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, Result};
@@ -83,6 +84,9 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     })
 }
 
+/// How many dead deliveries a statement changes.
+const AT_ONCE: usize = 1000;
+
 /// Requeues or discards dead deliveries.
 pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
     const OP: &str = "amend";
@@ -95,19 +99,19 @@ pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
             (subscription, events, false, [statement!("amend_let_go.sql"), statement!("amend_discard.sql")])
         }
     };
-    let wanted: Vec<Option<Uuid>> =
-        if events.is_empty() { vec![None] } else { events.iter().copied().map(Some).collect() };
+    let dead = dead(store, subscription, events).await?;
     let mut tx = store.write(OP).await?;
     store.sql.query(statement!("lanes_lock.sql")).bind(subscription).fetch_all(&mut tx, OP).await?;
     let now = store.now(&mut tx, OP).await?;
     found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
     let mut changed = 0;
-    for event_id in wanted {
-        let hold = store.sql.query(statement!("amend_hold.sql")).bind(subscription).bind(event_id);
+    for some in dead.chunks(AT_ONCE) {
+        let some = serde_json::Value::from(some).to_string();
+        let hold = store.sql.query(statement!("amend_hold.sql")).bind(subscription).bind(&some);
         hold.bind(holds).execute(&mut tx, OP).await?;
         let mut amended = 0;
         for step in steps {
-            let step = store.sql.query(step).bind(subscription).bind(event_id).bind(now);
+            let step = store.sql.query(step).bind(subscription).bind(&some).bind(now);
             amended = step.execute(&mut tx, OP).await?;
         }
         changed += amended;
@@ -115,4 +119,24 @@ pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
     tx.commit().await.map_err(failed(OP))?;
     store.ring(OP).await?;
     Ok(changed)
+}
+
+/// The numbers of the dead deliveries that an operator names, or of all. They are looked for before any lane is locked; what they are by
+/// then is looked at again.
+async fn dead(store: &MySqlStore, subscription: &str, events: &[Uuid]) -> Result<Vec<i64>> {
+    const OP: &str = "amend";
+    let only = if let [one] = events { Some(*one) } else { None };
+    let wanted: HashSet<Uuid> = events.iter().copied().collect();
+    let mut numbers = Vec::new();
+    let take = |row| {
+        if wanted.is_empty() || wanted.contains(&row::id(&row, "event_id", OP)?) {
+            numbers.push(number(&row, "id", OP)?);
+        }
+        Ok(true)
+    };
+    let mut conn = store.conn(OP).await?;
+    let look = store.sql.query(statement!("amend_dead.sql")).bind(subscription).bind(only);
+    look.fetch_each(&mut conn, OP, take).await?;
+    numbers.sort_unstable();
+    Ok(numbers)
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use postrider_core::{Figures, Filter, OffsetDateTime, Result};
-use sqlx_core::acquire::Acquire;
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
@@ -70,7 +69,7 @@ async fn count(store: &MySqlStore, subscription: &str, age: Option<Duration>, mo
     // For the next transaction only.
     let snapshot = query("set transaction isolation level repeatable read");
     snapshot.execute(&mut *conn).await.map_err(failed(OP))?;
-    let mut tx = conn.begin().await.map_err(failed(OP))?;
+    let mut tx = conn.begin_by("start transaction").await.map_err(failed(OP))?;
     let now = store.now(&mut tx, OP).await?;
     let reader =
         found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;

@@ -23,19 +23,19 @@ pub(crate) async fn fitting(
     conn: &mut MySqlConnection,
     places: &[[i64; 2]],
 ) -> Result<usize> {
-    let (mut fill, mut count, mut page) = (Fill::new(Filing::BYTES), 0, 8);
-    while count < places.len() {
-        let some = &places[count..places.len().min(count + page)];
+    let (mut fill, mut measured, mut page) = (Fill::new(Filing::BYTES), 0, 8);
+    while measured < places.len() {
+        let some = &places[measured..places.len().min(measured + page)];
         let sizes = store.sql.query(statement!("sweep_sizes.sql")).bind(serde_json::json!(some).to_string());
-        for row in sizes.fetch_all(&mut *conn, OP).await? {
-            if !fill.takes(number(&row, 0, OP)?.unsigned_abs()) {
-                return Ok(count);
+        for (place, row) in sizes.fetch_all(&mut *conn, OP).await?.iter().enumerate() {
+            if !fill.takes(number(row, 0, OP)?.unsigned_abs()) {
+                return Ok(measured + place);
             }
-            count += 1;
         }
+        measured += some.len();
         page *= 2;
     }
-    Ok(count)
+    Ok(measured)
 }
 
 /// Files the events of these places, a JSON array of numbers and ids.

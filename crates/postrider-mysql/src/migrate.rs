@@ -224,8 +224,19 @@ mod tests {
     fn a_migration_is_taken_apart_where_its_statements_end() {
         for statement in all_statements() {
             let word = statement.split(' ').next().unwrap_or_default();
-            let known =
-                ["alter", "create", "deallocate", "drop", "execute", "insert", "prepare", "set", "update"];
+            let known = [
+                "alter",
+                "commit",
+                "create",
+                "deallocate",
+                "drop",
+                "execute",
+                "insert",
+                "prepare",
+                "set",
+                "start",
+                "update",
+            ];
             assert!(known.contains(&word), "{statement}");
             assert_eq!(statement.matches("\ncreate ").count(), 0, "{statement}");
         }

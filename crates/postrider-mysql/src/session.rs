@@ -43,6 +43,14 @@ impl Session {
         }
     }
 
+    /// Begins a transaction that its user ends.
+    pub(crate) async fn begin(&mut self) -> sqlx_core::Result<()> {
+        self.beginning = true;
+        MySqlTransactionManager::begin(self, None).await?;
+        self.beginning = false;
+        Ok(())
+    }
+
     /// Begins a transaction by a statement of its own.
     pub(crate) async fn begin_by(
         &mut self,
@@ -100,9 +108,7 @@ pub(crate) struct SessionTransaction {
 
 impl SessionTransaction {
     pub(crate) async fn begin(mut session: Session) -> sqlx_core::Result<Self> {
-        session.beginning = true;
-        MySqlTransactionManager::begin(&mut session, None).await?;
-        session.beginning = false;
+        session.begin().await?;
         Ok(Self { session, open: true })
     }
 

@@ -86,7 +86,7 @@ impl HandlerTransaction {
         effect: &Effect<'_>,
         now: Option<i64>,
     ) -> Result<Self> {
-        MySqlTransactionManager::begin(&mut connection, None).await.map_err(failed(BEGIN))?;
+        connection.begin().await.map_err(failed(BEGIN))?;
         let (consumer, events) = (effect.consumer.to_owned(), effect.events.to_vec());
         let limit = effect.timeout + MARGIN;
         let mut transaction = Self { connection, consumer, events, limit, restored: false, _permit: permit };

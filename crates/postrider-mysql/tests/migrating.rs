@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use postrider_core::Uuid;
 use postrider_core::{
-    Clock, Desk, ErrorKind, NewEvent, OffsetDateTime, Settlement, Store, Subscription, Verdict,
+    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, Lease, NewEvent, OffsetDateTime, OnDead,
+    Recorded, Settlement, Standing, Store, Subscription, Verdict,
 };
 use postrider_mysql::{MySqlStore, Outbox, migrate_to, migration_sql};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySqlPool, Row};
 use support::copied::Copied;
-use support::{My, run, server, until};
+use support::{My, MyLog, run, server, until};
 
 const LEASE: Duration = Duration::from_secs(300);
 
@@ -145,6 +146,119 @@ async fn the_sql_that_is_printed_is_what_is_pending_and_leaves_no_gap_for_publis
     assert_all_come(&pool, written).await;
     let gone = format!("drop database {database}");
     run(&mut pool.acquire().await.expect("a connection"), &gone).await;
+}
+
+/// Settles the next events of these keys by what became of each.
+async fn settle_as(
+    log: &MyLog,
+    lease: &mut Lease,
+    became: impl Fn(usize, &Recorded) -> Option<DeliveryChange>,
+    keys: &[&str],
+) {
+    for key in keys {
+        let event = NewEvent::of("s", "T", "A", *key, &1).expect("JSON");
+        log.outbox.record_outside_transaction(&event).await.expect("record");
+    }
+    let store = log.patched();
+    let batch = store.read(lease, &lease.position, 100).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    let changes = batch.events.iter().enumerate().filter_map(|(n, read)| became(n, &read.event));
+    settlement.deliveries = changes.collect();
+    assert_eq!(store.settle(lease, &settlement).await.expect("settle"), Standing::Held);
+}
+
+fn failure() -> DeliveryFailure {
+    DeliveryFailure::new("refused", "not now")
+}
+
+/// The table of deliveries as it was before there was an index for looks, with the routines of that time.
+async fn before_looks(log: &MyLog) {
+    log.run("drop trigger postrider_delivery_place").await;
+    log.run("drop trigger postrider_delivery_place_again").await;
+    log.run(
+        "alter table postrider_delivery drop key delivery_look, drop key delivery_lane, drop column lane, drop column look_at",
+    )
+    .await;
+    log.run("delete from postrider_migration where version > 5").await;
+    migrate_to(&log.pool, 5).await.expect("the version before");
+}
+
+/// The keys of what is due.
+async fn keys_due(store: &MySqlStore, lease: &Lease) -> Vec<String> {
+    let due = store.due(lease, 100).await.expect("due").deliveries;
+    due.into_iter().map(|due| due.event.aggregate_id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s").on_dead(OnDead::Hold)).await.expect("subscribe");
+    let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    let became = |n: usize, event: &Recorded| match n {
+        0 => Some(DeliveryChange::retrying(event, 1, Duration::ZERO, failure())),
+        1 => Some(DeliveryChange::retrying(event, 1, Duration::from_secs(3600), failure())),
+        2 => Some(DeliveryChange::dead(event, 1, failure())),
+        _ => Some(DeliveryChange::waiting(event)),
+    };
+    let keys = ["now", "later", "never", "now", "later", "never"];
+    settle_as(&log, &mut lease, became, &keys).await;
+    store.release(lease).await.expect("release");
+    before_looks(&log).await;
+    Outbox::migrated(&log.pool).await.expect("migrated");
+
+    let lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    assert_eq!(keys_due(&store, &lease).await, ["now", "now"]);
+    let next = store.due(&lease, 100).await.expect("due").next_in.expect("one has a time");
+    assert!(next > Duration::from_secs(3000), "{next:?}");
+    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    assert_eq!(keys_due(&store, &lease).await, ["now", "now", "never"]);
+}
+
+/// A settle that began with the procedure of before does not let the next one be found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_that_waits_beside_the_migration_leaves_nothing_that_is_never_found() {
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    let became = |n: usize, event: &Recorded| match n {
+        0 => Some(DeliveryChange::retrying(event, 1, Duration::ZERO, failure())),
+        _ => Some(DeliveryChange::waiting(event)),
+    };
+    settle_as(&log, &mut lease, became, &["a", "a"]).await;
+    let due = store.due(&lease, 100).await.expect("due").deliveries;
+    before_looks(&log).await;
+
+    let mut hand = log.pool.begin().await.expect("begin");
+    run(&mut hand, "select lane from postrider_lane for update").await;
+    // What a session waits in is what it is said to do.
+    let waits = "select count(*) from information_schema.processlist \
+                 where db = database() and id <> connection_id() and info like '%postrider_lane%'";
+    let waiting = async || -> i64 { sqlx::query_scalar(waits).fetch_one(&log.pool).await.expect("a count") };
+    let settling = tokio::spawn({
+        let store = store.clone();
+        async move {
+            let mut settlement = Settlement::at(lease.position.clone());
+            settlement.deliveries.push(DeliveryChange::delivered(&due[0].event, 2));
+            store.settle(&mut lease, &settlement).await.map(|_| ())
+        }
+    });
+    until("the settle waits", LEASE, async || waiting().await == 1).await;
+    let migrating = tokio::spawn({
+        let pool = log.pool.clone();
+        async move { Outbox::migrated(&pool).await.map(drop) }
+    });
+    until("the migration waits, or is done", LEASE, async || migrating.is_finished() || waiting().await == 2)
+        .await;
+    hand.rollback().await.expect("rollback");
+    settling.await.expect("the settle").expect("settle");
+    migrating.await.expect("the migration").expect("migrated");
+    run(&mut log.pool.acquire().await.expect("a connection"), "update postrider_lane set lease_owner = null")
+        .await;
+    let lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    assert_ne!(keys_due(&store, &lease).await, [""; 0]);
 }
 
 /// Gives SQL to the server's own client.

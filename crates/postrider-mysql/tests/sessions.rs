@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::task::Poll;
 use std::time::Duration;
 
-use postrider_core::{Clock, NewEvent, Settlement, Store, Subscription};
+use postrider_core::{Clock, Effect, NewEvent, Settlement, Source, Store, Subscription};
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{MySqlPool, Row};
@@ -95,6 +95,30 @@ async fn a_read_that_is_dropped_half_way_leaves_no_transaction_behind() {
         store.due(&lease, 10).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         let standing = store.extend(&mut lease, Duration::from_secs(60), None).await;
         standing.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    assert!(dropped > 50, "{dropped} were dropped");
+}
+
+/// A handler's transaction is begun on a connection of the application: who is called away in the middle leaves it no transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_begin_of_a_handler_that_is_dropped_half_way_leaves_no_transaction_behind() {
+    let log = My::default().my_log(Clock::Database).await;
+    let options = log.pool.connect_options().as_ref().clone();
+    let pool = MySqlPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let outbox = Outbox::connect(&pool).await.expect("an outbox");
+    let mut dropped = 0;
+    for round in 0..400 {
+        let mut steps = round % 10;
+        let effect = Effect { lease: None, consumer: "c", events: &[], timeout: Duration::from_secs(30) };
+        let mut begin = Box::pin(outbox.begin(effect));
+        let left = std::future::poll_fn(|context| {
+            steps -= 1;
+            if steps < 0 { Poll::Ready(true) } else { begin.as_mut().poll(context).map(|_| false) }
+        });
+        dropped += u32::from(left.await);
+        drop(begin);
+        sqlx::query("insert into touched values (1)").execute(&pool).await.expect("insert");
+        assert_eq!(log.count("touched").await, round + 1, "the application's own is committed");
     }
     assert!(dropped > 50, "{dropped} were dropped");
 }

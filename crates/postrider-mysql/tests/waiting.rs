@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::Log;
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryState, NewEvent, Recorded, Settlement, Store, Subscription, Sweep,
+    Amend, Clock, DeliveryChange, DeliveryState, NewEvent, OnDead, Recorded, Settlement, Store, Subscription,
+    Sweep, Uuid,
 };
 use postrider_mysql::{Outbox, StoreOptions};
 use support::{My, MyLog, run, until};
@@ -146,4 +147,28 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     assert_eq!(position.to_string(), stood.as_str(), "the lane stands where it stood");
     store.settle(&mut lease, &settlement).await.expect("it is tried again");
     assert_eq!(log.count("postrider_delivery").await, 2);
+}
+
+/// An operator who names many dead deliveries has all lanes meanwhile: each is looked for once, and not among all the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requeueing_many_named_deliveries_costs_what_is_named() {
+    const DEAD: usize = 4000;
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s").on_dead(OnDead::Hold)).await.expect("subscribe");
+    recorded(&log, DEAD + 1).await;
+    let dead = "insert into postrider_delivery (subscription, id, event_id, ordering_key, lane_hash, state, holds, attempts) \
+                select 's', e.id, e.event_id, concat('A:', e.aggregate_id), crc32(concat('A:', e.aggregate_id)), 'dead', true, 1 \
+                from postrider_event e";
+    log.run(dead).await;
+    let named = log.event_ids().await;
+    let requeue = |events: &[Uuid]| Amend::Requeue { subscription: "s".into(), events: events.to_vec() };
+    let began = Instant::now();
+    assert_eq!(store.amend(&requeue(&named[..DEAD])).await.expect("amend"), DEAD as u64);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(store.amend(&requeue(&named[..DEAD])).await.expect("amend"), 0, "they are dead no longer");
+    let lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    assert_eq!(store.due(&lease, u32::MAX).await.expect("due").deliveries.len(), DEAD);
+    let discard = Amend::Discard { subscription: "s".into(), events: named[DEAD..].to_vec() };
+    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
 }

@@ -35,7 +35,7 @@ with clock as materialized (
       and {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
     returning l.ctid::text as cookie, l.position
 ), subscription as (
-    select s.lanes, s.on_dead, s.order_policy,
+    select s.lanes,
            s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7::text))
                or case when s.wanted_until > clock.now
                        then {schema}.gives_way($2::text, $5::text, $3::integer, clock.now) else false end as recalled

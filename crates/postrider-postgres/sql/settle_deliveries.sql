@@ -1,16 +1,14 @@
 , deliveries as (
-    insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at,
+    insert into {schema}.delivery as d (subscription, id, event_id, key, lane_hash, state, attempts, next_at,
                                         first_failed_at, last_attempt_at, error_code, error_message, delivered_at, delivered_by, epoch, lane)
     select $2, e.id, e.event_id, {schema}.short_key(k.key), {schema}.hash_of(k.key), c.state,
-           subscription.order_policy <> 'none'
-               and (c.state in ('waiting', 'running', 'retrying') or (c.state = 'dead' and subscription.on_dead = 'hold')),
            c.attempts,
            case when c.state = 'retrying' then clock.now + c.retry_in * interval '1 microsecond' end,
            case when c.state in ('retrying', 'dead') then clock.now end,
            case when c.state <> 'waiting' then clock.now end, c.code, c.message,
            case when c.state = 'delivered' then clock.now end, case when c.state = 'delivered' then $5 end,
            case when c.state = 'running' then $4 end, $3
-    from moved cross join clock cross join subscription
+    from moved cross join clock
     cross join unnest($23::bigint[], $24::uuid[], $25::text[], $26::integer[], $27::bigint[], $28::text[], $29::text[])
         as c (id, event_id, state, attempts, retry_in, code, message)
     join {schema}.event e on e.id = c.id and e.event_id = c.event_id

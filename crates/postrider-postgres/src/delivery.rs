@@ -75,7 +75,10 @@ impl PgStore {
             Amend::Requeue { .. } => query.bind(self.clock.now()),
             Amend::Discard { .. } => query,
         };
-        let changed = query.execute(&self.pool).await.map_err(during("amend"))?.rows_affected();
+        let mut tx = self.pool.begin().await.map_err(during("amend"))?;
+        self.lock_lanes(&mut tx, subscription, "amend").await?;
+        let changed = query.execute(&mut *tx).await.map_err(during("amend"))?.rows_affected();
+        tx.commit().await.map_err(during("amend"))?;
         if changed == 0 && !self.exists(subscription).await? {
             return Err(Error::new(
                 ErrorKind::NotFound,

@@ -1,15 +1,15 @@
 //! Migrations: embedded, numbered, forward only.
 
 use postrider_core::{Error, ErrorKind, Result};
-use sqlx_core::connection::Connection;
 use sqlx_core::executor::Executor;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::row::Row;
-use sqlx_core::sql_str::AssertSqlSafe;
+use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr};
 use sqlx_postgres::{PgConnection, PgPool};
 
 use crate::bell::stable_hash;
 use crate::error::{acquire, during};
+use crate::session::SessionTransaction;
 use crate::sql::Schema;
 
 /// Each with its name; the number is its place. Never changed once released: only added to.
@@ -111,7 +111,8 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
         return Ok(());
     }
     let begin = format!("begin isolation level read committed read write;\n{SESSION}");
-    let mut tx = connection.begin_with(AssertSqlSafe(begin)).await.map_err(during("migrate"))?;
+    let begin = AssertSqlSafe(begin).into_sql_str();
+    let mut tx = SessionTransaction::begin(connection, Some(begin)).await.map_err(during("migrate"))?;
     let lock = sqlx_core::query::query("select pg_advisory_xact_lock($1)");
     let lock = lock.bind(lock_of(schema));
     lock.execute(&mut *tx).await.map_err(during("migrate"))?;

@@ -94,18 +94,22 @@ impl<'p> Executor<'p> for &'_ Sessions {
 
 /// A connection of a pool, which goes back to it if it answers, and is closed otherwise.
 #[derive(Debug)]
-pub(crate) struct Session(Option<PoolConnection<Postgres>>);
+pub(crate) struct Session {
+    connection: Option<PoolConnection<Postgres>>,
+    /// A transaction is being begun: dropped now, the driver would not know of it, and the next user would be in it.
+    beginning: bool,
+}
 
 impl From<PoolConnection<Postgres>> for Session {
     fn from(connection: PoolConnection<Postgres>) -> Self {
-        Self(Some(connection))
+        Self { connection: Some(connection), beginning: false }
     }
 }
 
 impl Session {
     /// Closes it at once, without a goodbye: the rest of an answer is not sent then.
     pub(crate) fn sever(mut self) {
-        if let Some(connection) = self.0.take() {
+        if let Some(connection) = self.connection.take() {
             drop(connection.detach());
         }
     }
@@ -115,19 +119,22 @@ impl Deref for Session {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        self.0.as_ref().expect("there until it is dropped")
+        self.connection.as_ref().expect("there until it is dropped")
     }
 }
 
 impl DerefMut for Session {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        self.0.as_mut().expect("there until it is dropped")
+        self.connection.as_mut().expect("there until it is dropped")
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let Some(connection) = self.0.as_mut() else { return };
+        if self.beginning {
+            drop(self.connection.take().map(PoolConnection::detach));
+        }
+        let Some(connection) = self.connection.as_mut() else { return };
         // What is not done in time is dropped, and with it the connection: its place in the pool is free.
         let back = tokio::time::timeout(ANSWER, connection.return_to_pool());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -146,7 +153,9 @@ pub(crate) struct SessionTransaction {
 impl SessionTransaction {
     /// Begins one, by a statement of its own if there is one.
     pub(crate) async fn begin(mut session: Session, begin: Option<SqlStr>) -> sqlx_core::Result<Self> {
+        session.beginning = true;
         PgTransactionManager::begin(&mut session, begin).await?;
+        session.beginning = false;
         Ok(Self { session, open: true })
     }
 

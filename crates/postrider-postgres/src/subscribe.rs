@@ -11,7 +11,6 @@ use crate::store::PgStore;
 
 const POLICY: &str =
     "select order_policy, on_dead from {schema}.subscription where name = $1 for no key update";
-/// A settle that is under way is waited for: who changes open deliveries beside it would stand in its way.
 const LANES: &str = "select lane from {schema}.lane where subscription = $1 order by lane for no key update";
 
 impl PgStore {
@@ -60,8 +59,7 @@ impl PgStore {
         }
         // A changed policy holds for what is open, too.
         if !same {
-            let lanes = self.sql.text("policy", LANES).query().bind(subscription.name.clone());
-            lanes.fetch_all(&mut *tx).await.map_err(during("subscribe"))?;
+            self.lock_lanes(&mut tx, &subscription.name, "subscribe").await?;
             let policy = self.sql.text("policy", include_str!("../sql/policy.sql"));
             let policy = policy.query().bind(subscription.name.clone());
             policy.execute(&mut *tx).await.map_err(during("subscribe"))?;
@@ -70,6 +68,19 @@ impl PgStore {
         if row.try_get::<bool, _>(1).map_err(during("subscribe"))? {
             self.ring().await?;
         }
+        Ok(())
+    }
+
+    /// Locks the lanes of a subscription. A settle that is under way is waited for: who changes open deliveries beside it would stand in
+    /// its way. Always before the deliveries, so that of two who change them the second waits for the first, and not both for each other.
+    pub(crate) async fn lock_lanes(
+        &self,
+        connection: &mut PgConnection,
+        subscription: &str,
+        op: &'static str,
+    ) -> Result<()> {
+        let lanes = self.sql.text("lanes", LANES).query().bind(subscription.to_owned());
+        lanes.fetch_all(connection).await.map_err(during(op))?;
         Ok(())
     }
 

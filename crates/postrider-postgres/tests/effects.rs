@@ -3,16 +3,18 @@
 mod support;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, read, settle, subscribe, until,
 };
 use postrider_core::{
-    Clock, Effect, ErrorKind, EventBus, Lease, ManualClock, OffsetDateTime, Relane, Source, Standing, Store,
-    Uuid,
+    Clock, Desk, Effect, ErrorKind, EventBus, Lease, ManualClock, OffsetDateTime, Relane, Source, Standing,
+    Store, Subscription, Uuid,
 };
 use postrider_postgres::Outbox;
+use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgConnection, Row};
 use support::{Pg, PgLog};
 
@@ -243,4 +245,45 @@ async fn an_outbox_is_a_bus() {
         }
     }
     assert_eq!(ids(&drain(&log.store, "s").await), published);
+}
+
+/// Whoever waits for a begin may be called away in the middle of it; the next one must not be in its transaction. A handler's is on a
+/// connection of the application.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_begin_that_is_dropped_half_way_leaves_no_transaction_behind() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    log.run("create table {schema}.kept (n integer)").await;
+    subscribe(&log.store, "s").await;
+    let options = log.pool.connect_options().as_ref().clone();
+    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let outbox = Outbox::builder().schema(&log.schema).connect(&pool).await.expect("an outbox");
+    let (mut handlers, mut changes) = (0, 0);
+    for round in 0..300 {
+        handlers += u32::from(left_after(round % 10, outbox.begin(effect(None, &[]))).await);
+        sqlx::raw_sql(log.sql("insert into {schema}.kept values (1)")).execute(&pool).await.expect("insert");
+        let kept = sqlx::query(log.sql("select count(*) from {schema}.kept")).fetch_one(&log.pool).await;
+        assert_eq!(kept.expect("a count").get::<i64, _>(0), round + 1, "the application's own is committed");
+
+        changes += u32::from(left_after(round % 10, log.store.subscribe(&Subscription::new("s"))).await);
+        for paused in [true, false] {
+            log.store.pause("s", paused).await.expect("pause");
+            let look = sqlx::query(log.sql("select paused from {schema}.subscription")).fetch_one(&log.pool);
+            assert_eq!(
+                look.await.expect("a row").get::<bool, _>(0),
+                paused,
+                "round {round}: it is committed"
+            );
+        }
+    }
+    assert!(handlers > 50 && changes > 50, "{handlers} and {changes} were dropped");
+}
+
+/// Leaves a call after so many steps, unless it has ended by then; whether it was left.
+async fn left_after<T>(mut steps: i64, call: impl Future<Output = T>) -> bool {
+    let mut call = Box::pin(call);
+    std::future::poll_fn(|context| {
+        steps -= 1;
+        if steps < 0 { Poll::Ready(true) } else { call.as_mut().poll(context).map(|_| false) }
+    })
+    .await
 }

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_conformance::relay::{drain, event, ids, subscribe};
-use postrider_core::{Clock, Desk, ErrorKind, OffsetDateTime, Uuid, Verdict};
+use postrider_conformance::relay::{claim, drain, event, ids, read, subscribe};
+use postrider_core::{
+    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, OffsetDateTime, OnDead, Settlement,
+    Standing, Store, Subscription, Uuid, Verdict,
+};
 use postrider_postgres::{Outbox, migration_sql, migration_sql_since, schema_version};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};
@@ -149,6 +152,54 @@ async fn printed_sql_for_another_version_changes_nothing() {
         format!("-- the schema outbox is up to date: version {}\n", schema_version())
     );
     assert_eq!(migration_sql_since(SCHEMA, 999).expect_err("newer").kind(), ErrorKind::SchemaTooNew);
+}
+
+/// The schema as it was before there was an index for looks.
+const BEFORE_LOOKS: &str = "drop function {schema}.delivery_place() cascade; drop function {schema}.delivery_let_go() cascade; \
+     drop function {schema}.delivery_step_in() cascade; drop function {schema}.look_at(text, timestamptz); \
+     alter table {schema}.delivery drop column lane, drop column look_at; \
+     create index delivery_due on {schema}.delivery (subscription, next_at) where state = 'retrying'; \
+     alter table {schema}.lane drop column away, drop column away_since; delete from {schema}.migration where version > 6";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    log.store.subscribe(&Subscription::new("s").on_dead(OnDead::Hold)).await.expect("subscribe");
+    let mut lease = claim(&log.store, "s").await;
+    for key in ["now", "later", "never", "now", "later", "never"] {
+        log.outbox.record_outside_transaction(&event(key, 1)).await.expect("record");
+    }
+    let batch = read(&log.store, &lease, 100).await;
+    let mut settlement = Settlement::of(&batch);
+    let failure = || DeliveryFailure::new("refused", "not now");
+    settlement.deliveries = batch
+        .events
+        .iter()
+        .enumerate()
+        .map(|(n, read)| match n {
+            0 => DeliveryChange::retrying(&read.event, 1, Duration::ZERO, failure()),
+            1 => DeliveryChange::retrying(&read.event, 1, Duration::from_secs(3600), failure()),
+            2 => DeliveryChange::dead(&read.event, 1, failure()),
+            _ => DeliveryChange::waiting(&read.event),
+        })
+        .collect();
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    log.store.release(lease).await.expect("release");
+    log.run(BEFORE_LOOKS).await;
+    let outbox = Outbox::builder().schema(&log.schema).migrated(&log.pool).await.expect("migrated");
+
+    let store = outbox.store().await.expect("store");
+    let lease = claim(&store, "s").await;
+    let keys_due = async || -> Vec<String> {
+        let due = store.due(&lease, 100).await.expect("due").deliveries;
+        due.into_iter().map(|due| due.event.aggregate_id).collect()
+    };
+    assert_eq!(keys_due().await, ["now", "now"]);
+    let next = store.due(&lease, 100).await.expect("due").next_in.expect("one has a time");
+    assert!(next > Duration::from_secs(3000), "{next:?}");
+    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    assert_eq!(keys_due().await, ["now", "now", "never"]);
 }
 
 /// Without its trigger a row has no number, and no default gives it one: it is refused, and so is the start of a relay.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Relane, Settlement,
-    Standing, Store, Subscription,
+    Amend, Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Order, Recorded,
+    Relane, Settlement, Standing, Store, Subscription,
 };
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::Row;
@@ -108,6 +108,105 @@ async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
         let due = log.store.due(&lease, 10).await.expect("due");
         assert_eq!(due.deliveries.len(), 1, "{on_dead:?}: {due:?}");
     }
+}
+
+/// A settle that had to wait for a new policy goes by that one: what it writes as open is found, and what it writes as dead holds its
+/// key or does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_that_waits_for_a_new_policy_goes_by_it() {
+    let failure = || DeliveryFailure::new("refused", "never");
+    let held = Subscription::new("s").on_dead(OnDead::Hold);
+    for (before, after) in [
+        (Subscription::new("s").order(Order::None), Subscription::new("s")),
+        (held.clone(), Subscription::new("s").on_dead(OnDead::Skip)),
+    ] {
+        let log = Pg::default().pg_log(Clock::Database).await;
+        log.store.subscribe(&before).await.expect("subscribe");
+        let mut lease = claim(&log.store, "s").await;
+        let fails = |event: &Recorded| match before.order {
+            Order::None => DeliveryChange::retrying(event, 1, Duration::ZERO, failure()),
+            _ => DeliveryChange::dead(event, 1, failure()),
+        };
+        commit_one(&log, "a").await;
+        let batch = read(&log.store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        settlement.deliveries.push(fails(&batch.events[0].event));
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        for _ in 0..2 {
+            commit_one(&log, "b").await;
+        }
+        let batch = read(&log.store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        settlement.deliveries.push(fails(&batch.events[0].event));
+        settlement.deliveries.push(DeliveryChange::waiting(&batch.events[1].event));
+        // Somebody has the first delivery: the new policy has its lanes, and waits; so the settle waits for the new policy.
+        let mut hand = log.pool.begin().await.expect("begin");
+        let lock = "select from {schema}.delivery for update";
+        sqlx::raw_sql(log.sql(lock)).execute(&mut *hand).await.expect("a lock");
+        let store = log.store.clone();
+        let changing = tokio::spawn(async move { store.subscribe(&after).await });
+        waiting(&log, 1).await;
+        let store = log.store.clone();
+        let settling = tokio::spawn(async move {
+            let standing = store.settle(&mut lease, &settlement).await.expect("settle");
+            (standing, lease)
+        });
+        waiting(&log, 2).await;
+        hand.rollback().await.expect("rollback");
+        changing.await.expect("the change").expect("subscribe");
+        let (standing, lease) = settling.await.expect("the settle");
+        assert_eq!(standing, Standing::Held, "a new policy costs nobody its lease");
+        log.store.release(lease).await.expect("release");
+        let lease = claim(&log.store, "s").await;
+        let due = log.store.due(&lease, 10).await.expect("due").deliveries;
+        let due: Vec<_> = due.iter().map(|due| &*due.event.aggregate_id).collect();
+        let expected: &[&str] = if before == held { &["b"] } else { &["a", "b", "b"] };
+        assert_eq!(due, expected, "{before:?}");
+    }
+}
+
+/// An operator and a new policy take the lanes first and the deliveries then: neither has what the other one waits for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_and_a_new_policy_do_not_wait_for_each_other() {
+    for requeue in [true, false] {
+        let log = Pg::default().pg_log(Clock::Database).await;
+        subscribe(&log.store, "s").await;
+        let mut lease = claim(&log.store, "s").await;
+        commit_one(&log, "a").await;
+        let batch = read(&log.store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        let failure = DeliveryFailure::new("refused", "never");
+        settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        let mut hand = log.pool.begin().await.expect("begin");
+        let lock = "select from {schema}.lane for update";
+        sqlx::raw_sql(log.sql(lock)).execute(&mut *hand).await.expect("a lock");
+        let store = log.store.clone();
+        let held = Subscription::new("s").on_dead(OnDead::Hold);
+        let changing = tokio::spawn(async move { store.subscribe(&held).await });
+        waiting(&log, 1).await;
+        let store = log.store.clone();
+        let (subscription, events) = ("s".to_owned(), Vec::new());
+        let amend = match requeue {
+            true => Amend::Requeue { subscription, events },
+            false => Amend::Discard { subscription, events },
+        };
+        let amending = tokio::spawn(async move { store.amend(&amend).await });
+        waiting(&log, 2).await;
+        hand.rollback().await.expect("rollback");
+        changing.await.expect("the change").expect("subscribe");
+        assert_eq!(amending.await.expect("the operator").expect("amend"), 1);
+    }
+}
+
+/// Waits until so many sessions wait for somebody's lock on this log.
+async fn waiting(log: &PgLog, sessions: i64) {
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'";
+    until("sessions wait for a lock", || async {
+        let row = sqlx::query(waiting).bind(&log.schema).fetch_one(&log.pool).await.expect("look");
+        row.get::<i64, _>(0) == sessions
+    })
+    .await;
 }
 
 /// Follows a subscription and tells when it saw an event.

@@ -2,8 +2,12 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Database, Fixture, event};
-use postrider_core::{ErrorKind, Store, Subscription};
+use postrider_core::{
+    Amend, DeliveryChange, DeliveryFailure, ErrorKind, OnDead, Settlement, Standing, Store, Subscription,
+};
 use postrider_sqlite::{Outbox, schema_version};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -85,6 +89,56 @@ async fn tables_that_vanish_are_reported_as_not_migrated() {
     .expect("dropped");
     let error = fixture.outbox.record_outside_transaction(&event("1")).await.expect_err("no table");
     assert_eq!(error.kind(), ErrorKind::NotMigrated);
+}
+
+/// The schema as it was before there was an index for looks.
+const BEFORE_LOOKS: &str = "drop trigger postrider_delivery_place; drop trigger postrider_delivery_place_again; \
+     drop trigger postrider_delivery_gone; drop index postrider_delivery_look; drop index postrider_delivery_lane; \
+     alter table postrider_delivery drop column lane; alter table postrider_delivery drop column look_at; \
+     create index postrider_delivery_blocking on postrider_delivery (subscription, key, id) \
+         where holds and state in ('running', 'retrying', 'dead'); \
+     create index postrider_delivery_next on postrider_delivery (subscription, next_at) where state = 'retrying'; \
+     alter table postrider_lane drop column away; alter table postrider_lane drop column away_since; \
+     delete from postrider_migration where version > 4";
+
+#[tokio::test]
+async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
+    let fixture = Fixture::new().await;
+    fixture.subscribe(Subscription::new("s").on_dead(OnDead::Hold)).await;
+    let mut lease = fixture.hold().await;
+    for key in ["now", "later", "never", "now", "later", "never"] {
+        fixture.record(event(key)).await;
+    }
+    let batch = fixture.store.read(&lease, &lease.position, 100).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    let failure = || DeliveryFailure::new("refused", "not now");
+    settlement.deliveries = batch
+        .events
+        .iter()
+        .enumerate()
+        .map(|(n, read)| match n {
+            0 => DeliveryChange::retrying(&read.event, 1, Duration::ZERO, failure()),
+            1 => DeliveryChange::retrying(&read.event, 1, Duration::from_secs(3600), failure()),
+            2 => DeliveryChange::dead(&read.event, 1, failure()),
+            _ => DeliveryChange::waiting(&read.event),
+        })
+        .collect();
+    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    fixture.store.release(lease).await.expect("release");
+    sqlx::raw_sql(BEFORE_LOOKS).execute(&fixture.pool).await.expect("the version before");
+    Outbox::migrated(&fixture.pool).await.expect("migrated");
+
+    let lease = fixture.hold().await;
+    let keys_due = async || -> Vec<String> {
+        let due = fixture.store.due(&lease, 100).await.expect("due").deliveries;
+        due.into_iter().map(|due| due.event.aggregate_id).collect()
+    };
+    assert_eq!(keys_due().await, ["now", "now"]);
+    let next = fixture.store.due(&lease, 100).await.expect("due").next_in;
+    assert_eq!(next, Some(Duration::from_secs(3600)));
+    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(fixture.store.amend(&discard).await.expect("amend"), 1);
+    assert_eq!(keys_due().await, ["now", "now", "never"]);
 }
 
 #[tokio::test]

@@ -54,21 +54,18 @@ begin
     end if;
 end;
 
--- Places what is open, and may run twice.
-update postrider_delivery d straight_join postrider_subscription s on s.name = d.subscription
-set d.lane = d.lane_hash % s.lanes
-where d.holds or d.state in ('waiting', 'running', 'retrying', 'dead');
-
 -- Lets the next one of a key be found where these do not hold theirs any more. `gone` is a JSON array of numbers. Lock: the rows that
--- change. Index: the primary key, delivery_key. The trigger says when each is found.
+-- change. Index: the primary key, delivery_key, once a key: the rows that this transaction took from it are still in the way. The trigger
+-- says when each is found.
 create or replace procedure postrider_let_go(in the_subscription varbinary(800), in gone longtext charset utf8mb4 collate utf8mb4_bin)
     modifies sql data
-    update (select distinct (select f.id from postrider_delivery f force index (delivery_key)
-                             where f.subscription = the_subscription and f.holds = true and f.lane_hash = g.lane_hash
-                               and f.ordering_key = g.ordering_key
-                             order by f.id limit 1) as id
-            from json_table(gone, '$[*]' columns (id bigint path '$.id')) c
-            straight_join postrider_delivery g on g.subscription = the_subscription and g.id = c.id and g.holds = false) as next
+    update (select (select f.id from postrider_delivery f force index (delivery_key)
+                    where f.subscription = the_subscription and f.holds = true and f.lane_hash = k.lane_hash
+                      and f.ordering_key = k.ordering_key
+                    order by f.id limit 1) as id
+            from (select distinct g.lane_hash, g.ordering_key
+                  from json_table(gone, '$[*]' columns (id bigint path '$.id')) c
+                  straight_join postrider_delivery g on g.subscription = the_subscription and g.id = c.id and g.holds = false) as k) as next
     straight_join postrider_delivery d on d.subscription = the_subscription and d.id = next.id
     set d.look_at = 0
     where d.look_at is null and d.state <> 'dead';
@@ -178,3 +175,15 @@ begin
     end if;
     select is_held as held, is_recalled as recalled, is_open as open;
 end;
+
+-- Places what is open, and may run twice. A settle that began before all of the above lets nothing be found: one that has its lane is
+-- waited for, and one that waits for it has lost its lease then. A relay of before claims its lanes anew.
+start transaction;
+
+update postrider_lane set lease_epoch = lease_epoch + 1, lease_owner = null, lease_until = null, lease_for = null, reading = 0;
+
+update postrider_delivery d straight_join postrider_subscription s on s.name = d.subscription
+set d.lane = d.lane_hash % s.lanes
+where d.holds or d.state in ('waiting', 'running', 'retrying', 'dead');
+
+commit;
