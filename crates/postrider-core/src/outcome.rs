@@ -93,6 +93,13 @@ impl Unavailable {
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), pause: None }
     }
+
+    /// The same, with the longer of both pauses.
+    #[must_use]
+    pub fn or_longer(mut self, other: &Self) -> Self {
+        self.pause = self.pause.max(other.pause);
+        self
+    }
 }
 
 impl fmt::Display for Unavailable {

@@ -203,7 +203,12 @@ impl Delivery {
 
     /// Whether an event was begun.
     pub fn is_begun(&self, index: usize) -> bool {
-        self.progressed().begun.get(index).is_some_and(Option::is_some)
+        self.began(index).is_some()
+    }
+
+    /// When an event was begun, if it was.
+    pub fn began(&self, index: usize) -> Option<Instant> {
+        self.progressed().begun.get(index).copied().flatten()
     }
 
     /// Whether it was reported what became of an event, and not taken yet.

@@ -579,6 +579,12 @@ async fn a_batched_request_that_fails_blames_only_the_event_that_fails_alone() {
         let dead = state(&relay, name, events.remove(2)).await;
         assert_eq!((dead.state, dead.attempts), (State::Dead, attempts), "{name}: {dead:?}");
         assert_done(&relay, name, &events).await;
+        let several = |request: &&Request| {
+            let events = request.json();
+            let events = events.as_array().expect("a batch");
+            events.len() > 1 && events.iter().any(|event| event["data"] == 3)
+        };
+        assert_eq!(endpoint.requests().iter().filter(several).count(), 1, "{name}: from then on alone");
         assert!(!is_away(name));
         relay.stop().await.expect("stopped");
     }

@@ -3,10 +3,11 @@
 //! One failure that may be either says little. It is the destination's for as long as no other key has succeeded since the
 //! event's first failing try began: the event loses no attempt. Once another key has, the failure is the event's own.
 //!
-//! A destination may go away while several are under way. Those that were answered just before are no contrast for those that
-//! failed just after. So a success between the begin and the end of the failing try counts only while no other key has failed
-//! since that success; one that came after the failing answer always counts. A failure for which there is no contrast speaks
-//! for all that failed with it, and so does a destination that can't be reached.
+//! A destination may go away while several are under way, and it may answer one event in the middle of an outage. So a success after
+//! the failing answer counts for the next failure, and for no more than that. Any other success since the event first failed
+//! counts only while the event fails alone: no other key has failed since that success, and none waits for its answer as
+//! long as the failing one did. A failure for which there is no contrast speaks for all that failed with it, and so does a
+//! destination that can't be reached.
 //!
 //! What is known is this relay's, shared by the lanes of a subscription, and forgotten when the relay ends: a new one decides
 //! nothing until it has seen a success.
@@ -41,9 +42,11 @@ struct Known {
 /// The event at which a key stands.
 struct Failing {
     event_id: Uuid,
-    /// When its first try that failed began, and when it ended.
+    /// When its first try that failed began.
     began: Instant,
+    /// When its last try ended, and the one before that; of a single one, its own end.
     ended: Instant,
+    answered: Instant,
     /// The number of its last try.
     tried: u64,
 }
@@ -79,7 +82,7 @@ pub(crate) struct Try {
 }
 
 /// How a destination stands when tries have ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Stands {
     /// It is away.
     pub(crate) open: bool,
@@ -87,6 +90,17 @@ pub(crate) struct Stands {
     pub(crate) refused: bool,
     /// When it last came back.
     pub(crate) back: Option<Instant>,
+    /// What has no answer yet: keys, and when their tries began.
+    pub(crate) under_way: Vec<(u64, Instant)>,
+}
+
+impl Stands {
+    /// Whether another key has waited for its answer about as long as this try did.
+    fn keeps_another_waiting(&self, each: &Try) -> bool {
+        let Report { began, ended, .. } = each.report;
+        let as_long = |since: Instant| ended.saturating_duration_since(since) * 2 >= ended - began;
+        self.under_way.iter().any(|(key, since)| *key != each.key && as_long(*since))
+    }
 }
 
 /// What was decided of tries.
@@ -112,11 +126,11 @@ impl Contrast {
             known.succeeded(each.key, each.report.ended);
             succeeded = true;
         }
-        failed().for_each(|each| known.failed(each));
         let early = |report: &Report| stands.back.is_some_and(|back| report.began <= back);
-        let away = stands.refused
-            || (stands.open && !succeeded)
-            || failed().any(|each| !early(&each.report) && !known.has_contrast(each.key));
+        let failed = || failed().filter(|each| !early(&each.report));
+        failed().for_each(|each| known.failed(each));
+        let has_contrast = |each: &Try| known.has_contrast(each.key, stands.keeps_another_waiting(each));
+        let away = stands.refused || (stands.open && !succeeded) || failed().any(|each| !has_contrast(each));
         drop(known);
         let (mut undecided, mut again): (Option<Unavailable>, bool) = (None, false);
         let mut decide = |report: Report| match report.outcome {
@@ -170,23 +184,27 @@ impl Known {
         let &Try { key, event_id, report: Report { began, ended, .. } } = each;
         self.failures.add(key, ended);
         match self.failing.get_mut(&key) {
-            Some(failing) if failing.event_id == event_id => failing.tried = tried,
+            Some(failing) if failing.event_id == event_id => {
+                failing.tried = tried;
+                failing.answered = std::mem::replace(&mut failing.ended, ended);
+            }
             _ => {
                 if self.failing.len() >= MOST {
                     self.failing.retain(|_, failing| failing.tried + MOST as u64 / 2 > tried);
                 }
-                self.failing.insert(key, Failing { event_id, began, ended, tried });
+                self.failing.insert(key, Failing { event_id, began, ended, answered: ended, tried });
             }
         }
     }
 
-    /// Whether what another key has done shows that the failing event of this one is to blame.
-    fn has_contrast(&self, key: u64) -> bool {
+    /// Whether what another key has done shows that the failing event of this one is to blame, `others_wait` saying whether
+    /// others wait for their answers as it did.
+    fn has_contrast(&self, key: u64, others_wait: bool) -> bool {
         let (Some(failing), Some(success)) = (self.failing.get(&key), self.successes.of_another(key)) else {
             return false;
         };
-        let alone = self.failures.of_another(key).is_none_or(|failure| failure <= success);
-        success > failing.ended || (success > failing.began && alone)
+        let alone = !others_wait && self.failures.of_another(key).is_none_or(|failure| failure <= success);
+        success > failing.answered || (success > failing.began && alone)
     }
 }
 
@@ -231,7 +249,7 @@ mod tests {
                 let report = Report { outcome, began: self.at(began), ended: self.at(ended) };
                 Some(Try { key: key as u64, event_id: Uuid::from_u128(key as u128), report })
             });
-            let stands = Stands { open, refused: false, back: self.back };
+            let stands = Stands { open, back: self.back, ..Stands::default() };
             let sifted = self.contrast.sift(tries.collect(), stands);
             let decided: Vec<bool> = sifted.outcomes.iter().map(Option::is_some).collect();
             assert_eq!(sifted.undecided.is_some() || sifted.again, decided.contains(&false));
@@ -309,6 +327,40 @@ mod tests {
         }
         assert_eq!(scene.sift([('b', 400, 401, ok())], true), [true]);
         assert_eq!(scene.sift([('c', 402, 403, unclear())], false), [true], "b was answered since");
+    }
+
+    /// One that is answered in the middle of an outage charges each of the others once, not to death.
+    #[test]
+    fn a_success_is_a_contrast_for_one_failure_of_each_where_several_fail() {
+        let scene = Scene::new();
+        let all = |time| [('x', time, time + 1, unclear()), ('y', time, time + 1, unclear())];
+        assert_eq!(scene.sift(all(10), false), [false, false]);
+        assert_eq!(scene.sift([('a', 20, 21, ok())], true), [true]);
+        assert_eq!(scene.sift(all(30), false), [true, true]);
+        assert_eq!(scene.sift(all(40), false), [false, false], "it may be away again");
+        assert_eq!(scene.sift([('a', 50, 51, ok())], true), [true]);
+        assert_eq!(scene.sift(all(60), false), [true, true]);
+    }
+
+    /// Several hang, and the first of them runs out of time: that it is alone says nothing.
+    #[test]
+    fn what_fails_first_of_several_that_wait_alike_is_not_charged() {
+        let scene = Scene::new();
+        let fails = |under_way: Vec<(u64, Instant)>| {
+            let report = Report { outcome: unclear(), began: scene.at(10), ended: scene.at(3010) };
+            let each = Try { key: 7, event_id: Uuid::nil(), report };
+            let stands = Stands { under_way, ..Stands::default() };
+            scene.contrast.sift(vec![Some(each)], stands).outcomes[0].is_some()
+        };
+        scene.sift([('a', 12, 15, ok())], false);
+        assert!(!fails(vec![(8, scene.at(14))]));
+        let scene = Scene::new();
+        scene.sift([('a', 12, 15, ok())], false);
+        let report = Report { outcome: unclear(), began: scene.at(10), ended: scene.at(3010) };
+        let each = Try { key: 7, event_id: Uuid::nil(), report };
+        let under_way = vec![(8, scene.at(3000)), (7, scene.at(10))];
+        let sifted = scene.contrast.sift(vec![Some(each)], Stands { under_way, ..Stands::default() });
+        assert!(sifted.outcomes[0].is_some(), "others are answered quickly");
     }
 
     #[test]

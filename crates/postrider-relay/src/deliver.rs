@@ -86,6 +86,7 @@ impl Lane {
         let reader = Arc::clone(&self.reader);
         // Which event makes a sink panic shows when each is delivered alone.
         let mut one_by_one = std::mem::take(&mut self.wary);
+        let mut waited = false;
         loop {
             if let Some(reason) = self.harvest(&mut work).await {
                 self.wait_for_it(&mut work, &reason, true).await?;
@@ -99,10 +100,13 @@ impl Lane {
             }
             // What is tried alone has waited before it was marked.
             if let Some(pause) = reader.breaker.pause().filter(|_| !self.alone)
-                && (pause.is_asked_for() || self.have_failed(&work, &ready))
+                && (pause.is_asked_for() || (!waited && self.have_failed(&work, &ready)))
             {
+                // Once: others that fail meanwhile prolong the pause, and these must be tried, too.
+                waited = true;
                 self.wait(&mut work, &pause).await?;
-                if reader.breaker.pause().is_some() && self.leaves(&work).await? {
+                let early = reader.breaker.pause().is_some();
+                if early && work.next.is_some() && self.leaves(&work).await? {
                     return Ok(work);
                 }
                 continue;
@@ -153,7 +157,9 @@ impl Lane {
             };
             let tries = work.tries(&ready, reports, reader.order);
             let refused = matches!(ended, Ended::Unavailable(_));
-            let Sifted { outcomes, undecided, again } = reader.sift(tries, refused);
+            let flights = self.flights.iter().chain(&work.flights);
+            let under_way = flights.flat_map(|flight| flight.under_way(reader.order)).collect();
+            let Sifted { outcomes, undecided, again } = reader.sift(tries, refused, under_way);
             for (place, (index, outcome)) in ready.into_iter().zip(outcomes).enumerate() {
                 let Some(outcome) = outcome else { continue };
                 if delivery.is_effect(place) {
@@ -165,6 +171,7 @@ impl Lane {
             }
             let ended = match (ended, undecided) {
                 (Ended::Done, Some(reason)) => Ended::Undecided(reason),
+                (Ended::Unavailable(reason), Some(other)) => Ended::Unavailable(reason.or_longer(&other)),
                 (ended, _) => ended,
             };
             match ended {
@@ -190,7 +197,11 @@ impl Lane {
                     self.away = Some(reason);
                     return Ok(work);
                 }
-                Ended::Unavailable(reason) => self.wait_for_it(&mut work, &reason, false).await?,
+                Ended::Unavailable(reason) => {
+                    // What it said to several is shown to be one's own when each is tried alone.
+                    one_by_one |= reason.pause.is_some();
+                    self.wait_for_it(&mut work, &reason, false).await?;
+                }
                 Ended::Undecided(reason) => {
                     self.wait_for_it(&mut work, &reason, true).await?;
                     if self.leaves(&work).await? {
@@ -219,28 +230,38 @@ impl Lane {
     /// Waits for the end of a pause. Where that is undecided, a new event ends it, too, unless the pause was asked for.
     async fn wait(&mut self, work: &mut Work, pause: &Pause) -> Result<(), Halt> {
         self.note_away(&pause.reason);
+        let mut ask_again = self.prolong_at();
         let mut gap = SOONEST;
         let mut look = Instant::now() + gap;
+        // What was recorded before this wait does not ring any more.
+        let mut looked = false;
         loop {
             let now = self.now();
             for index in work.ready(self.reader.order, self.reader.on_dead) {
                 let expired = self.reader.judge.expired(work.items[index].case(now), &pause.reason.reason);
                 work.items[index].verdict = expired;
             }
-            let left = pause.until.saturating_duration_since(Instant::now());
+            // Another lane may have found that it is back, or asked anew.
+            let now = Instant::now();
+            let until = self.reader.breaker.pause().map_or(now, |other| other.until.min(pause.until));
+            let left = until.saturating_duration_since(now);
             // Without any work it is waited for all the same.
             let nothing_left =
                 !work.items.is_empty() && work.ready(self.reader.order, self.reader.on_dead).is_empty();
-            // Another lane may have found that it is back.
-            let is_back = !self.reader.breaker.is_open();
             let answered = work.flights.iter().any(Flight::has_news);
-            let over = left.is_zero() || nothing_left || is_back || answered;
+            let over = left.is_zero() || nothing_left || answered;
             if over || self.recalled || self.reader.is_stopping() {
                 return Ok(());
             }
-            let until_prolonged = self.prolong_at().saturating_duration_since(Instant::now());
+            let until_prolonged = ask_again.saturating_duration_since(Instant::now());
             let flies = !self.flights.is_empty() || !work.flights.is_empty();
             let listens = pause.undecided && !pause.is_asked_for() && Instant::now() >= look;
+            if listens && !looked {
+                looked = true;
+                if self.something_follows(work).await? {
+                    return Ok(());
+                }
+            }
             let until_look = look.saturating_duration_since(Instant::now());
             let rest = left.min(until_prolonged);
             let rest = if until_look.is_zero() { rest } else { rest.min(until_look) };
@@ -252,8 +273,10 @@ impl Lane {
                 look = Instant::now() + gap;
             }
             self.land(work.next.as_ref()).await?;
-            if Instant::now() >= self.prolong_at() {
+            if Instant::now() >= ask_again {
                 self.prolong_if_it_answers(work.next.as_ref()).await?;
+                // A database that refuses at once is not asked all the time.
+                ask_again = self.prolong_at().max(Instant::now() + self.reader.settings.lease / 20);
             }
         }
     }

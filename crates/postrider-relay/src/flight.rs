@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Delivery, Position, Settlement, Unavailable};
+use postrider_core::{Delivery, Order, Position, Settlement, Unavailable};
 
 use crate::contrast::Try;
 use crate::deliver::{Delivering, panicked};
@@ -74,6 +74,13 @@ impl Flight {
         Self { bytes: bytes(&delivery), delivery, task, items }
     }
 
+    /// What has no answer yet: what it is in line with, and since when.
+    pub(crate) fn under_way(&self, order: Order) -> impl Iterator<Item = (u64, Instant)> + '_ {
+        let began =
+            move |(place, item): &(usize, Item)| Some((item.line(order), self.delivery.began(*place)?));
+        self.items.iter().filter_map(began)
+    }
+
     /// Whether something of it has ended.
     pub(crate) fn has_news(&self) -> bool {
         self.task.0.is_finished() || self.items.iter().any(|(place, _)| self.delivery.is_reported(*place))
@@ -120,7 +127,7 @@ impl Lane {
         for item in &mut work.items {
             if events.contains(&item.event.event_id) {
                 item.hand = Hand::Running;
-            } else if keys.contains(&item.key) {
+            } else if self.reader.order != Order::None && keys.contains(&item.key) {
                 item.held = true;
             }
         }
@@ -210,7 +217,10 @@ impl Lane {
         let spent: Duration = reports().map(|report| report.ended - report.began).sum();
         let count = u32::try_from(reports().count()).unwrap_or(u32::MAX);
         self.patience.learn_late((count > 0).then(|| spent / count));
-        let sifted = self.reader.sift(tries, landed.away.is_some());
+        let order = self.reader.order;
+        let under_way = self.flights.iter().chain(&*flights).flat_map(|flight| flight.under_way(order));
+        let under_way = under_way.collect();
+        let sifted = self.reader.sift(tries, landed.away.is_some(), under_way);
         for (item, outcome) in items.iter_mut().zip(sifted.outcomes) {
             item.verdict = outcome.map(|outcome| self.reader.verdict(item, outcome, now));
             item.hand = if item.verdict.is_some() { Hand::Idle } else { Hand::Cut };
@@ -219,7 +229,10 @@ impl Lane {
             self.reader.breaker.available();
         }
         landed.undecided = landed.away.is_none();
-        landed.away = landed.away.or(sifted.undecided);
+        landed.away = match (landed.away, sifted.undecided) {
+            (Some(reason), Some(other)) => Some(reason.or_longer(&other)),
+            (reason, other) => reason.or(other),
+        };
         landed.items = items;
         landed
     }

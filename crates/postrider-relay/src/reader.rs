@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, Outcome, Sink, Store};
 use tokio::sync::watch;
@@ -48,10 +48,16 @@ pub(crate) struct Settings {
 }
 
 impl Reader {
-    /// Decides by contrast what tries that ended mean. `refused`: the destination said of itself that it is away.
-    pub(crate) fn sift(&self, tries: Vec<Option<Try>>, refused: bool) -> Sifted {
-        let stands = Stands { open: self.breaker.is_open(), refused, back: self.breaker.back_since() };
-        self.contrast.sift(tries, stands)
+    /// Decides by contrast what tries that ended mean. `refused`: the destination said of itself that it is away. `under_way` is
+    /// what has no answer yet.
+    pub(crate) fn sift(
+        &self,
+        tries: Vec<Option<Try>>,
+        refused: bool,
+        under_way: Vec<(u64, Instant)>,
+    ) -> Sifted {
+        let (open, back) = (self.breaker.is_open(), self.breaker.back_since());
+        self.contrast.sift(tries, Stands { open, refused, back, under_way })
     }
 
     /// What follows for an event from what became of it.

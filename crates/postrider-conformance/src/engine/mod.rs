@@ -75,6 +75,7 @@ macro_rules! engine {
                 without_a_contrast_age_ends_an_event_only_where_outages_count;
             pauses: what_is_under_way_when_a_destination_goes_away_is_not_charged,
                 what_breaks_while_others_are_refused_is_not_charged, what_is_due_behind_a_running_event_of_its_key_is_waited_for,
+                the_first_of_several_that_hang_is_not_charged, what_is_due_is_tried_although_new_keys_keep_failing,
                 a_running_event_whose_handler_is_unavailable_loses_no_attempt,
                 a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while;
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,

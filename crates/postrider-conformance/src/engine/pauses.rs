@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::testing::until_quiet;
+use postrider::testing::{Destination, until_quiet};
 use postrider::{
     Clock, Delivery, DeliveryFailure, Failure, Outcome, Received, Retry, Sink, Source, State, Subscription,
     Unavailable,
@@ -86,6 +86,101 @@ pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(groun
 /// A process that dies breaks what is under way, and refuses what comes after it.
 pub async fn what_breaks_while_others_are_refused_is_not_charged(ground: &impl Ground) {
     assert_nothing_is_charged(ground, true).await;
+}
+
+/// A destination that freezes: it answers the first event of three, and the time of the others is over one after the other.
+#[derive(Clone)]
+struct Freezes {
+    deliveries: Arc<AtomicUsize>,
+    gate: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Sink for Freezes {
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+        let all: Vec<usize> = (0..delivery.events.len()).collect();
+        if !delivery.begin_all(&all) {
+            return Ok(());
+        }
+        let frozen = self.deliveries.fetch_add(1, Ordering::SeqCst) == 0;
+        for (place, index) in all.into_iter().enumerate() {
+            let outcome = if frozen && place > 0 {
+                self.gate.acquire().await.expect("open").forget();
+                Outcome::unclear(DeliveryFailure::new("timeout", "the endpoint did not answer"))
+            } else {
+                Outcome::Delivered
+            };
+            delivery.report(index, outcome);
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self) -> bool {
+        true
+    }
+}
+
+/// The first whose time is over fails alone, while the others still wait for an answer.
+pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let mut events = Vec::new();
+    for order in ["a", "b", "c"] {
+        events.push(record(&outbox, order, 1).await);
+    }
+    let shop = Freezes { deliveries: Arc::default(), gate: Arc::new(Semaphore::new(0)) };
+    let (sink, retry) = (shop.clone(), Retry::fixed(PAUSE).max_attempts(1));
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.sink(sink).retry(retry).longest_pause(PAUSE).patience(Duration::from_millis(20))
+        })
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    until("the others run on", async || state(&*store, "s", events[0]).await.state == State::Done).await;
+    shop.gate.add_permits(1);
+    until("it is tried again", async || shop.deliveries.load(Ordering::SeqCst) > 1).await;
+    shop.gate.add_permits(1);
+    until_quiet(&running, "s").await.expect("quiet");
+    for event in events {
+        let done = state(&*store, "s", event).await;
+        assert_eq!(done.state, State::Done, "{done:?}");
+    }
+    running.stop().await.expect("stopped");
+}
+
+/// New keys that fail prolong the pause of a destination that seems to be away. What has failed before is tried all the same.
+pub async fn what_is_due_is_tried_although_new_keys_keep_failing(ground: &impl Ground) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let shop = Destination::new();
+    let unclear = || Outcome::unclear(DeliveryFailure::new("http_503", "the endpoint answered 503"));
+    shop.decide(move |_| unclear());
+    let sink = shop.clone();
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.sink(sink).longest_pause(Duration::from_secs(3600)))
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    let first = record(&outbox, "first", 1).await;
+    // The next pause is four seconds long, and each one after it twice that.
+    until("it is tried again and again", async || shop.tried().len() >= 4).await;
+    shop.decide(
+        move |attempt| {
+            if attempt.event.aggregate_id == "first" { Outcome::Delivered } else { unclear() }
+        },
+    );
+    let is_done = async || state(&*store, "s", first).await.state == State::Done;
+    let mut key = 0;
+    until("it is delivered in the end", async || {
+        let tried = shop.tried().len();
+        key += 1;
+        record(&outbox, &key.to_string(), 1).await;
+        until("something is tried", async || shop.tried().len() > tried || is_done().await).await;
+        is_done().await
+    })
+    .await;
+    running.stop().await.expect("stopped");
 }
 
 /// A destination that answers the first event at once, with a failure, and the others when it is let go.
