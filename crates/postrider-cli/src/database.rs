@@ -12,7 +12,7 @@ use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::bounded::{self, Bounded};
 use crate::config::{Problem, Store, without_password};
-use crate::{Failure, output};
+use crate::{Failure, os_user, output};
 
 /// How long a server may take to answer before it is said that it does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -52,8 +52,22 @@ impl Address {
             let url = url.replacen("mariadb://", "mysql://", 1);
             return Ok(Self::Mysql(MySqlConnectOptions::from_str(&url).map_err(wrong)?));
         }
-        Ok(Self::Postgres(PgConnectOptions::from_str(url).map_err(wrong)?))
+        let options = PgConnectOptions::from_str(url).map_err(wrong)?;
+        // The driver would log in as `anonymous`.
+        Ok(Self::Postgres(match os_user::name().filter(|_| !names_a_user(url)) {
+            Some(name) => options.username(&name),
+            None => options,
+        }))
     }
+}
+
+/// Whether an address of PostgreSQL, or the environment, names a user.
+fn names_a_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    place.contains('@')
+        || query.split('&').any(|setting| setting.starts_with("user="))
+        || std::env::var_os("PGUSER").is_some_and(|user| !user.is_empty())
 }
 
 impl Database {

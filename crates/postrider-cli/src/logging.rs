@@ -7,10 +7,19 @@ use crate::config::{Log, Problem};
 
 /// What is said at this level.
 pub(crate) fn filter(log: &Log) -> Result<EnvFilter, Problem> {
+    let wrong = |part: &str| {
+        Problem::new(format!(
+            "log.level: {part:?} is no level; it must be off, error, warn, info, debug or trace, for one part as in \"postrider=debug\""
+        ))
+    };
+    // A word that is no level would be taken for the name of a part, and silence all others.
+    let is_level = |part: &&str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
+    let mut parts = log.level.split(',').map(str::trim).filter(|part| !part.is_empty());
+    if let Some(part) = parts.find(|part| !is_level(part)) {
+        return Err(wrong(part));
+    }
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&log.level);
-    filter.map_err(|_| {
-        Problem::new(format!("log.level: {:?} is no level; write \"info\" or \"postrider=debug\"", log.level))
-    })
+    filter.map_err(|_| wrong(&log.level))
 }
 
 /// Begins to write log lines.
@@ -25,4 +34,23 @@ pub(crate) fn start(log: &Log) -> Result<(), Problem> {
         lines.compact().try_init()
     };
     started.map_err(|_| Problem::new("log: somebody else writes log lines already"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused() {
+        let told = |level: &str| filter(&Log { json: false, level: level.to_owned() });
+        for level in ["info", "OFF", "warn,postrider=debug", "postrider_relay::lane=trace", ""] {
+            assert!(told(level).is_ok(), "{level}");
+        }
+        for (level, part) in
+            [("inof", "inof"), ("warn,postrider", "postrider"), ("postrider=loud", "postrider=loud")]
+        {
+            let problem = told(level).expect_err("no level").to_string();
+            assert!(problem.contains(&format!("{part:?} is no level")), "{problem}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ mod demo;
 mod endpoints;
 mod logging;
 mod manual;
+mod os_user;
 mod output;
 mod retention;
 mod sinks;

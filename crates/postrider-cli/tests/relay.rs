@@ -46,6 +46,30 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
     drop((first, second));
 }
 
+/// A terminal that is closed ends a relay as SIGTERM does, with its lanes given back; not one that was started to outlive it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let settings = "[relay]\nlease = \"2m\"\n[http]\nlisten = \"off\"\n\
+         [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let start = |ignores, name| Rider::hung_up(ignores, &ground.folder.0, &ground.url, name, settings);
+    let mut closed = start(false, "closed");
+    ground.record(0, 1).await;
+    until("it is delivered", || closed.lines().len() == 1).await;
+    closed.signal("-HUP");
+    assert_eq!(closed.ended(), Some(0), "{}", closed.log());
+    // The lane was given back: nobody waits for two minutes.
+    let mut outlives = start(true, "outlives");
+    ground.record(1, 2).await;
+    until("it is delivered", || outlives.lines().len() == 1).await;
+    outlives.signal("-HUP");
+    ground.record(2, 3).await;
+    until("it goes on", || outlives.lines().len() == 2).await;
+    outlives.signal("-TERM");
+    assert_eq!(outlives.ended(), Some(0), "{}", outlives.log());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_is_killed_has_an_heir() {
     let ground = Ground::new().await;

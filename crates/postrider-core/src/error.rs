@@ -31,10 +31,16 @@ pub enum ErrorKind {
     LeaseLost,
     /// A subscription, an event or a delivery of that name or id does not exist.
     NotFound,
+    /// The event that was waited for is dead or discarded; the sentence says why. It will not be delivered by itself.
+    NotDelivered,
+    /// What was waited for did not happen in time. It may happen later.
+    TimedOut,
     /// What was asked for would lose or repeat something as things stand; the sentence says what. Nothing was changed.
     Refused,
     /// What the log holds contradicts what it must hold; an operator has to look.
     Corrupt,
+    /// A task of this program ended that must not: a defect of Postrider.
+    Internal,
     /// The database answered with an error that has no kind of its own here.
     Database,
 }

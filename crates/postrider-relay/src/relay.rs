@@ -211,7 +211,7 @@ impl<S: Source> Relay<S> {
         Ok(Running { store, stop, keepers, hook })
     }
 
-    /// Runs until the process is asked to end (SIGTERM or SIGINT), and stops then.
+    /// Runs until the process is asked to end (SIGTERM, SIGINT, or SIGHUP unless that is ignored), and stops then.
     pub async fn run(self) -> Result<()> {
         self.run_until(asked_to_end()).await
     }
@@ -228,20 +228,32 @@ impl<S: Source> Relay<S> {
     }
 }
 
-/// Ready when the process is asked to end: SIGTERM or SIGINT.
+/// Ready when the process is asked to end: SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. Where SIGHUP was
+/// ignored at the start, as under `nohup`, it stays ignored.
 pub async fn asked_to_end() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            let mut hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
+                Some(_) = async { hangup.as_mut()?.recv().await } => {}
             }
             return;
         }
     }
     let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Whether this process ignores SIGHUP. Where the system does not tell, it does not.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is number 1, the lowest bit.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// A relay at work. Dropped, it is asked to stop, but nobody waits for it.
@@ -302,7 +314,7 @@ fn ended_by_itself(operation: &'static str, why: Option<&JoinError>) -> Error {
         Some(error) if error.is_panic() => "a subscription's task panicked",
         _ => "a subscription's task ended unexpectedly",
     };
-    Error::new(ErrorKind::Corrupt, operation, message)
+    Error::new(ErrorKind::Internal, operation, message)
 }
 
 impl Drop for Running {
@@ -330,7 +342,7 @@ mod tests {
         keepers.spawn(std::future::pending());
         keepers.spawn(async { panic!("of order 4711") });
         let error = first_end(&mut keepers).await;
-        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "a subscription's task panicked");
         assert_eq!(keepers.len(), 1, "the other one goes on");
     }

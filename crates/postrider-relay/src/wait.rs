@@ -40,12 +40,12 @@ pub async fn delivered(
                 State::Dead | State::Discarded => {
                     let why = found.error_message.as_deref().unwrap_or("no reason was given");
                     let message = format!("event {event_id} is {} in {subscription:?}: {why}", found.state);
-                    return error(ErrorKind::NotFound, message);
+                    return error(ErrorKind::NotDelivered, message);
                 }
                 state if Instant::now() >= end => {
                     let message =
                         format!("event {event_id} is still {state} in {subscription:?} after {within:?}");
-                    return error(ErrorKind::Conflict, message);
+                    return error(ErrorKind::TimedOut, message);
                 }
                 _ => {}
             },
@@ -68,7 +68,7 @@ pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> R
         if Instant::now() >= end {
             let message =
                 format!("{undelivered} events are still undelivered in {subscription:?} after {within:?}");
-            return Err(Error::new(ErrorKind::Conflict, "wait", message));
+            return Err(Error::new(ErrorKind::TimedOut, "wait", message));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 #[group(required = true, multiple = false)]
 struct Begin {
     /// With what was recorded so long ago or later, as in 90s, 15m, 1h30m or 7d
-    #[arg(long, value_name = "AGO", value_parser = times::ago)]
+    #[arg(long, value_name = "AGO", value_parser = times::since, allow_hyphen_values = true)]
     since: Option<Duration>,
     /// With what was recorded then or later, as in 2026-01-31T08:00:00Z or 2026-01-31 (UTC)
     #[arg(long, value_name = "TIME", value_parser = times::time)]

@@ -13,7 +13,7 @@ use crate::config::duration;
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct Span {
     /// Not longer ago than this, as in 90s, 15m, 1h30m or 7d
-    #[arg(long, value_name = "AGO", value_parser = ago, conflicts_with = "from")]
+    #[arg(long, value_name = "AGO", value_parser = since, allow_hyphen_values = true, conflicts_with = "from")]
     since: Option<Duration>,
     /// From this time on, as in 2026-01-31T08:00:00Z, or from a day on, as in 2026-01-31 (UTC)
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -49,6 +49,11 @@ pub(crate) fn ago(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a span of time is expected, as in 90s, 15m, 1h30m or 7d".to_owned())
 }
 
+/// The same for a begin, which may be written as what lies behind: `-5m`.
+pub(crate) fn since(text: &str) -> Result<Duration, String> {
+    ago(text.strip_prefix('-').unwrap_or(text))
+}
+
 /// Reads a time, or a day.
 pub(crate) fn time(text: &str) -> Result<OffsetDateTime, String> {
     let parsed = OffsetDateTime::parse(text, &Rfc3339).map(|time| time.to_offset(UtcOffset::UTC));
@@ -70,5 +75,7 @@ mod tests {
             assert!(time(wrong).is_err(), "{wrong}");
         }
         assert!(ago("99999999999d").is_err() && ago("1h").is_ok());
+        assert_eq!(since("-5m"), since("5m"));
+        assert!(since("--5m").is_err() && since("-").is_err() && ago("-5m").is_err());
     }
 }

@@ -47,6 +47,7 @@ async fn events_are_found_by_what_they_are(log: Log) {
     let oldest = found(&["--aggregate", "Order:gone", "--oldest-first"]);
     assert_eq!(oldest, texts([mess.dead, mess.behind[0], mess.behind[1]]));
     assert_eq!(found(&["--since", "1h"]).len(), 9, "the archive as well");
+    assert_eq!(found(&["--since", "-1h"]).len(), 9);
     assert!(found(&["--from", "2001-01-01", "--until", "2001-01-02T00:00:00Z"]).is_empty());
     assert!(found(&["--stream", "nowhere"]).is_empty());
 

@@ -86,6 +86,23 @@ async fn a_wrong_password_is_a_sentence_without_it() {
     }
 }
 
+/// As `psql` does; the driver by itself would log in as `anonymous`.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_user_is_named_it_is_the_one_who_runs_the_program() {
+    let cluster = Cluster::create(&[]).expect("this test has a PostgreSQL of its own");
+    let user = std::process::Command::new("id").arg("-un").output().expect("id").stdout;
+    let user = String::from_utf8(user).expect("a name").trim().to_owned();
+    let address = cluster.url("postgres");
+    let (_, host) = address.rsplit_once('@').expect("an address with a user");
+    let url = format!("postgres://{host}");
+    let pool = PgPool::connect(&address).await.expect("connected");
+    let role = format!("create role \"{user}\" superuser login");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(role)).execute(&pool).await.expect("a role");
+    pool.close().await;
+    let migrated = postrider(&url, &["migrate"]).output().expect("it runs");
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
+}
+
 #[test]
 fn no_database_at_all_is_a_sentence_that_says_how_to_name_one() {
     for arguments in commands(NOBODY) {

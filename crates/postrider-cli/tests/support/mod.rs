@@ -145,10 +145,21 @@ impl Rider {
 
     /// A relay with these settings.
     pub fn with(folder: &Path, url: &str, name: &str, settings: &str) -> Self {
+        Self::by(Command::new(env!("CARGO_BIN_EXE_postrider")), folder, url, name, settings)
+    }
+
+    /// The same, ignoring SIGHUP from the start or not, whatever the tests themselves do.
+    pub fn hung_up(ignores: bool, folder: &Path, url: &str, name: &str, settings: &str) -> Self {
+        let mut command = Command::new("/usr/bin/env");
+        command.arg(if ignores { "--ignore-signal=HUP" } else { "--default-signal=HUP" });
+        command.arg(env!("CARGO_BIN_EXE_postrider"));
+        Self::by(command, folder, url, name, settings)
+    }
+
+    fn by(mut command: Command, folder: &Path, url: &str, name: &str, settings: &str) -> Self {
         let config = folder.join(format!("{name}.toml"));
         std::fs::write(&config, settings).expect("the settings");
         let (out, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", url);
         command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
         command.stderr(std::fs::File::create(&log).expect("a file"));

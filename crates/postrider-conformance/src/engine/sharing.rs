@@ -226,6 +226,12 @@ pub async fn one_can_wait_for_ones_own_event(ground: &impl Ground) {
     let dead = record(&outbox, "a", 2).await;
     let error = running.delivered("s", dead, PATIENCE).await.expect_err("it is dead");
     assert!(error.to_string().contains("never"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotDelivered);
+    shop.unavailable(Some("gone"));
+    let late = record(&outbox, "a", 3).await;
+    let error = running.delivered("s", late, Duration::from_millis(10)).await.expect_err("it takes longer");
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    shop.unavailable(None);
     let error = running.delivered("s", postrider::Uuid::now_v7(), PATIENCE).await.expect_err("no such event");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     running.stop().await.expect("stopped");
