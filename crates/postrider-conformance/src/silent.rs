@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Amend, Batch, Bell, Clock, DueBatch, Effect, EventState, Figures, Lease, NewEvent, Position, Recorded,
-    Relane, Result, Settlement, Source, Standing, StateQuery, Store, Subscription, Sweep, Swept, Uuid,
+    Amend, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease, NewEvent,
+    Position, Recorded, Relane, Result, Settlement, Source, Standing, StateQuery, Store, Subscription, Sweep,
+    Swept, Uuid,
 };
 
 /// A call of a store.
@@ -40,6 +41,8 @@ pub enum Silence {
     Unheard,
     /// It is done, and the answer does not arrive.
     Unanswered,
+    /// It is done, and the connection breaks before the answer arrives.
+    Broken,
     /// It is done after this time.
     Slow(Duration),
 }
@@ -122,7 +125,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl SilentStore {
-    async fn through<T>(&self, call: Call, done: impl Future<Output = T>) -> T {
+    async fn through<T>(&self, call: Call, done: impl Future<Output = Result<T>>) -> Result<T> {
         let silence = {
             let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
             *line.asked.entry(call).or_default() += 1;
@@ -134,9 +137,13 @@ impl SilentStore {
                 tokio::time::sleep(time).await;
                 done.await
             }
+            Some(Silence::Broken) => {
+                done.await?;
+                Err(Error::new(ErrorKind::Unreachable, "silent", "the connection broke"))
+            }
             Some(silence) => {
                 if silence == Silence::Unanswered {
-                    done.await;
+                    let _ = done.await;
                 }
                 let _waiting = Waiting::on(&self.line);
                 std::future::pending().await

@@ -307,12 +307,18 @@ impl Lane {
         let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
         loop {
             let error = match self.reader.store.settle(&mut self.lease, &work.settlement).await {
-                Ok(Standing::Lost) => return Err(self.lost(&work, in_doubt)),
-                Ok(standing) => {
+                Ok(standing) if standing != Standing::Lost => {
                     self.recalled |= standing == Standing::Recalled;
                     break;
                 }
-                Err(error) if error.kind() == ErrorKind::LeaseLost => return Err(self.lost(&work, in_doubt)),
+                Ok(_) if in_doubt && self.was_written(&work).await => break,
+                Ok(_) => return Err(self.lost(&work, in_doubt)),
+                Err(error) if error.kind() == ErrorKind::LeaseLost => {
+                    if in_doubt && self.was_written(&work).await {
+                        break;
+                    }
+                    return Err(self.lost(&work, in_doubt));
+                }
                 // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
                 Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
                     tracing::debug!(error = %error, "it had been settled");
@@ -320,6 +326,8 @@ impl Lane {
                 }
                 Err(error) => error,
             };
+            // It may have been moved before the answer was lost.
+            self.lease.position = work.settlement.from.clone();
             self.reader.outage.begins(&error);
             if !error.is_retryable() && !in_doubt {
                 work.write_one_by_one(&error);
@@ -337,6 +345,7 @@ impl Lane {
                 return Err(self.lost(&work, in_doubt));
             }
             match self.prolong().await {
+                Err(Halt::Lost) if in_doubt && self.was_written(&work).await => break,
                 Err(Halt::Lost) => return Err(self.lost(&work, in_doubt)),
                 // The lane was to move, and still stands where it stood: it was not written.
                 Ok(()) if work.next.is_some() => in_doubt = false,
@@ -360,6 +369,23 @@ impl Lane {
             }
         }
         Ok(())
+    }
+
+    /// A settle was not answered, and the lane does not stand where it stood. Whether it was written: then the lane stands where it was
+    /// to move to, still under this lease, and what runs goes on.
+    async fn was_written(&mut self, work: &Work) -> bool {
+        if work.settlement.from == work.settlement.to {
+            return false;
+        }
+        let mut lease = Lease { position: work.settlement.to.clone(), ..self.lease.clone() };
+        let asked = Instant::now();
+        match self.reader.store.extend(&mut lease, self.reader.settings.lease, None).await {
+            Ok(standing) if standing != Standing::Lost => {
+                self.lease = lease;
+                self.prolonged_as(asked, standing).is_ok()
+            }
+            _ => false,
+        }
     }
 
     /// The lane is lost. Whether the last settle was written may never be known: a death that may have been is told.

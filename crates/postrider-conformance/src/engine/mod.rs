@@ -95,7 +95,8 @@ macro_rules! engine {
             isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
                 a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
             silence: a_call_that_is_never_answered_holds_no_lane_for_ever,
-                a_settle_that_is_written_and_never_answered_repeats_nothing, what_takes_long_is_no_reason_to_lose_the_lane;
+                a_settle_that_is_written_and_never_answered_repeats_nothing,
+                a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs, what_takes_long_is_no_reason_to_lose_the_lane;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
                 an_unknown_field_is_ignored

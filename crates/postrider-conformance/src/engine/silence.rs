@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use postrider::testing::until_quiet;
 use postrider::{Clock, Failure, Received, Retry, Source, State};
+use tokio::sync::Semaphore;
 
 use super::{Ground, LEASE, OrderChanged, Seen, record, relay, state, until};
 use crate::silent::{Call, Silence, Silent};
@@ -149,4 +151,37 @@ pub async fn what_takes_long_is_no_reason_to_lose_the_lane(ground: &impl Ground)
     slow.speaks();
     first.stop().await.expect("stopped");
     standby.stop().await.expect("stopped");
+}
+
+/// A batch is settled while one of its events runs on, and the connection breaks before the answer is there: the lane is still in the
+/// same hand, and nothing that runs is cut off or begun again.
+pub async fn a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs(ground: &impl Ground) {
+    let silent = Silent::new(ground.outbox(Clock::Database).await);
+    let (seen, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
+    let (noted, hold) = (seen.clone(), Arc::clone(&gate));
+    let handler = move |event: Received<OrderChanged>| {
+        noted.note(&event);
+        let (slow, hold) = (event.order == "slow", Arc::clone(&hold));
+        async move {
+            if slow {
+                hold.acquire().await.expect("open").forget();
+            }
+        }
+    };
+    record(&silent, "slow", 1).await;
+    record(&silent, "b", 1).await;
+    silent.falls(&[Call::Settle], Silence::Broken);
+    let running = relay(&silent)
+        .subscribe("s", |s| s.on(handler).patience(Duration::from_millis(20)))
+        .start()
+        .await
+        .expect("started");
+    until("the batch is settled", async || silent.asked(Call::Settle) > 0).await;
+    silent.speaks();
+    record(&silent, "b", 2).await;
+    until("the lane goes on", async || seen.versions("b") == [1, 2]).await;
+    gate.add_permits(1);
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(seen.versions("slow"), [1], "once");
 }
