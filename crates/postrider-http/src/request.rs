@@ -16,7 +16,7 @@ pub enum Format {
     /// A request an event: one JSON object.
     Structured,
     /// Up to so many events a request, and up to about 1 MiB of them: a JSON array. One answer stands for all of them; where it is
-    /// a failure, and asks for no pause, each is sent again alone.
+    /// a failure, each is sent again alone: at once, or after the pause that the answer asks for.
     Batched(usize),
 }
 
