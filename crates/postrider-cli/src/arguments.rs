@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, dead, doctor, events, record, replay, status, subscriptions};
+use crate::commands::{audit, dead, doctor, events, record, relays, replay, status, subscriptions};
 use crate::config::Origins;
 use crate::demo;
 use crate::manual;
@@ -90,6 +90,8 @@ pub(crate) enum Command {
     },
     /// Show how the subscriptions are doing, and who holds their lanes
     Status(status::Arguments),
+    /// Show the relays that are there, their subscriptions and lanes, and what does not fit together
+    Relays(relays::Arguments),
     /// Look for events, or at one of them
     Events(events::Arguments),
     /// Look at what was given up, and requeue or discard it

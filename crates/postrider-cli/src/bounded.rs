@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime,
-    Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime, Pause,
+    RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable,
 };
 
 use crate::Failure;
@@ -54,8 +54,12 @@ impl Desk for Bounded {
         within(ANSWER, "subscriptions", self.0.subscriptions()).await
     }
 
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
-        within(ANSWER, "pause", self.0.pause(subscription, paused)).await
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        within(ANSWER, "relays", self.0.relays()).await
+    }
+
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
+        within(ANSWER, "pause", self.0.pause(subscription, pause)).await
     }
 
     async fn remove(&self, subscription: &str, force: bool) -> Result<()> {

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod page;
 pub(crate) mod progress;
 pub(crate) mod record;
+pub(crate) mod relays;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod subscriptions;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
-use postrider::{AuditEntry, Desk, Uuid};
+use postrider::{AuditEntry, Desk, Pause, Uuid};
 
 use crate::Failure;
 use crate::config::Problem;
@@ -80,6 +80,11 @@ impl Consent {
         desk.audit(&self.entry(what, Some(subscription), None)).await.map_err(|error| {
             format!("nothing was changed: the audit could not be written: {}", error.message()).into()
         })
+    }
+
+    /// Who pauses a subscription, and why.
+    pub(crate) fn pause(&self) -> Pause {
+        Pause { who: self.who.clone().unwrap_or_else(who), why: self.why.clone() }
     }
 
     fn entry(&self, what: &str, subscription: Option<&str>, event_id: Option<Uuid>) -> AuditEntry {

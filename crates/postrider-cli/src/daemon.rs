@@ -68,7 +68,7 @@ async fn work(
     let Some(mut running) = start(config, &mut ended).await? else { return Ok(()) };
     let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
     let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
-    pulse.started(running.store());
+    pulse.started(&running);
     tracing::info!(subscriptions = config.readers.len(), "the relay works");
     tell_systemd("READY=1");
     let failed = tokio::select! {
@@ -157,6 +157,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
     }
     for reader in &config.readers {
         let Some(sink) = config.sinks.get(&reader.sink) else { continue };
+        let destination = sink.destination();
         let sink = Ready::make(&reader.sink, sink)?;
         relay = relay.subscribe(&reader.name, |subscriber| {
             let subscriber = subscriber
@@ -177,7 +178,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
                 Some(batch) => subscriber.batch(batch),
                 None => subscriber,
             };
-            sink.give(subscriber)
+            sink.give(subscriber.shown("sink", destination))
         });
     }
     Ok(relay)

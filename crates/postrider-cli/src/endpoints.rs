@@ -1,5 +1,6 @@
 //! What the relay answers over HTTP: `/metrics`, `/healthz` and `/readyz`.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use postrider::{StateQuery, Store};
+use postrider::{Health, Running, StateQuery, Store};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
@@ -35,7 +36,7 @@ const BUCKETS: [(&str, &[f64]); 3] = [
 #[derive(Clone)]
 pub(crate) struct Pulse {
     metrics: PrometheusHandle,
-    store: Arc<OnceCell<Arc<dyn Store>>>,
+    relay: Arc<OnceCell<(Arc<dyn Store>, Health)>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -46,12 +47,12 @@ impl Pulse {
             builder.set_buckets_for_metric(Matcher::Suffix((*suffix).to_owned()), buckets)
         });
         let metrics = metrics?.install_recorder()?;
-        Ok(Self { metrics, store: Arc::new(OnceCell::new()), stopping: Arc::new(AtomicBool::new(false)) })
+        Ok(Self { metrics, relay: Arc::new(OnceCell::new()), stopping: Arc::new(AtomicBool::new(false)) })
     }
 
-    /// The relay has begun to work on this store.
-    pub(crate) fn started(&self, store: &Arc<dyn Store>) {
-        let _ = self.store.set(Arc::clone(store));
+    /// The relay has begun to work.
+    pub(crate) fn started(&self, relay: &Running) {
+        let _ = self.relay.set((Arc::clone(relay.store()), relay.health().clone()));
     }
 
     /// The relay is stopping: it is ready for nothing more.
@@ -99,18 +100,21 @@ async fn metrics(State(pulse): State<Pulse>) -> impl IntoResponse {
 }
 
 /// Ready: the database answers, and every subscription has a keeper that holds its lanes or stands by for them. A relay that
-/// lost one is stopping.
-async fn ready(State(pulse): State<Pulse>) -> (StatusCode, &'static str) {
+/// lost one is stopping; one whose subscription was removed is not ready.
+async fn ready(State(pulse): State<Pulse>) -> (StatusCode, Cow<'static, str>) {
     if pulse.stopping.load(Ordering::Acquire) {
-        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into());
     }
-    let Some(store) = pulse.store.get() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "starting: the database has not answered yet\n");
+    let Some((store, health)) = pulse.relay.get() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "starting: the database has not answered yet\n".into());
     };
     // Of an event that nobody has: the cheapest question.
     let nobody = StateQuery { event_id: Some(postrider::Uuid::nil()), limit: 1, ..StateQuery::default() };
     match tokio::time::timeout(PATIENCE, store.states(&nobody)).await {
-        Ok(Ok(_)) => (StatusCode::OK, "ready\n"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"),
+        Ok(Ok(_)) => match &*health.problems() {
+            [] => (StatusCode::OK, "ready\n".into()),
+            problems => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", problems.join("\n")).into()),
+        },
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n".into()),
     }
 }

@@ -104,6 +104,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         let (state, away) = status(&ground);
         let why = away["reason"].as_str().expect("a reason");
         assert!(state == "away" && why.contains(&reason) && away["since"].is_string(), "{state}: {away}");
+        until("the next probe shows", || status(&ground).1["next_probe"].is_string()).await;
         let (_, text) = ground.run(&["status"]);
         let line = "hook: its destination has been away since 2";
         assert!(text.contains(" away ") && text.contains(line) && text.contains(&reason), "{text}");
@@ -118,7 +119,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         })
         .await;
         assert!(rider.log().contains("the destination is available again"), "{}", rider.log());
-        until("status says that it is back", || status(&ground) == ("delivering".into(), Value::Null)).await;
+        until("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
         let (_, text) = ground.run(&["status"]);
         assert!(!text.contains("away"), "{text}");
         rider.signal("-TERM");

@@ -79,6 +79,9 @@ macro_rules! conformance {
                 what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take,
                 a_target_that_is_not_there_is_refused;
             bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
+            relays: a_relay_is_known_by_what_it_said_last_until_it_ends, a_relay_that_misses_its_reports_is_gone,
+                what_a_live_relay_has_is_removed_by_force_only, who_paused_a_subscription_is_kept_until_it_goes_on,
+                one_is_told_that_a_subscription_is_new;
             desk: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
                 a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
@@ -89,6 +92,7 @@ macro_rules! conformance {
                 of_sixteen_who_want_a_duty_one_gets_it;
             replay: everything_from_an_event_on_comes_again, a_dry_run_counts_and_changes_nothing,
                 a_replay_takes_lanes_from_their_holders, deliveries_of_what_comes_again_are_forgotten,
+                what_was_discarded_comes_with_a_replay,
                 a_replay_skips_nothing_and_begins_at_the_start_at_the_earliest,
                 a_replay_that_cannot_be_whole_is_refused, retention_waits_for_what_comes_again;
             writers: order_per_aggregate_holds_with_sixteen_writers,

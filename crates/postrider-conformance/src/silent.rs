@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Amend, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease, NewEvent,
-    Position, Recorded, Relane, Result, Settlement, Source, Standing, StateQuery, Store, Subscription, Sweep,
-    Swept, Uuid,
+    Amend, AuditEntry, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease,
+    NewEvent, Position, Recorded, Relane, RelayInfo, RelayReport, Result, Settlement, Source, Standing,
+    StateQuery, Store, Subscribed, Subscription, Sweep, Swept, Uuid,
 };
 
 /// A call of a store.
@@ -154,7 +154,7 @@ impl SilentStore {
 
 #[async_trait]
 impl Store for SilentStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.store.subscribe(subscription).await
     }
 
@@ -212,6 +212,18 @@ impl Store for SilentStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         self.store.undelivered_over(subscription, age).await
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        self.store.heartbeat(relay).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        self.store.deregister(relay).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        self.store.record_audit(entry).await
     }
 }
 

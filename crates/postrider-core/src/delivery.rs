@@ -27,7 +27,7 @@ pub enum DeliveryState {
     Dead,
     /// Delivered in the end. Final.
     Delivered,
-    /// Given up for good by an operator. Final.
+    /// Given up by an operator. Final: only a replay, which forgets it, brings the event again.
     Discarded,
 }
 
@@ -197,7 +197,7 @@ pub enum Amend {
         /// The events; empty means all that are dead.
         events: Vec<Uuid>,
     },
-    /// Give up for good: the key goes on, and retention may take it.
+    /// Give up: the key goes on, and retention may take it. Only a replay brings it again.
     Discard {
         /// The subscription.
         subscription: String,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::{
     Audit, AuditEntry, Chain, Check, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime,
-    Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable, Uuid,
+    Pause, RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable, Uuid,
 };
 
 /// A log in a database, as operators see and steer it. Relays use [`Store`](crate::Store).
@@ -21,20 +21,26 @@ pub trait Desk: Send + Sync + 'static {
     /// *Guarantees*: it costs what there are lanes, whatever the log. *Caller must*: nothing. *On failure*: nothing.
     async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>>;
 
-    /// Pauses a subscription, or lets it go on.
+    /// The relays that made themselves known, by name: those that are there, and for a day those that ended without a word.
     ///
-    /// *Guarantees*: nobody claims a lane of a paused one; holders are told
+    /// *Guarantees*: it costs what there are relays. *Caller must*: know that a relay that was killed counts as
+    /// [live](RelayInfo::live) for up to [`GONE_AFTER`](RelayInfo::GONE_AFTER). *On failure*: nothing.
+    async fn relays(&self) -> Result<Vec<RelayInfo>>;
+
+    /// Pauses a subscription, or lets it go on where nothing is given.
+    ///
+    /// *Guarantees*: who, why and since when is kept until it goes on; nobody claims a lane of a paused one; holders are told
     /// [`Recalled`](crate::Standing::Recalled) at their next read, settle or extension, and finish what is in flight.
-    /// Sleeping relays are rung. To say it twice is to say it once. *Caller must*: nothing. *On failure*: nothing changed;
+    /// Sleeping relays are rung. To say it twice is to say it once: the first who paused it stays. *Caller must*: nothing. *On failure*: nothing changed;
     /// [`NotFound`](crate::ErrorKind::NotFound) for an unknown name.
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()>;
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()>;
 
     /// Removes a subscription: its lanes, its deliveries and its history, in one transaction.
     ///
     /// *Guarantees*: retention waits for it no longer; a holder that was forced out can't settle. The inbox stays: a
     /// subscription that is made again under the name, or a consumer of a broker with it, must not repeat effects.
     /// *Caller must*: stop its relays first, or force it. *On failure*: nothing changed;
-    /// [`Refused`](crate::ErrorKind::Refused) while a relay holds a lane and `force` is not set.
+    /// [`Refused`](crate::ErrorKind::Refused) while a relay holds a lane, or a live one has the subscription, and `force` is not set.
     async fn remove(&self, subscription: &str, force: bool) -> Result<()>;
 
     /// Events of the log and of the archive.

@@ -13,10 +13,15 @@ pub struct Figures {
     pub processing: u64,
     /// Failed and to be tried again, or waiting behind one that is.
     pub retrying: u64,
+    /// Of those, how many have not failed themselves: they wait behind one that did.
+    pub waiting: u64,
     /// Given up, until an operator acts.
     pub dead: u64,
     /// How long ago the oldest undelivered one was recorded, in seconds by the store's clock; 0 if there is none.
     pub oldest_seconds: f64,
+    /// In how many seconds the next of those that failed is tried again, by the store's clock; nothing if none is to be. It may be due
+    /// already.
+    pub retry_in: Option<f64>,
     /// How often the undelivered ones were tried, taken together.
     pub attempts: u64,
 }

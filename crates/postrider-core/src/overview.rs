@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::Subscription;
+use crate::{AuditEntry, Result, Subscription};
 
 /// A subscription, and where its lanes stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct SubscriptionInfo {
     pub lanes_next: Option<u32>,
     /// Whether it is paused.
     pub paused: bool,
+    /// Who paused it, when and why; nothing if it is not, or was paused before that was kept.
+    pub pause: Option<Paused>,
     /// When it was first made.
     pub created_at: OffsetDateTime,
     /// Its lanes, by number.
@@ -47,4 +49,35 @@ pub struct LaneInfo {
     pub away: Option<String>,
     /// Since when.
     pub away_since: Option<OffsetDateTime>,
+}
+
+/// Who pauses a subscription, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Who.
+    pub who: String,
+    /// Why.
+    pub why: Option<String>,
+}
+
+impl Pause {
+    /// A pause by somebody, without a reason.
+    pub fn by(who: impl Into<String>) -> Self {
+        Self { who: who.into(), why: None }
+    }
+
+    /// Whether a store can keep it.
+    pub fn check(&self) -> Result<()> {
+        let what = "pause".to_owned();
+        AuditEntry { who: self.who.clone(), what, why: self.why.clone(), ..AuditEntry::default() }.check()
+    }
+}
+
+/// A pause, and since when it lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paused {
+    /// Who, and why.
+    pub by: Pause,
+    /// Since when, by the store's clock.
+    pub since: OffsetDateTime,
 }

@@ -22,7 +22,7 @@ pub enum State {
     Dead,
     /// Delivered.
     Done,
-    /// Given up for good by an operator.
+    /// Given up by an operator: only a replay brings it again.
     Discarded,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Amend, Batch, Bell, DueBatch, EventState, Figures, Lease, Position, Result, Settlement, Standing,
-    StateQuery, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, DueBatch, EventState, Figures, Lease, Position, RelayInfo, RelayReport,
+    Result, Settlement, Standing, StateQuery, Subscription, Sweep, Swept, Uuid,
 };
 
 /// A log of events in a database, read by subscriptions in lanes.
@@ -19,9 +19,9 @@ pub trait Store: Send + Sync + 'static {
     /// Makes sure that a subscription exists as asked for.
     ///
     /// *Guarantees*: `start` counts only the first time; a changed filter or policy holds from the next
-    /// claim; another number of lanes begins a [`relane`](Store::relane). *Caller must*: nothing; many may
+    /// claim; another number of lanes begins a [`relane`](Store::relane). It says whether this call has made it. *Caller must*: nothing; many may
     /// call it at once. *On failure*: nothing changed.
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()>;
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed>;
 
     /// Claims one free lane of a subscription, if there is one.
     ///
@@ -117,6 +117,30 @@ pub trait Store: Send + Sync + 'static {
     /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](Store::figures)
     /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
+
+    /// Makes a relay known, or says that it is still there.
+    ///
+    /// *Guarantees*: one short write; it returns every relay that is known, this one included, as [`Desk::relays`](crate::Desk::relays)
+    /// shows them. Those that ended without a word are forgotten after a day. *Caller must*: report when something changes and every
+    /// [`EVERY`](RelayInfo::EVERY) otherwise. *On failure*: it may or may not have been written.
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>>;
+
+    /// Says that a relay has ended. *Guarantees*: it is shown no longer. *Caller must*: nothing. *On failure*: it is taken for gone
+    /// when it has not reported for [`GONE_AFTER`](RelayInfo::GONE_AFTER).
+    async fn deregister(&self, relay: Uuid) -> Result<()>;
+
+    /// Writes down what the engine did on its own, such as making a subscription: the same record as
+    /// [`Desk::audit`](crate::Desk::audit).
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()>;
+}
+
+/// What became of a [`subscribe`](Store::subscribe).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subscribed {
+    /// This call has made it.
+    New,
+    /// It was there.
+    Known,
 }
 
 /// How far a change of lanes is.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, Headers,
-    LaneInfo, Logged, OffsetDateTime, Payload, Recorded, Replay, Replayed, Result, Search, Stuck, StuckQuery,
-    Subscription, SubscriptionInfo, Sweep, Sweepable,
+    LaneInfo, Logged, OffsetDateTime, Pause, Paused, Payload, Recorded, RelayInfo, Replay, Replayed, Result,
+    Search, Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
 };
 
 use crate::log::{Data, Log, unknown};
 use crate::store::MemoryStore;
 use crate::subscribe::Reader;
-use crate::{duty, replay, sweep};
+use crate::{duty, relays, replay, sweep};
 
 #[async_trait]
 impl Desk for MemoryStore {
@@ -23,8 +23,22 @@ impl Desk for MemoryStore {
         Ok(data.readers.iter().map(|(name, reader)| info(&data, name, reader, now)).collect())
     }
 
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
-        self.log.data().reader(subscription, "pause")?.paused = paused;
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        let data = self.log.data();
+        Ok(relays::known(&data, self.log.now()))
+    }
+
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
+        pause.map_or(Ok(()), Pause::check)?;
+        let mut data = self.log.data();
+        let since = self.log.now();
+        let reader = data.reader(subscription, "pause")?;
+        reader.paused = match (pause, reader.paused.take()) {
+            (None, _) => None,
+            (Some(_), Some(first)) => Some(first),
+            (Some(by), None) => Some(Paused { by: by.clone(), since }),
+        };
+        drop(data);
         self.log.tower.committed();
         Ok(())
     }
@@ -121,7 +135,8 @@ fn info(data: &Data, name: &str, reader: &Reader, now: OffsetDateTime) -> Subscr
     SubscriptionInfo {
         subscription,
         lanes_next: reader.lanes_next,
-        paused: reader.paused,
+        paused: reader.paused.is_some(),
+        pause: reader.paused.clone(),
         created_at: reader.created_at,
         lanes: lanes.collect(),
     }
@@ -137,6 +152,9 @@ fn remove(log: &Log, subscription: &str, force: bool) -> Result<()> {
         let message =
             format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
         return Err(Error::new(ErrorKind::Refused, OP, message));
+    }
+    if !force {
+        refuse_to_remove(subscription, &relays::known(&data, now))?;
     }
     data.readers.remove(subscription);
     log.tower.committed();

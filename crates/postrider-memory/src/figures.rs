@@ -22,6 +22,19 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
     for (event, state, attempts) in open(&data, reader, now, most) {
         streams.entry(&event.stream).or_default().count(event, state, attempts);
     }
+    for (id, delivery) in &reader.deliveries {
+        let Some((_, event)) = data.event(*id) else { continue };
+        let Some(stream) = streams.get_mut(&*event.stream) else { continue };
+        match delivery.state {
+            DeliveryState::Waiting => stream.figures.waiting += 1,
+            DeliveryState::Retrying => {
+                let retry_in = delivery.next_at.map(|next_at| (next_at - now).as_seconds_f64());
+                let known = stream.figures.retry_in;
+                stream.figures.retry_in = known.into_iter().chain(retry_in).reduce(f64::min);
+            }
+            _ => {}
+        }
+    }
     let figures = streams.into_iter().map(|(name, stream)| Figures {
         subscription: subscription.to_owned(),
         stream: name.to_owned(),

@@ -90,7 +90,7 @@ impl Reader {
             return Standing::Lost;
         };
         let changing = self.lanes_next.is_some() && self.target.is_none_or(|target| target == lane.place);
-        if self.paused || changing || self.gives_way(&lease.owner, number, now) {
+        if self.paused.is_some() || changing || self.gives_way(&lease.owner, number, now) {
             Standing::Recalled
         } else {
             Standing::Held
@@ -99,7 +99,8 @@ impl Reader {
 
     /// Whether a lane may be claimed at all: not of a paused subscription, and while lanes change, only those that have not arrived.
     fn is_open_to_claims(&self, lane: &Lane) -> bool {
-        !self.paused && (self.lanes_next.is_none() || self.target.is_some_and(|target| target != lane.place))
+        self.paused.is_none()
+            && (self.lanes_next.is_none() || self.target.is_some_and(|target| target != lane.place))
     }
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn claim(log: &Log, subscription: &str, owner: &str, lease: Duration)
     let now = log.now();
     relane::step(&mut data, subscription, now, OP)?;
     let reader = data.reader(subscription, OP)?;
-    let changing = reader.lanes_next.is_some() || reader.paused;
+    let changing = reader.lanes_next.is_some() || reader.paused.is_some();
     let allowed = changing || reader.may_claim(owner, now);
     let free = reader.lanes.iter().enumerate();
     let free = free.filter(|(_, lane)| allowed && reader.is_open_to_claims(lane) && lane.is_free(now));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postrider_core::{Audit, Clock, Error, ErrorKind, Recorded, Result};
+use postrider_core::{Audit, Clock, Error, ErrorKind, Recorded, RelayInfo, Result};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -50,6 +50,8 @@ impl fmt::Debug for Log {
 /// What is committed.
 #[derive(Default)]
 pub(crate) struct Data {
+    /// The relays that are known.
+    pub(crate) relays: HashMap<Uuid, RelayInfo>,
     /// The last id that was handed out, whatever became of its transaction.
     last_id: i64,
     /// Where the log ends.

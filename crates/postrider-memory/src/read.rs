@@ -58,7 +58,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
         hold(reader, lease, &mut events);
     }
     let recalled = reader.is_none_or(|reader| {
-        reader.paused
+        reader.paused.is_some()
             || reader.standing(lease, now) == Standing::Recalled
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });

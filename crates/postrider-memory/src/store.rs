@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement, Standing,
-    StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, Desk, DueBatch, EventState, Figures, Lease, Position, Relane, RelayInfo,
+    RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep, Swept,
 };
 use uuid::Uuid;
 
 use crate::bell::MemoryBell;
 use crate::log::Log;
-use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
+use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
 
 /// The log in memory, as relays use it. Clones share everything.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         subscribe::subscribe(&self.log, subscription)
     }
 
@@ -99,5 +99,18 @@ impl Store for MemoryStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         figures::undelivered_over(&self.log, subscription, age)
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        relays::heartbeat(&self.log, relay)
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        relays::deregister(&self.log, relay);
+        Ok(())
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        Desk::audit(self, entry).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postrider_core::{Filter, OnDead, Order, Recorded, Result, Start, Subscription};
+use postrider_core::{Filter, OnDead, Order, Paused, Recorded, Result, Start, Subscribed, Subscription};
 use time::OffsetDateTime;
 
 use crate::clock::to_micros;
@@ -23,7 +23,7 @@ pub(crate) struct Reader {
     /// Whether an operator may let it read again what it has read.
     pub(crate) replay: bool,
     /// Whether an operator has stopped it.
-    pub(crate) paused: bool,
+    pub(crate) paused: Option<Paused>,
     pub(crate) created_at: OffsetDateTime,
     /// Nothing up to this place belongs to it.
     pub(crate) start: i64,
@@ -69,7 +69,7 @@ impl Reader {
 }
 
 /// Creates a subscription, or gives it its new filter, policies and number of lanes.
-pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
+pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<Subscribed> {
     wanted.check()?;
     let mut data = log.data();
     let now = log.now();
@@ -80,7 +80,7 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
             delivery.holds = holds(delivery.state, reader.order, reader.on_dead);
         }
         relane::want(reader, wanted.lanes);
-        return Ok(());
+        return Ok(Subscribed::Known);
     }
     let (place, since) = start(&data, wanted.start);
     let mut reader = Reader {
@@ -88,7 +88,7 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
         order: wanted.order,
         on_dead: wanted.on_dead,
         replay: wanted.replay,
-        paused: false,
+        paused: None,
         created_at: now,
         start: place.number,
         since,
@@ -101,7 +101,7 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<()> {
     };
     reader.make_lanes(wanted.lanes, place, 0, now);
     data.readers.insert(wanted.name.clone(), reader);
-    Ok(())
+    Ok(Subscribed::New)
 }
 
 /// Where a new subscription starts.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use postrider_conformance::engine::desk::{
-    a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
+    a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
+    a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
 };
 use postrider_memory::Outbox;
 
@@ -11,6 +12,12 @@ use postrider_memory::Outbox;
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let outbox = Outbox::new();
     a_sleeping_relay_notices_its_operator(&outbox, Arc::new(outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_is_known_and_says_when_its_subscription_is_removed_by_force() {
+    let outbox = Outbox::new();
+    a_relay_is_known_and_says_when_its_subscription_is_removed(&outbox, Arc::new(outbox.store())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

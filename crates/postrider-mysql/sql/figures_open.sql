@@ -3,14 +3,16 @@
 -- recorded before it are counted, too.
 select stream, cast(sum(running) as signed) as processing, cast(sum(retrying) as signed) as retrying, cast(sum(dead) as signed) as dead, min(recorded_at) as oldest,
        cast(sum(attempts) as signed) as attempts,
-       cast(coalesce(sum(recorded_at < '1970-01-01 00:00:00' + interval ?2 microsecond), 0) as signed) as earlier
+       cast(coalesce(sum(recorded_at < '1970-01-01 00:00:00' + interval ?2 microsecond), 0) as signed) as earlier,
+       cast(sum(waits) as signed) as waiting, min(next_at) as next_at
 from (
-    select e.stream, d.state = 'running' as running, d.state <> 'running' as retrying, 0 as dead, e.recorded_at, d.attempts
+    select e.stream, d.state = 'running' as running, d.state <> 'running' as retrying, 0 as dead, e.recorded_at, d.attempts,
+           d.state = 'waiting' as waits, case when d.state = 'retrying' then d.next_at end as next_at
     from postrider_delivery d force index (delivery_open)
     straight_join postrider_event e on e.event_id = d.event_id
     where d.subscription = ?1 and d.open = true
     union all
-    select e.stream, 0, 0, 1, null, 0
+    select e.stream, 0, 0, 1, null, 0, 0, null
     from postrider_delivery d force index (delivery_next)
     straight_join postrider_event e on e.event_id = d.event_id
     where d.subscription = ?1 and d.state = 'dead') as open_ones

@@ -9,7 +9,8 @@ select s.name, s.streams, s.types, s.order_policy, s.on_dead, s.lanes, s.lanes_n
        case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
             then l.away end as away,
        case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
-            then l.away_since end as away_since
+            then l.away_since end as away_since,
+       s.paused_at, s.paused_by, s.paused_why
 from postrider_subscription s
 join postrider_lane l on l.subscription = s.name
 order by s.name, l.lane

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
-    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
-    Subscription, SubscriptionInfo, Sweep, Sweepable,
+    Logged, OffsetDateTime, Pattern, Pause, Paused, RelayInfo, Replay, Replayed, Result, Search, Start,
+    Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
 };
 use sqlx_core::row::Row;
 use sqlx_mysql::MySqlRow;
@@ -17,7 +17,7 @@ use crate::row::{self, Names, flag, maybe_number, maybe_text, maybe_time, number
 use crate::sql::statement;
 use crate::store::{MySqlStore, again};
 use crate::subscribe::{lock, patterns_from_json, unknown};
-use crate::{checks, duty, file, months, replay, sweep, walk};
+use crate::{checks, duty, file, months, relays, replay, sweep, walk};
 
 /// What is wide of an event, and what stands in its place for who does not want it.
 const WIDE: &str = "e.payload, e.content_type, e.content, e.headers,";
@@ -44,10 +44,17 @@ impl Desk for MySqlStore {
         Ok(all)
     }
 
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        relays::relays(self).await
+    }
+
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
         const OP: &str = "pause";
+        pause.map_or(Ok(()), Pause::check)?;
         let mut conn = self.conn(OP).await?;
-        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(paused);
+        let now = self.now(&mut conn, OP).await?;
+        let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
+        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
         if pause.execute(&mut conn, OP).await? == 0 {
             return Err(unknown(subscription, OP));
         }
@@ -182,6 +189,9 @@ async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<(
             format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
         return Err(Error::new(ErrorKind::Refused, OP, message));
     }
+    if !force {
+        refuse_to_remove(subscription, &relays::known(store, &mut tx, now).await?)?;
+    }
     for statement in [
         statement!("relane_clear_doors.sql"),
         statement!("relane_clear.sql"),
@@ -221,9 +231,17 @@ fn info(row: &MySqlRow, name: String) -> Result<SubscriptionInfo> {
         },
         lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
         paused: flag(row, "paused", OP)?,
+        pause: paused(row)?,
         created_at: time_of(number(row, "created_at", OP)?),
         lanes: Vec::new(),
     })
+}
+
+fn paused(row: &MySqlRow) -> Result<Option<Paused>> {
+    const OP: &str = "subscriptions";
+    let (who, why) = (maybe_text(row, "paused_by", OP)?, maybe_text(row, "paused_why", OP)?);
+    let by = who.map(|who| Pause { who, why });
+    Ok(maybe_time(row, "paused_at", OP)?.zip(by).map(|(since, by)| Paused { by, since }))
 }
 
 fn lane(row: &MySqlRow) -> Result<LaneInfo> {

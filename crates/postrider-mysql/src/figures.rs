@@ -12,7 +12,7 @@ use time::PrimitiveDateTime;
 use crate::clock::{micros_of, time_of};
 use crate::error::failed;
 use crate::hash::lane_of;
-use crate::row::{self, maybe_time, number, small, text};
+use crate::row::{self, maybe_number, maybe_time, number, small, text};
 use crate::run::{self, ADDRESS};
 use crate::sql::statement;
 use crate::store::MySqlStore;
@@ -29,6 +29,8 @@ struct Counted {
     figures: Figures,
     oldest: Option<OffsetDateTime>,
     before: u64,
+    /// When the next of those that failed is tried again.
+    next_at: Option<i64>,
 }
 
 /// What was counted, and when.
@@ -47,10 +49,11 @@ impl Counted {
 /// How many events of a subscription are where, by stream.
 pub(crate) async fn figures(store: &MySqlStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
     let Count { now, streams } = count(store, subscription, None, most).await?;
-    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, .. })| Figures {
+    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, next_at, .. })| Figures {
         subscription: subscription.to_owned(),
         stream,
         oldest_seconds: oldest.map_or(0.0, |oldest| (time_of(now) - oldest).as_seconds_f64().max(0.0)),
+        retry_in: next_at.map(|next_at| (next_at - now) as f64 / 1_000_000.0),
         ..figures
     });
     Ok(finished.collect())
@@ -96,11 +99,14 @@ async fn count_open(
                 retrying: count("retrying")?,
                 dead: count("dead")?,
                 attempts: count("attempts")?,
+                waiting: count("waiting")?,
                 ..Figures::default()
             };
             let oldest: Option<PrimitiveDateTime> = row.try_get_unchecked("oldest").map_err(failed(OP))?;
             let oldest = oldest.map(PrimitiveDateTime::assume_utc);
-            Ok((text(row, 0, OP)?.into_owned(), Counted { figures, oldest, before: count("earlier")? }))
+            let next_at = maybe_number(row, "next_at", OP)?;
+            let counted = Counted { figures, oldest, before: count("earlier")?, next_at };
+            Ok((text(row, 0, OP)?.into_owned(), counted))
         })
         .collect()
 }

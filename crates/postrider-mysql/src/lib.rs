@@ -48,6 +48,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod relays;
 mod replay;
 mod routines;
 mod row;

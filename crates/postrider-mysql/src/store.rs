@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, Clock, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement,
-    Standing, StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, EventState, Figures, Lease, Position, Relane,
+    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
+    Swept, Uuid,
 };
 use sqlx_mysql::MySqlConnection;
 
@@ -16,7 +17,7 @@ use crate::number::Rounds;
 use crate::pools::Pools;
 use crate::session::{Session, SessionTransaction};
 use crate::sql::{Patch, Sql, statement};
-use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
+use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
 
 /// The log in a MariaDB or MySQL database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -91,7 +92,7 @@ impl MySqlStore {
 
 #[async_trait]
 impl Store for MySqlStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         again!(subscribe::subscribe(self, subscription))
     }
 
@@ -149,5 +150,17 @@ impl Store for MySqlStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         figures::undelivered_over(self, subscription, age).await
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        again!(relays::heartbeat(self, relay))
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        relays::deregister(self, relay).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        Desk::audit(self, entry).await
     }
 }

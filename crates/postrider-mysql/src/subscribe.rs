@@ -1,6 +1,6 @@
 //! Subscriptions and the lanes that they begin with.
 
-use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscription};
+use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscribed, Subscription};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::clock::micros;
@@ -12,17 +12,17 @@ use crate::store::MySqlStore;
 const OP: &str = "subscribe";
 
 /// Creates a subscription, or gives it its new filter, policies and number of lanes.
-pub(crate) async fn subscribe(store: &MySqlStore, wanted: &Subscription) -> Result<()> {
+pub(crate) async fn subscribe(store: &MySqlStore, wanted: &Subscription) -> Result<Subscribed> {
     wanted.check()?;
     if change(store, wanted).await? {
-        return Ok(());
+        return Ok(Subscribed::Known);
     }
     match create(store, wanted).await {
         // Somebody else created it at the same time: it only has to be as wanted.
         Err(error) if error.kind() == ErrorKind::Conflict && !crate::error::is_deadlock(&error) => {
-            change(store, wanted).await.map(drop)
+            change(store, wanted).await.map(|_| Subscribed::Known)
         }
-        created => created,
+        created => created.map(|()| Subscribed::New),
     }
 }
 

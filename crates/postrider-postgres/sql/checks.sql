@@ -1,5 +1,5 @@
 -- What the checks go by, in one look. Lock: none. Index: event_pkey at both ends, lane_pkey; the rest are catalogs.
--- Parameters: $1 the time, if not the database's.
+-- Parameters: $1 the time, if not the database's, $2 this cluster.
 with clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as now
 ), unheld as (
@@ -33,4 +33,5 @@ select clock_timestamp() as database_now,
           and f.handled_at >= (select e.recorded_at from {schema}.event e order by e.id limit 1)) as forgetful,
        (select string_agg(t.relname || ' (' || t.n_dead_tup || ')', ', ') from pg_stat_user_tables t
         where t.schemaname = '{schema_name}' and t.relname in ('lane', 'delivery', 'settled_batch')
-          and t.n_dead_tup > 10000 and t.n_dead_tup > t.n_live_tup) as bloated
+          and t.n_dead_tup > 10000 and t.n_dead_tup > t.n_live_tup) as bloated,
+       (select string_agg(distinct l.subscription, ', ') from {schema}.lane l where l.system <> $2::bigint) as moved

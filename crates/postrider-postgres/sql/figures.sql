@@ -30,8 +30,8 @@ with clock as materialized (
     union all
     (select e.id, e.tx_id, e.stream, e.event_type, e.ordering_key, e.aggregate_type, e.aggregate_id, e.recorded_at
      from {schema}.event e where e.id > (select min(frontier) from lanes) order by e.id limit {most})
-), found (stream, state, recorded_at, attempts) as (
-    select e.stream, case when l.leased and e.id <= l.reading then 'processing' else 'pending' end, e.recorded_at, 0
+), found (stream, state, recorded_at, attempts, waits, next_at) as (
+    select e.stream, case when l.leased and e.id <= l.reading then 'processing' else 'pending' end, e.recorded_at, 0, false, null::timestamptz
     from {schema}.subscription s
     cross join (select * from unread limit {most}) as e
     join lanes l on l.lane = case when s.lanes = 1 then 0 else {schema}.hash_of(
@@ -43,12 +43,13 @@ with clock as materialized (
       and not (e.id <= l.frontier
                and ((l.system = $3::bigint and e.id <= $4::bigint) or pg_visible_in_snapshot(e.tx_id, l.snapshot)))
     union all
-    select e.stream, case d.state when 'running' then 'processing' else 'retrying' end, e.recorded_at, d.attempts
+    select e.stream, case d.state when 'running' then 'processing' else 'retrying' end, e.recorded_at, d.attempts,
+           d.state = 'waiting', case d.state when 'retrying' then d.next_at end
     from {schema}.delivery d
     cross join lateral (select e.stream, e.recorded_at from {schema}.event e where e.id = d.id limit 1) as e
     where d.subscription = $1::text and d.state in ('waiting', 'running', 'retrying')
     union all
-    select e.stream, 'dead', null, 0
+    select e.stream, 'dead', null, 0, false, null
     from {schema}.delivery d
     cross join lateral (select e.stream from {schema}.event e where e.id = d.id limit 1) as e
     where d.subscription = $1::text and d.state = 'dead'
@@ -57,5 +58,6 @@ select stream, count(*) filter (where state = 'pending') as pending, count(*) fi
        count(*) filter (where state = 'retrying') as retrying, count(*) filter (where state = 'dead') as dead,
        greatest(coalesce(extract(epoch from (select now from clock) - min(recorded_at)), 0), 0)::float8 as oldest_seconds,
        sum(attempts)::bigint as attempts,
-       count(*) filter (where recorded_at < (select now from clock) - make_interval(secs => $5::float8)) as over
+       count(*) filter (where recorded_at < (select now from clock) - make_interval(secs => $5::float8)) as over,
+       count(*) filter (where waits) as waiting, extract(epoch from min(next_at) - (select now from clock))::float8 as retry_in
 from found group by stream order by stream

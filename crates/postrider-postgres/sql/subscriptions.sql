@@ -6,7 +6,8 @@ with clock as materialized (
 select s.name, s.streams, s.types, s.order_policy, s.on_dead, s.lanes, s.lanes_next, s.since, s.start_frontier, s.paused,
        s.replay, s.created_at, l.lane, l.frontier, greatest(clock.last_id - l.frontier, 0) as behind,
        case when h.leased then l.lease_owner end as owner, case when h.leased then l.lease_until end as lease_until, l.settled_at,
-       case when h.leased then l.away end as away, case when h.leased then l.away_since end as away_since
+       case when h.leased then l.away end as away, case when h.leased then l.away_since end as away_since,
+       s.paused_at, s.paused_by, s.paused_why
 from clock cross join {schema}.subscription s
 join {schema}.lane l on l.subscription = s.name
 cross join lateral (

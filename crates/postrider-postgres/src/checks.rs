@@ -21,23 +21,26 @@ impl PgStore {
     pub(crate) async fn look_for_trouble(&self, now: OffsetDateTime) -> Result<Vec<Check>> {
         let asked = Instant::now();
         let text = self.sql.text("checks", include_str!("../sql/checks.sql"));
-        let row = match text.query().bind(self.clock.now()).fetch_one(&self.pool).await {
-            Ok(row) => row,
-            Err(error) => {
-                let error = during("checks")(error);
-                return match error.kind() {
-                    ErrorKind::Unreachable | ErrorKind::PoolExhausted => Err(error),
-                    ErrorKind::Denied => Ok(vec![Check::bad(
-                        "grants",
-                        error.message().to_owned(),
-                        "let the owner of the schema run grant_relay for this role",
-                    )]),
-                    _ => {
-                        Ok(vec![Check::bad("schema", error.message().to_owned(), "run `postrider migrate`")])
-                    }
-                };
-            }
-        };
+        let row =
+            match text.query().bind(self.clock.now()).bind(self.home().system).fetch_one(&self.pool).await {
+                Ok(row) => row,
+                Err(error) => {
+                    let error = during("checks")(error);
+                    return match error.kind() {
+                        ErrorKind::Unreachable | ErrorKind::PoolExhausted => Err(error),
+                        ErrorKind::Denied => Ok(vec![Check::bad(
+                            "grants",
+                            error.message().to_owned(),
+                            "let the owner of the schema run grant_relay for this role",
+                        )]),
+                        _ => Ok(vec![Check::bad(
+                            "schema",
+                            error.message().to_owned(),
+                            "run `postrider migrate`",
+                        )]),
+                    };
+                }
+            };
         let mut checks = vec![
             self.schema(&row)?,
             grants(&row)?,
@@ -47,6 +50,7 @@ impl PgStore {
             lanes(&row)?,
             inbox(&row)?,
             dead_rows(&row)?,
+            restore(&row)?,
         ];
         checks.push(self.trigger().await?);
         checks.push(bell(self.hub.hears(ECHO).await));
@@ -198,6 +202,21 @@ fn dead_rows(row: &PgRow) -> Result<Check> {
             "dead rows",
             format!("many are not removed yet in: {tables}"),
             "look for transactions that are open for long, and whether autovacuum runs",
+        ),
+    })
+}
+
+fn restore(row: &PgRow) -> Result<Check> {
+    const NAME: &str = "restore";
+    Ok(match row::opt_text(row, 12)? {
+        None => Check::good(NAME, "the positions are of this server"),
+        Some(names) => Check::warn(
+            NAME,
+            format!(
+                "the log was restored from a dump: the positions are of another server: {names}; events whose transactions were \
+                 open when it was made may come again, and none is lost"
+            ),
+            "nothing: each position becomes this server's when its relay settles next",
         ),
     })
 }

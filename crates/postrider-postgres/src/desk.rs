@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
-    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
-    Subscription, SubscriptionInfo, Sweep, Sweepable,
+    Logged, OffsetDateTime, Pattern, Pause, Paused, RelayInfo, Replay, Replayed, Result, Search, Start,
+    Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
@@ -37,9 +37,15 @@ impl Desk for PgStore {
         Ok(all)
     }
 
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
-        const PAUSE: &str = "update {schema}.subscription set paused = $2 where name = $1";
-        let query = self.sql.text("pause", PAUSE).query().bind(subscription.to_owned()).bind(paused);
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        self.known_relays(&self.pool).await
+    }
+
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
+        pause.map_or(Ok(()), Pause::check)?;
+        let text = self.sql.text("pause", include_str!("../sql/pause.sql"));
+        let query = text.query().bind(subscription.to_owned()).bind(pause.map(|pause| pause.who.clone()));
+        let query = query.bind(pause.and_then(|pause| pause.why.clone())).bind(self.clock.now());
         if query.execute(&self.pool).await.map_err(during("pause"))?.rows_affected() == 0 {
             return Err(Self::unknown("pause", subscription));
         }
@@ -135,6 +141,9 @@ impl PgStore {
             let message =
                 format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
             return Err(Error::new(ErrorKind::Refused, OP, message));
+        }
+        if !force {
+            refuse_to_remove(subscription, &self.known_relays(&mut *tx).await?)?;
         }
         for (table, column) in [
             ("lane", "subscription"),
@@ -275,9 +284,17 @@ fn info(row: &PgRow) -> Result<SubscriptionInfo> {
         },
         lanes_next: row::opt_i32(row, 6)?.and_then(|lanes| u32::try_from(lanes).ok()),
         paused: row::flag(row, 9)?,
+        pause: paused(row)?,
         created_at: row::timestamp(row, 11)?,
         lanes: Vec::new(),
     })
+}
+
+fn paused(row: &PgRow) -> Result<Option<Paused>> {
+    let who = row::opt_text(row, 21)?.map(ToOwned::to_owned);
+    let why = row::opt_text(row, 22)?.map(ToOwned::to_owned);
+    let by = who.map(|who| Pause { who, why });
+    Ok(row::opt_time(row, 20)?.zip(by).map(|(since, by)| Paused { by, since }))
 }
 
 fn lane(row: &PgRow) -> Result<LaneInfo> {

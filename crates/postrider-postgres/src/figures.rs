@@ -62,6 +62,8 @@ impl PgStore {
                     dead: number(4)?,
                     oldest_seconds: row.try_get(5).map_err(during("figures"))?,
                     attempts: number(6)?,
+                    waiting: number(8)?,
+                    retry_in: row.try_get(9).map_err(during("figures"))?,
                 };
                 Ok((figures, number(7)?))
             })

@@ -23,6 +23,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod relays;
 mod replay;
 mod row;
 mod session;

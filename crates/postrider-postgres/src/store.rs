@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventState, Figures, Lease, Position, Relane,
-    Result, Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, Error, ErrorKind, EventState, Figures, Lease,
+    Position, Relane, RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed,
+    Subscription, Sweep, Swept, Uuid,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -252,7 +253,7 @@ async fn check_session(connection: &mut PgConnection) -> Result<()> {
 
 #[async_trait]
 impl Store for PgStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.ensure(subscription).await
     }
 
@@ -338,5 +339,17 @@ impl Store for PgStore {
             Some(careful) => careful.count_over(subscription, age).await,
             None => outcome,
         }
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        self.report(relay).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        self.forget_relay(relay).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        Desk::audit(self, entry).await
     }
 }

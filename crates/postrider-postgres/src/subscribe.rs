@@ -1,6 +1,6 @@
 //! Subscriptions: made once, changed by asking again.
 
-use postrider_core::{Pattern, Result, Start, Subscription};
+use postrider_core::{Pattern, Result, Start, Subscribed, Subscription};
 use sqlx_core::row::Row;
 use sqlx_postgres::PgConnection;
 
@@ -14,7 +14,7 @@ const POLICY: &str =
 const LANES: &str = "select lane from {schema}.lane where subscription = $1 order by lane for no key update";
 
 impl PgStore {
-    pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<()> {
+    pub(crate) async fn ensure(&self, subscription: &Subscription) -> Result<Subscribed> {
         subscription.check()?;
         let since = match subscription.start {
             Start::At(time) => Some(time),
@@ -54,7 +54,8 @@ impl PgStore {
             .fetch_one(&mut *tx)
             .await
             .map_err(during("subscribe"))?;
-        if row.try_get::<bool, _>(0).map_err(during("subscribe"))? {
+        let is_new: bool = row.try_get(0).map_err(during("subscribe"))?;
+        if is_new {
             self.open_lanes(&mut tx, &subscription.name, subscription.lanes, &start, 0).await?;
         }
         // A changed policy holds for what is open, too.
@@ -68,7 +69,7 @@ impl PgStore {
         if row.try_get::<bool, _>(1).map_err(during("subscribe"))? {
             self.ring().await?;
         }
-        Ok(())
+        Ok(if is_new { Subscribed::New } else { Subscribed::Known })
     }
 
     /// Locks the lanes of a subscription. A settle that is under way is waited for: who changes open deliveries beside it would stand in

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use postrider_conformance::Log;
 use postrider_conformance::engine::desk::{
-    a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
+    a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
+    a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
 };
 use postrider_conformance::promises::replay;
 use postrider_conformance::relay::{
@@ -26,6 +27,13 @@ use support::{Pg, PgLog, server};
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let log = Pg::default().pg_log(Clock::Database).await;
     a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.store.clone())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_is_known_and_says_when_its_subscription_is_removed_by_force() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    a_relay_is_known_and_says_when_its_subscription_is_removed(&log.outbox, Arc::new(log.store.clone()))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -184,8 +192,8 @@ async fn a_role_that_relays_may_sit_at_the_desk_and_change_no_audit() {
     subscribe(&store, "s").await;
     let event = commit_one(&log, "a").await;
     drain(&store, "s").await;
-    store.pause("s", true).await.expect("pause");
-    store.pause("s", false).await.expect("resume");
+    store.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
+    store.pause("s", None).await.expect("resume");
     assert_eq!(store.events(&EventQuery::default()).await.expect("events").events.len(), 1);
     assert_eq!(store.stuck(&StuckQuery::default()).await.expect("stuck"), []);
     assert_eq!(store.replay(&from(event)).await.expect("replay").events, 1);

@@ -266,7 +266,10 @@ async fn a_begin_that_is_dropped_half_way_leaves_no_transaction_behind() {
 
         changes += u32::from(left_after(round % 10, log.store.subscribe(&Subscription::new("s"))).await);
         for paused in [true, false] {
-            log.store.pause("s", paused).await.expect("pause");
+            log.store
+                .pause("s", paused.then(|| postrider_core::Pause::by("ada")).as_ref())
+                .await
+                .expect("pause");
             let look = sqlx::query(log.sql("select paused from {schema}.subscription")).fetch_one(&log.pool);
             assert_eq!(
                 look.await.expect("a row").get::<bool, _>(0),

@@ -45,7 +45,7 @@ async fn works_in(pool: &PgPool, outbox: &Outbox) {
     for check in store.checks(OffsetDateTime::now_utc()).await.expect("checks") {
         assert_ne!(check.verdict, Verdict::Bad, "{check:?}");
     }
-    store.pause("s", true).await.expect("pause");
+    store.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
     assert_eq!(outbox.recorded(0, 100).await.expect("recorded").len(), 4);
     let effect = Effect { consumer: "c", events: &expected, lease: None, timeout: Duration::from_secs(10) };
     let (transaction, first) = outbox.begin(effect).await.expect("a handler's transaction");

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, DueBatch, Error, ErrorKind, EventState, Figures, Lease, Position, Relane, Result,
-    Settlement, Standing, StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, DueBatch, Error, ErrorKind, EventState, Figures, Lease, Position, Relane,
+    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
+    Swept, Uuid,
 };
 
 /// A call is not given up sooner than this, however short the lease.
@@ -58,7 +59,7 @@ pub(crate) async fn within<T>(
 
 #[async_trait]
 impl Store for Bounded {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         within(self.unhurried(), "subscribe", self.store.subscribe(subscription)).await
     }
 
@@ -117,5 +118,17 @@ impl Store for Bounded {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         within(self.unhurried(), "figures", self.store.undelivered_over(subscription, age)).await
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        within(self.unhurried(), "heartbeat", self.store.heartbeat(relay)).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        within(self.limit.min(RELEASE), "deregister", self.store.deregister(relay)).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        within(self.unhurried(), "audit", self.store.record_audit(entry)).await
     }
 }

@@ -1,9 +1,10 @@
 //! The circuit breaker: while a destination is unavailable, it is asked rarely, and said so once.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postrider_core::Unavailable;
+use postrider_core::{Lease, RelayAway, Unavailable};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::meter;
@@ -19,6 +20,8 @@ pub(crate) struct Breaker {
     state: Mutex<Option<Open>>,
     /// When the destination was last found to be back.
     back: Mutex<Option<Instant>>,
+    /// Told of every change.
+    changed: Arc<Notify>,
 }
 
 struct Open {
@@ -51,7 +54,14 @@ impl Breaker {
             longest,
             state: Mutex::new(None),
             back: Mutex::new(None),
+            changed: Arc::default(),
         }
+    }
+
+    /// Tells of every change.
+    pub(crate) fn telling(mut self, changed: &Arc<Notify>) -> Self {
+        self.changed = Arc::clone(changed);
+        self
     }
 
     /// Whether the destination was unavailable when last asked: then ask with one event, not with a batch.
@@ -66,9 +76,23 @@ impl Breaker {
         pause.filter(|pause| pause.until > Instant::now()).cloned()
     }
 
+    /// What operators are told while the destination is away.
+    pub(crate) fn away(&self) -> Option<RelayAway> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (open, now) = (state.as_ref()?, Instant::now());
+        let probe_in = open.pause.until.checked_duration_since(now);
+        let reason = open.pause.reason.reason.chars().take(Lease::LONGEST_REASON);
+        Some(RelayAway {
+            reason: reason.map(|letter| if letter.is_control() { ' ' } else { letter }).collect(),
+            seconds: (now - open.since).as_secs_f64(),
+            probe_in: probe_in.map(|probe_in| probe_in.as_secs_f64()),
+        })
+    }
+
     /// The destination is unavailable, or seems to be: that is `undecided`. It is left alone for as long as it asked for, or for
     /// longer each time.
     pub(crate) fn unavailable(&self, reason: &Unavailable, undecided: bool) -> Pause {
+        self.changed.notify_one();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, first) = (Instant::now(), FIRST_PAUSE.min(self.longest));
         let grown = state.as_ref().map_or(first, |open| (open.grown * 2).min(self.longest));
@@ -105,6 +129,7 @@ impl Breaker {
     pub(crate) fn available(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = state.take() {
+            self.changed.notify_one();
             *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             tracing::info!(subscription = %self.subscription, seconds = open.since.elapsed().as_secs_f64(),
                 "the destination is available again");

@@ -4,16 +4,17 @@
 //! bell, looks at what it knows of the lane without holding it, and claims it when there is something to do. A lane that
 //! somebody else holds is asked for from time to time, without the bell: who can't read anyway must not make every commit ring.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::Gauge;
-use postrider_core::{Bell, Lease, Order};
+use postrider_core::{Bell, ErrorKind, Lease, Order};
 use tokio::task::JoinSet;
 
 use crate::lane::{End, Lane};
 use crate::meter::lanes;
+use crate::presence::was_removed;
 use crate::reader::Reader;
 use crate::showing::Showing;
 
@@ -69,7 +70,9 @@ impl Keeper {
                 self.claim().await;
             }
             let ask = self.ask_at.saturating_duration_since(Instant::now());
-            self.showing.is_ours(self.held.contains(&0) || self.idle.contains_key(&0));
+            let has: BTreeSet<u32> = self.held.iter().chain(self.idle.keys()).copied().collect();
+            self.showing.is_ours(has.contains(&0) || reader.run.shows());
+            reader.run.has(has);
             self.gauge.set((self.held.len() + self.idle.len()) as f64);
             let wants_more = self.wants_more();
             tokio::select! {
@@ -111,7 +114,7 @@ impl Keeper {
             let asked = Instant::now();
             match reader.store.claim(&reader.name, &reader.owner, reader.settings.lease).await {
                 Ok(Some(lease)) => {
-                    reader.outage.is_over();
+                    self.is_there();
                     if self.total.replace(lease.lanes).is_some_and(|total| total != lease.lanes) {
                         self.idle.clear();
                     }
@@ -132,7 +135,7 @@ impl Keeper {
                     }
                 }
                 Ok(None) => {
-                    reader.outage.is_over();
+                    self.is_there();
                     // What others hold is theirs to sleep for.
                     self.idle.clear();
                     self.in_vain = self.in_vain.saturating_add(1);
@@ -140,7 +143,14 @@ impl Keeper {
                     break;
                 }
                 Err(error) => {
-                    reader.outage.begins(&error);
+                    if error.kind() == ErrorKind::NotFound {
+                        reader.outage.is_over();
+                        if reader.run.is_removed(true) {
+                            tracing::error!(subscription = %reader.name, "{}", was_removed(&reader.name));
+                        }
+                    } else {
+                        reader.outage.begins(&error);
+                    }
                     // Nothing is known of any lane until the database answers.
                     self.idle.clear();
                     self.total = None;
@@ -153,6 +163,14 @@ impl Keeper {
             }
         }
         self.ask_at = Instant::now() + self.patience();
+    }
+
+    /// The database answers, and has the subscription.
+    fn is_there(&self) {
+        self.reader.outage.is_over();
+        if self.reader.run.is_removed(false) {
+            tracing::info!(subscription = %self.reader.name, "the subscription is there again; going on");
+        }
     }
 
     /// How long until a lane that others hold is asked for again.

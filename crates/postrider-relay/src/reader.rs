@@ -11,6 +11,7 @@ use crate::breaker::{Breaker, chance};
 use crate::contrast::{Contrast, Sifted, Stands, Try};
 use crate::death::OnDeath;
 use crate::judge::{Judge, Verdict};
+use crate::presence::Run;
 use crate::work::Item;
 
 /// A subscription as this relay runs it.
@@ -35,6 +36,7 @@ pub(crate) struct Reader {
     pub(crate) contrast: Contrast,
     pub(crate) on_death: OnDeath,
     pub(crate) outage: Outage,
+    pub(crate) run: Run,
     pub(crate) stop: watch::Receiver<bool>,
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use postrider_core::{Error, ErrorKind, Result, Source, Store, Uuid};
-use tokio::sync::watch;
+use postrider_core::{
+    AuditEntry, Error, ErrorKind, Figures, Result, Source, Start, Store, Subscribed, Subscription, Uuid,
+};
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::bounded::{Bounded, within};
@@ -15,6 +17,7 @@ use crate::contrast::Contrast;
 use crate::death::{Death, OnDeath};
 use crate::judge::Judge;
 use crate::keeper::Keeper;
+use crate::presence::{Health, Reporter, Run};
 use crate::reader::{Outage, Reader, Settings};
 use crate::subscriber::Subscriber;
 use crate::{Upcasters, wait};
@@ -172,9 +175,11 @@ impl<S: Source> Relay<S> {
         let store = within(self.settings.lease.max(OPEN), "start", self.source.open()).await?;
         let store: Arc<dyn Store> = Arc::new(Bounded::new(store, self.settings.lease));
         let (stop, stopping) = watch::channel(false);
+        let changed = Arc::new(Notify::new());
         let mut readers = Vec::with_capacity(self.subscribers.len());
         let mut subscriptions = Vec::with_capacity(self.subscribers.len());
         for (subscriber, sink) in self.subscribers.into_iter().zip(sinks) {
+            let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&changed));
             let subscription = subscriber.subscription;
             let name: Arc<str> = subscription.name.as_str().into();
             readers.push(Arc::new(Reader {
@@ -191,24 +196,32 @@ impl<S: Source> Relay<S> {
                 on_dead: subscription.on_dead,
                 deaths: subscriber.deaths,
                 judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
-                breaker: Breaker::new(&name, subscriber.longest_pause),
+                breaker: Breaker::new(&name, subscriber.longest_pause).telling(&changed),
                 contrast: Contrast::default(),
                 on_death: self.on_death.clone(),
                 outage: Outage::new(Arc::clone(&name)),
                 stop: stopping.clone(),
+                run,
                 name,
             }));
             subscriptions.push(subscription);
         }
         for subscription in &subscriptions {
-            store.subscribe(subscription).await?;
+            if store.subscribe(subscription).await? == Subscribed::New {
+                say_new(&*store, subscription, &self.owner).await;
+            }
         }
+        let mut reporter = Reporter::new(Arc::clone(&store), &self.owner, &readers, changed);
+        reporter.say().await;
+        let health = Health::of(&readers);
         let mut keepers = JoinSet::new();
         for reader in readers {
             keepers.spawn(Keeper::new(reader).keep());
         }
         let hook = self.hook.map(|task| (tokio::spawn(task), self.settings.grace));
-        Ok(Running { store, stop, keepers, hook })
+        let relay = reporter.id();
+        let reporter = tokio::spawn(reporter.keep_reporting());
+        Ok(Running { store, stop, keepers, hook, health, relay, reporter })
     }
 
     /// Runs until the process is asked to end (SIGTERM, SIGINT, or SIGHUP unless that is ignored), and stops then.
@@ -262,6 +275,10 @@ pub struct Running {
     stop: watch::Sender<bool>,
     keepers: JoinSet<()>,
     hook: Option<(JoinHandle<()>, Duration)>,
+    health: Health,
+    /// What the relay is known by, and who reports on it.
+    relay: Uuid,
+    reporter: JoinHandle<()>,
 }
 
 impl Running {
@@ -280,6 +297,12 @@ impl Running {
         {
             tracing::warn!("the hook for deaths did not end within the grace period");
         }
+        self.reporter.abort();
+        // It may be in the middle of a report, which must not come after the last word.
+        let _ = (&mut self.reporter).await;
+        if let Err(error) = self.store.deregister(self.relay).await {
+            tracing::debug!(error = %error, "the relay could not say that it ends; it is taken for gone after a minute");
+        }
         result
     }
 
@@ -290,6 +313,11 @@ impl Running {
         first_end(&mut self.keepers).await
     }
 
+    /// What keeps subscriptions of this relay from being delivered though the database answers.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
     /// The log, for whoever wants to look.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -298,6 +326,42 @@ impl Running {
     /// Waits until an event was delivered to a subscription: to read one's own writes. See [`wait::delivered`].
     pub async fn delivered(&self, subscription: &str, event_id: Uuid, within: Duration) -> Result<()> {
         wait::delivered(&*self.store, subscription, event_id, within).await
+    }
+}
+
+/// Says that a subscription is new, and how much of the log it will read: who renames one has everything delivered again.
+async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
+    let name = &subscription.name;
+    let figures = store.figures(name).await;
+    let events = figures.map(|figures| figures.iter().map(Figures::undelivered).sum::<u64>());
+    let start = match subscription.start {
+        Start::Beginning => "the beginning".to_owned(),
+        Start::Now => "now".to_owned(),
+        Start::At(time) => time.to_string(),
+    };
+    match &events {
+        Ok(0) => {
+            tracing::info!(subscription = %name, start, "the subscription is new; the log has no event for it yet");
+        }
+        Ok(events) => tracing::warn!(subscription = %name, start, events,
+            "the subscription is new, and will be sent events that are in the log already; was it renamed?"),
+        Err(error) => tracing::warn!(subscription = %name, start, error = %error, "the subscription is new"),
+    }
+    let why = match events {
+        Ok(events) => format!(
+            "new to the log; it starts at {start}; events already in the log that it will be sent: {events}"
+        ),
+        Err(_) => format!("new to the log; it starts at {start}"),
+    };
+    let entry = AuditEntry {
+        who: owner.to_owned(),
+        what: "subscribe".to_owned(),
+        why: Some(why),
+        subscription: Some(name.clone()),
+        event_id: None,
+    };
+    if let Err(error) = store.record_audit(&entry).await {
+        tracing::warn!(subscription = %name, error = %error, "the audit does not have the new subscription");
     }
 }
 
@@ -321,6 +385,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         self.keepers.detach_all();
+        self.reporter.abort();
     }
 }
 

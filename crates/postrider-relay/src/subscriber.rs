@@ -1,5 +1,6 @@
 //! A subscription as an application writes it down.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub struct Subscriber<S: Source> {
     pub(crate) timeout: Duration,
     pub(crate) patience: Duration,
     pub(crate) deaths: u32,
+    pub(crate) shown: BTreeMap<String, String>,
 }
 
 impl<S: Source> Subscriber<S> {
@@ -47,7 +49,40 @@ impl<S: Source> Subscriber<S> {
             timeout: Duration::from_secs(30),
             patience: Duration::from_secs(1),
             deaths: 3,
+            shown: BTreeMap::new(),
         }
+    }
+
+    /// A setting of the destination that two relays with this subscription should agree on, such as its address: shown to operators
+    /// beside the subscription's own settings. No secret.
+    #[must_use]
+    pub fn shown(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.shown.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The settings that two relays with this subscription should agree on; `batch` is the destination's.
+    pub(crate) fn settings(&self, batch: u32) -> BTreeMap<String, String> {
+        let Subscription { filter, lanes, order, on_dead, replay, .. } = &self.subscription;
+        let patterns = |patterns: &[postrider_core::Pattern]| {
+            let words: Vec<_> = patterns.iter().map(postrider_core::Pattern::as_str).collect();
+            if words.is_empty() { "*".to_owned() } else { words.join(" ") }
+        };
+        let own = [
+            ("streams", patterns(&filter.streams)),
+            ("types", patterns(&filter.types)),
+            ("lanes", lanes.to_string()),
+            ("order", order.to_string()),
+            ("on_dead", on_dead.to_string()),
+            ("replay", replay.to_string()),
+            ("retry", self.retry.to_string()),
+            ("while_unavailable", format!("{:?}", self.while_unavailable).to_lowercase()),
+            ("concurrency", self.concurrency.to_string()),
+            ("batch", self.batch.unwrap_or(batch).to_string()),
+            ("timeout", format!("{:?}", self.timeout)),
+        ];
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.shown.clone()).collect()
     }
 
     /// Handles events of the type that the handler receives.

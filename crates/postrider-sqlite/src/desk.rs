@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
-    Logged, OffsetDateTime, Pattern, Replay, Replayed, Result, Search, Start, Stuck, StuckQuery,
-    Subscription, SubscriptionInfo, Sweep, Sweepable,
+    Logged, OffsetDateTime, Pattern, Pause, Paused, RelayInfo, Replay, Replayed, Result, Search, Start,
+    Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
 };
 use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteRow;
@@ -17,7 +17,7 @@ use crate::row::{self, Names, maybe_text};
 use crate::sql::statement;
 use crate::store::SqliteStore;
 use crate::subscribe::{patterns_from_json, unknown};
-use crate::{checks, duty, file, replay, sweep};
+use crate::{checks, duty, file, relays, replay, sweep};
 
 /// What is wide of an event, and what stands in its place for who does not want it.
 const WIDE: &str = "e.payload, e.content_type, e.content, e.headers,";
@@ -43,10 +43,17 @@ impl Desk for SqliteStore {
         Ok(all)
     }
 
-    async fn pause(&self, subscription: &str, paused: bool) -> Result<()> {
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        relays::relays(self).await
+    }
+
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
         const OP: &str = "pause";
+        pause.map_or(Ok(()), Pause::check)?;
         let mut tx = self.write(OP).await?;
-        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(paused);
+        let now = self.now(&mut tx, OP).await?;
+        let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
+        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
         if pause.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
             return Err(unknown(subscription, OP));
         }
@@ -65,6 +72,9 @@ impl Desk for SqliteStore {
             let message =
                 format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
             return Err(Error::new(ErrorKind::Refused, OP, message));
+        }
+        if !force {
+            refuse_to_remove(subscription, &relays::known(self, &mut tx, now).await?)?;
         }
         for statement in [
             statement!("relane_clear.sql"),
@@ -244,9 +254,18 @@ fn info(row: &SqliteRow, name: String) -> Result<SubscriptionInfo> {
         },
         lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
         paused: row.try_get("paused").map_err(failed(OP))?,
+        pause: paused(row)?,
         created_at: time_of(row.try_get("created_at").map_err(failed(OP))?),
         lanes: Vec::new(),
     })
+}
+
+fn paused(row: &SqliteRow) -> Result<Option<Paused>> {
+    const OP: &str = "subscriptions";
+    let who: Option<String> = row.try_get("paused_by").map_err(failed(OP))?;
+    let why: Option<String> = row.try_get("paused_why").map_err(failed(OP))?;
+    let by = who.map(|who| Pause { who, why });
+    Ok(maybe_time(row, "paused_at", OP)?.zip(by).map(|(since, by)| Paused { by, since }))
 }
 
 fn lane(row: &SqliteRow) -> Result<LaneInfo> {

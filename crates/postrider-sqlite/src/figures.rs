@@ -26,6 +26,8 @@ struct Counted {
     figures: Figures,
     oldest: Option<i64>,
     before: u64,
+    /// When the next of those that failed is tried again.
+    next_at: Option<i64>,
 }
 
 /// What was counted, and when.
@@ -44,10 +46,11 @@ impl Counted {
 /// How many events of a subscription are where, by stream.
 pub(crate) async fn figures(store: &SqliteStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
     let Count { now, streams } = count(store, subscription, None, most).await?;
-    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, .. })| Figures {
+    let finished = streams.into_iter().map(|(stream, Counted { figures, oldest, next_at, .. })| Figures {
         subscription: subscription.to_owned(),
         stream,
         oldest_seconds: oldest.map_or(0.0, |oldest| (now - oldest).max(0) as f64 / 1_000_000.0),
+        retry_in: next_at.map(|next_at| (next_at - now) as f64 / 1_000_000.0),
         ..figures
     });
     Ok(finished.collect())
@@ -92,11 +95,13 @@ async fn count_open(
                 retrying: number("retrying")?,
                 dead: number("dead")?,
                 attempts: number("attempts")?,
+                waiting: number("waiting")?,
                 ..Figures::default()
             };
             let oldest = row.try_get("oldest").map_err(failed(OP))?;
             let before = number("earlier")?;
-            Ok((row::text(row, 0, OP)?.into_owned(), Counted { figures, oldest, before }))
+            let next_at = row.try_get("next_at").map_err(failed(OP))?;
+            Ok((row::text(row, 0, OP)?.into_owned(), Counted { figures, oldest, before, next_at }))
         })
         .collect()
 }

@@ -39,6 +39,7 @@ mod position;
 mod read;
 mod record;
 mod relane;
+mod relays;
 mod replay;
 mod row;
 mod seal;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, Batch, Bell, Clock, DueBatch, EventState, Figures, Lease, Position, Relane, Result, Settlement,
-    Standing, StateQuery, Store, Subscription, Sweep, Swept,
+    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, EventState, Figures, Lease, Position, Relane,
+    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
+    Swept, Uuid,
 };
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::transaction::Transaction;
@@ -17,7 +18,7 @@ use crate::clock;
 use crate::error::failed;
 use crate::pools::Pools;
 use crate::sql::{Patch, Sql};
-use crate::{delivery, figures, lane, read, relane, settle, state, subscribe, sweep};
+use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
 
 /// The log in an SQLite database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         subscribe::subscribe(self, subscription).await
     }
 
@@ -124,5 +125,17 @@ impl Store for SqliteStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         figures::undelivered_over(self, subscription, age).await
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        relays::heartbeat(self, relay).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        relays::deregister(self, relay).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        Desk::audit(self, entry).await
     }
 }

@@ -1,6 +1,6 @@
 //! Subscriptions and the lanes that they begin with.
 
-use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscription};
+use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscribed, Subscription};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -10,14 +10,14 @@ use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
 
 /// Creates a subscription, or gives it its new filter, policies and number of lanes.
-pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Result<()> {
+pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Result<Subscribed> {
     const OP: &str = "subscribe";
     wanted.check()?;
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let (order, on_dead) = (wanted.order.as_str(), wanted.on_dead.as_str());
     let (streams, types) = (patterns_to_json(&wanted.filter.streams), patterns_to_json(&wanted.filter.types));
-    match found(store.sql, &mut tx, &wanted.name, OP).await? {
+    let subscribed = match found(store.sql, &mut tx, &wanted.name, OP).await? {
         None => {
             let (start, since) = match wanted.start {
                 Start::Beginning => ("beginning", None),
@@ -33,6 +33,7 @@ pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Res
             let frontier: i64 = row.try_get("start_frontier").map_err(failed(OP))?;
             let fresh = Generation { lanes: i64::from(wanted.lanes), position: frontier, epoch: 0 };
             make_lanes(store.sql, &mut tx, &wanted.name, fresh, now, OP).await?;
+            Subscribed::New
         }
         Some(row) => {
             let was: (String, String) = (
@@ -67,9 +68,11 @@ pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Res
                 .bind(&wanted.name)
                 .bind(i64::from(wanted.lanes));
             lanes.execute(&mut *tx).await.map_err(failed(OP))?;
+            Subscribed::Known
         }
-    }
-    tx.commit().await.map_err(failed(OP))
+    };
+    tx.commit().await.map_err(failed(OP))?;
+    Ok(subscribed)
 }
 
 /// A set of lanes to be made.

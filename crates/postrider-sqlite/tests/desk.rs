@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use postrider_conformance::Log;
 use postrider_conformance::engine::desk::{
-    a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
+    a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
+    a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
 };
 use postrider_conformance::relay::{LONG, commit_one, drain, log_with_clock, subscribe};
 use postrider_core::{AuditEntry, Check, Clock, OffsetDateTime, Sweep, Verdict};
@@ -16,6 +17,13 @@ use support::Lite;
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
     let log = Lite::default().lite_log(Clock::Database).await;
     a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_is_known_and_says_when_its_subscription_is_removed_by_force() {
+    let log = Lite::default().lite_log(Clock::Database).await;
+    a_relay_is_known_and_says_when_its_subscription_is_removed(&log.outbox, Arc::new(log.outbox.store()))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

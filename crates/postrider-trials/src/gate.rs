@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Amend, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease, NewEvent,
-    Position, Recorded, Relane, Result, Settlement, Source, Standing, StateQuery, Store, Subscription, Sweep,
-    Swept, Uuid,
+    Amend, AuditEntry, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease,
+    NewEvent, Position, Recorded, Relane, RelayInfo, RelayReport, Result, Settlement, Source, Standing,
+    StateQuery, Store, Subscribed, Subscription, Sweep, Swept, Uuid,
 };
 use tokio::sync::Semaphore;
 
@@ -137,7 +137,7 @@ struct GatedStore {
 
 #[async_trait]
 impl Store for GatedStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<()> {
+    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.store.subscribe(subscription).await
     }
 
@@ -230,6 +230,18 @@ impl Store for GatedStore {
 
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
         self.store.figures_up_to(subscription, most).await
+    }
+
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        self.store.heartbeat(relay).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        self.store.deregister(relay).await
+    }
+
+    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
+        self.store.record_audit(entry).await
     }
 }
 

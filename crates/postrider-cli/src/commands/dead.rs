@@ -21,7 +21,7 @@ pub(crate) enum Action {
     Show(list::Show),
     /// Try dead events again: attempts back to 0, each before the later events of its key
     Requeue(amend::Arguments),
-    /// Give dead events up for good, so that keys that wait go on and retention may take them
+    /// Give dead events up, so that keys that wait go on and retention may take them; only a replay brings them again
     Discard(amend::Arguments),
 }
 

@@ -66,7 +66,7 @@ impl DeliveryView {
                 let after = if self.attempts > 1 { format!(" after {tries}") } else { String::new() };
                 format!("delivered{}{}{after}", ago(&self.delivered_at), by(&self.delivered_by))
             }
-            State::Discarded => format!("given up for good after {tries}"),
+            State::Discarded => format!("given up by an operator after {tries}"),
         };
         what = format!("  {}: {}, {what}\n", harmless(&self.subscription), self.state);
         if self.error_code.is_some() || self.error_message.is_some() {

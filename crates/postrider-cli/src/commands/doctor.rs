@@ -4,6 +4,7 @@ mod destinations;
 mod finding;
 mod log;
 mod show;
+mod subscriptions;
 mod topics;
 
 use clap::Args;

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Don't wait until holders have finished what is in flight: it may arrive among what comes again
     #[arg(long, conflicts_with = "new")]
     now: bool,
-    /// Only count what would come again
+    /// Only count what would come again; what was discarded does, too
     #[arg(long)]
     dry_run: bool,
     /// Don't wait until relays have caught up
@@ -207,9 +207,9 @@ impl Arguments {
             return set_back.await;
         }
         self.consent.announce(desk, unfinished::PAUSES, &self.name).await?;
-        desk.pause(&self.name, true).await?;
+        desk.pause(&self.name, Some(&self.consent.pause())).await?;
         let set_back = set_back.await;
-        let resumed = desk.pause(&self.name, false).await;
+        let resumed = desk.pause(&self.name, None).await;
         if set_back.is_err() && resumed.is_ok() {
             self.consent.audit(desk, unfinished::GIVEN_UP, Some(&self.name), None).await?;
         }

@@ -79,7 +79,7 @@ fn tell(json: bool, subscription: &str, changed: bool, message: &str) -> Result<
 pub(crate) struct Remove {
     /// The subscription
     name: String,
-    /// Also while a relay holds a lane of it; that relay can't settle any more
+    /// Also while a relay has it; that relay can't settle any more, and says so
     #[arg(long)]
     force: bool,
     /// Print a JSON object
@@ -111,7 +111,7 @@ async fn pause(controls: &Controls, Named { name, json, consent }: &Named) -> Re
     if !consent.given(&format!("Pause {name}? Nothing of it is delivered until it is resumed."))? {
         return Ok(false);
     }
-    controls.desk.pause(name, true).await?;
+    controls.desk.pause(name, Some(&consent.pause())).await?;
     consent.audit(&*controls.desk, "pause", Some(name), None).await?;
     tell(*json, name, true, "is paused; what is in flight is finished")
 }
@@ -125,7 +125,7 @@ async fn resume(controls: &Controls, Named { name, json, consent }: &Named) -> R
     if !consent.not_refused(&format!("Resume {name}? What waits is delivered at once."))? {
         return Ok(false);
     }
-    controls.desk.pause(name, false).await?;
+    controls.desk.pause(name, None).await?;
     consent.audit(&*controls.desk, "resume", Some(name), None).await?;
     tell(*json, name, true, "goes on")
 }

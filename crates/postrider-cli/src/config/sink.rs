@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::http::Blame;
 
-use super::{Problem, Section, duration};
+use super::{Problem, Section, duration, endpoint, without_password};
 
 /// Where events go.
 #[derive(Debug, Clone)]
@@ -17,6 +17,25 @@ pub(crate) enum Sink {
     Http(Box<HttpSink>),
     /// `type = "stdout"`.
     Stdout(Envelope),
+}
+
+impl Sink {
+    /// Where it goes, for comparing two relays: an endpoint's path may be a secret, and is only told from another by a number.
+    pub(crate) fn destination(&self) -> String {
+        match self {
+            Self::Kafka(kafka) => format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format),
+            Self::Http(http) => {
+                let whole = without_password(&http.url);
+                format!("{} ({:08x}) {}", endpoint(&http.url), fingerprint(&whole), http.format)
+            }
+            Self::Stdout(_) => "stdout".to_owned(),
+        }
+    }
+}
+
+/// A number that another text hardly has, the same in every version of the program.
+fn fingerprint(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// How events are written as CloudEvents.

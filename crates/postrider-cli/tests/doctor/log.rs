@@ -25,6 +25,10 @@ async fn a_sound_database_is_found_to_be_sound() {
         "inbox",
         "dead rows",
         "trigger",
+        "restore",
+        "dead events",
+        "relays",
+        "backlog",
     ] {
         found.assert(about, "ok", &[]);
     }
@@ -32,7 +36,7 @@ async fn a_sound_database_is_found_to_be_sound() {
     let output = ground.command(&["doctor"]).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.ends_with("\n10 findings: all is well\n"), "{text}");
+    assert!(text.ends_with("\n14 findings: all is well\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -85,6 +89,13 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     ground.run(&format!("begin; {old}; commit")).await;
     let found = ground.doctor(settings);
     found.assert("lanes", "warn", &["nobody reads what waits for: hooks", "start a relay"]);
+    found.assert("relays", "warn", &["no relay has hooks, and events wait for it", "start a relay"]);
+    found.assert("backlog", "ok", &[]);
+    let kept = format!("{settings}[retention]\ndelivered = \"30m\"\n");
+    ground.doctor(&kept).assert("backlog", "warn", &["hooks holds retention back", "catch up"]);
+    ground.run("update postrider.lane set system = system + 1").await;
+    ground.doctor(settings).assert("restore", "warn", &["of another server: hooks"]);
+    ground.run("update postrider.lane set system = system - 1").await;
     assert_eq!(found.verdict(), "warn");
 
     ground.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;

@@ -37,11 +37,23 @@ async fn status_shows_what_is_wrong_and_who_holds_what(log: Log) {
         (&"paused".into(), &true.into())
     );
     let growing = of(&status, "growing");
-    assert_eq!((&growing["state"], &growing["lanes_next"]), (&"changing_lanes".into(), &3.into()));
+    assert_eq!((&growing["state"], &growing["lanes_next"]), (&"idle".into(), &3.into()));
+    let pause = &of(&status, "resting")["pause"];
+    assert!(pause["who"] == "ada" && pause["since"].is_string(), "{pause}");
+    assert_eq!((&mail["waiting"], mail["next_retry_at"].is_string()), (&3.into(), true));
     assert!(status["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{status}");
 
     let text = mess.log.run(&["status"]).good();
-    for word in ["delivering", "paused", "lanes 1 to 3", "relay-1", "nobody", "RETRYING", "LAG"] {
+    for word in [
+        "delivering",
+        "paused by ada since",
+        "changed from 1 to 3",
+        "3 events wait behind 1 dead event",
+        "relay-1",
+        "nobody",
+        "RETRYING",
+        "LAG",
+    ] {
         assert!(text.contains(word), "{word}:\n{text}");
     }
     assert!(!text.contains('\u{1b}') && !text.contains('~'), "plain, and nothing is estimated:\n{text}");
@@ -64,7 +76,7 @@ async fn a_long_backlog_is_estimated_and_marked(log: Log) {
     assert_eq!(of(&status, "all")["pending"], 60_000);
     let half = of(&status, "half")["pending"].as_u64().expect("a number");
     assert!((29_000..31_000).contains(&half), "the filter counts: {half}");
-    assert_eq!(of(&status, "all")["state"], "unattended");
+    assert_eq!(of(&status, "all")["state"], "no_relay");
     let text = log.run(&["status"]).good();
     assert!(text.contains("~60,000") && text.contains("an estimate"), "{text}");
 }

@@ -251,7 +251,7 @@ impl Mess {
         })
         .await;
         let pending = log.record("late", 7).await;
-        log.desk.pause("resting", true).await.expect("paused");
+        log.desk.pause("resting", Some(&postrider::Pause::by("ada"))).await.expect("paused");
         let mut growing = log.claim("growing").await;
         log.settle(&mut growing, |_, _| None).await;
         log.store.relane("growing", 3).await.expect("begun");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::testing::Destination;
-use postrider::{Desk, Received, Replay, ReplayFrom, Source};
+use postrider::{Desk, Received, Replay, ReplayFrom, Source, Subscription};
 use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -67,7 +67,7 @@ pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, desk: Arc<dyn De
     until("it runs", async || began.count() == 1).await;
     record(outbox, "b", 1).await;
     until("the lane goes on without it", async || done.count() == 1).await;
-    desk.pause("s", true).await.expect("pause");
+    desk.pause("s", Some(&postrider::Pause::by("ada"))).await.expect("pause");
     let lease = async || {
         let info = desk.subscriptions().await.expect("subscriptions").remove(0);
         info.lanes.into_iter().next().and_then(|lane| lane.owner.and(lane.lease_until))
@@ -78,7 +78,7 @@ pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, desk: Arc<dyn De
     gate.add_permits(2);
     until("it is given back", async || !is_held(&*desk).await).await;
     assert_eq!((done.versions("slow"), began.count()), (vec![1], 2), "nothing was cut off or begun");
-    desk.pause("s", false).await.expect("resume");
+    desk.pause("s", None).await.expect("resume");
     until("the rest comes", async || done.count() == 3).await;
     running.stop().await.expect("stopped");
     assert_eq!(began.versions("slow"), [1, 2], "each once");
@@ -116,11 +116,64 @@ pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, desk: 
     assert_eq!(desk.replay(&replay).await.expect("replay").events, 2);
     until("two of them again, under the holder's hands", async || seen.count() == 7).await;
 
-    desk.pause("s", true).await.expect("pause");
+    desk.pause("s", Some(&postrider::Pause::by("ada"))).await.expect("pause");
     until("a paused subscription's lanes are given back", async || !is_held(&*desk).await).await;
     record(outbox, "a", 4).await;
-    desk.pause("s", false).await.expect("resume");
+    desk.pause("s", None).await.expect("resume");
     until("it goes on", async || seen.count() == 8).await;
     assert_eq!(seen.versions("a"), [1, 2, 3, 2, 3, 2, 3, 4]);
     running.stop().await.expect("stopped");
+}
+
+/// A relay is known while it runs; what it has is not removed but by force, which it then says; made again, it goes on. A subscription
+/// that is new to a log with history is in the audit with how much it will be sent.
+pub async fn a_relay_is_known_and_says_when_its_subscription_is_removed<S: Source>(
+    outbox: &S,
+    desk: Arc<dyn Desk>,
+) {
+    for version in 1..=3 {
+        record(outbox, "a", version).await;
+    }
+    let seen = Seen::default();
+    let notes = seen.clone();
+    let handler = move |event: Received<OrderChanged>| {
+        notes.note(&event);
+        async {}
+    };
+    let relay = relay(outbox).owner("night-1").subscribe("s", |s| s.on(handler).shown("sink", "the shop"));
+    let running = relay.start().await.expect("started");
+    let audits = desk.audits(0).await.expect("audits");
+    let entry = &audits.first().expect("the new subscription is in the audit").entry;
+    assert_eq!((entry.who.as_str(), entry.what.as_str()), ("night-1", "subscribe"));
+    assert_eq!(entry.subscription.as_deref(), Some("s"));
+    assert!(entry.why.as_deref().is_some_and(|why| why.ends_with("sent: 3")), "{entry:?}");
+    until("all three", async || seen.count() == 3).await;
+    let known = async || desk.relays().await.expect("relays");
+    until("it is known with its lane", async || {
+        let known = known().await;
+        known.len() == 1 && known[0].attends("s") && known[0].report.runs[0].lanes == [0]
+    })
+    .await;
+    let report = known().await.remove(0).report;
+    assert_eq!((report.name.as_str(), report.process), ("night-1", std::process::id()));
+    let settings = &report.runs[0].settings;
+    let setting = |name: &str| settings.get(name).map(String::as_str);
+    assert_eq!(
+        (setting("sink"), setting("order"), setting("lanes")),
+        (Some("the shop"), Some("key"), Some("1"))
+    );
+    until("an idle lane is given back", async || !is_held(&*desk).await).await;
+    let error = desk.remove("s", false).await.expect_err("an idle relay is somebody");
+    assert!(error.message().contains("night-1"), "{error}");
+
+    assert_eq!(running.health().problems(), Vec::<String>::new());
+    desk.remove("s", true).await.expect("forced");
+    until("the relay says so", async || running.health().problems().len() == 1).await;
+    let problem = running.health().problems().remove(0);
+    assert!(problem.contains("\"s\" was removed"), "{problem}");
+    running.store().subscribe(&Subscription::new("s")).await.expect("made again");
+    until("it goes on", async || running.health().problems().is_empty()).await;
+    until("it begins anew", async || seen.count() == 6).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(known().await, [], "who ends says so");
 }

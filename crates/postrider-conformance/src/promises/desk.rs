@@ -127,7 +127,7 @@ pub async fn a_paused_subscription_rests_until_it_is_resumed(harness: &dyn Harne
     let mut lease = claim(&*store, "s").await;
     let batch = read(&*store, &lease, 10).await;
     for _ in 0..2 {
-        desk.pause("s", true).await.expect("pause");
+        desk.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
         assert!(desk.subscriptions().await.expect("subscriptions")[1].paused);
     }
     assert!(read(&*store, &lease, 10).await.recalled, "told at the next read");
@@ -141,11 +141,14 @@ pub async fn a_paused_subscription_rests_until_it_is_resumed(harness: &dyn Harne
     store.subscribe(&Subscription::new("s")).await.expect("subscribe again");
     assert!(store.claim("s", "relay", LONG).await.expect("claim").is_none(), "a restart does not resume it");
     for _ in 0..2 {
-        desk.pause("s", false).await.expect("resume");
+        desk.pause("s", None).await.expect("resume");
     }
     assert_eq!(ids(&drain(&*store, "s").await), [second]);
     for paused in [true, false] {
-        let error = desk.pause("nobody", paused).await.expect_err("there is no such subscription");
+        let error = desk
+            .pause("nobody", paused.then(|| postrider_core::Pause::by("ada")).as_ref())
+            .await
+            .expect_err("there is no such subscription");
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("\"nobody\""), "{error}");
     }
@@ -156,7 +159,7 @@ pub async fn a_resume_rings_sleeping_relays(harness: &dyn Harness) {
     let log = log(harness).await;
     let (store, desk) = (log.store(), log.second_desk().await);
     subscribe(&*store, "s").await;
-    desk.pause("s", true).await.expect("pause");
+    desk.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
     let mut bell = store.bell();
     // Until it sleeps: a wait that lasts.
     let (asleep, began) = (Duration::from_millis(300), std::time::Instant::now());
@@ -165,7 +168,7 @@ pub async fn a_resume_rings_sleeping_relays(harness: &dyn Harness) {
     }
     let waiting = tokio::spawn(async move { bell.wait(LONG).await });
     tokio::task::yield_now().await;
-    desk.pause("s", false).await.expect("resume");
+    desk.pause("s", None).await.expect("resume");
     let woken = tokio::time::timeout(Duration::from_secs(30), waiting).await;
     woken.expect("it was not rung").expect("joined").expect("wait");
 }

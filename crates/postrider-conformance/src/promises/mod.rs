@@ -14,6 +14,7 @@ pub mod late;
 pub mod leases;
 pub mod reading;
 pub mod recording;
+pub mod relays;
 pub mod replay;
 pub mod retention;
 pub mod running;

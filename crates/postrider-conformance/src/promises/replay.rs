@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, Desk, ErrorKind, Filing, OffsetDateTime, Replay, ReplayFrom, Replayed,
-    Result, Settlement, Standing, Start, State, StateQuery, Store, Subscription, Sweep, Uuid,
+    Amend, DeliveryChange, DeliveryFailure, Desk, ErrorKind, Filing, OffsetDateTime, Replay, ReplayFrom,
+    Replayed, Result, Settlement, Standing, Start, State, StateQuery, Store, Subscription, Sweep, Uuid,
 };
 
 use crate::harness::Harness;
@@ -153,6 +153,26 @@ pub async fn deliveries_of_what_comes_again_are_forgotten(harness: &dyn Harness)
     assert_eq!(ids(&drain(&*store, "s").await), events[2..]);
     let done = (State::Done, 1);
     assert_eq!(states().await, [(State::Dead, 3), done, done, done, done]);
+}
+
+/// What was discarded comes again, too, when its subscription is replayed from before it.
+pub async fn what_was_discarded_comes_with_a_replay(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, desk) = (log.store(), log.desk());
+    subscribe(&*store, "s").await;
+    let event = commit_one(&*log, "a").await;
+    let mut lease = claim(&*store, "s").await;
+    let batch = read(&*store, &lease, 10).await;
+    let mut settlement = Settlement::of(&batch);
+    let failure = DeliveryFailure::new("refused", "no");
+    settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    store.release(lease).await.expect("release");
+    let discard = Amend::Discard { subscription: "s".into(), events: vec![event] };
+    assert_eq!(store.amend(&discard).await.expect("discard"), 1);
+    assert!(drain(&*store, "s").await.is_empty(), "it does not come by itself");
+    assert_eq!(replay_from(&*desk, event).await.expect("replay").events, 1, "and the count says so");
+    assert_eq!(ids(&drain(&*store, "s").await), [event]);
 }
 
 /// A lane that has not got so far stays where it is; what was before the subscription's start stays before it.

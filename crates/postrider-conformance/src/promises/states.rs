@@ -197,6 +197,11 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
     assert!(orders.oldest_seconds >= 1200.0, "{} s", orders.oldest_seconds);
+    assert_eq!(orders.waiting, 1, "one has failed itself, the other waits");
+    assert_eq!(orders.retry_in, Some(LONG.as_secs_f64()), "by the store's clock");
+    clock.advance(LONG * 2);
+    let orders = figures(&*store, "s", "orders").await;
+    assert_eq!(orders.retry_in, Some(-LONG.as_secs_f64()), "it is overdue");
     let billing = figures(&*store, "s", "billing").await;
     assert_eq!((counts(&billing), billing.oldest_seconds), ([0; 5], 0.0), "all is delivered");
     for aggregate in ["d", "e"] {

@@ -78,7 +78,7 @@ impl Arguments {
             return Err(Problem::new(what));
         }
         if discards && self.consent.why.is_none() && !self.dry_run {
-            return Err(Problem::new("say why they are given up for good: --why REASON"));
+            return Err(Problem::new("say why they are given up: --why REASON"));
         }
         self.consent.check()
     }
@@ -116,7 +116,9 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments, verb: Verb) 
     }
     let question = match verb {
         Verb::Requeue => format!("Requeue {what}?"),
-        Verb::Discard => format!("Discard {what}? They will never be delivered there."),
+        Verb::Discard => {
+            format!("Discard {what}? They are not delivered there, unless it is replayed from before them.")
+        }
     };
     if !arguments.consent.given(&question)? {
         return Ok(false);

@@ -4,6 +4,7 @@ use postrider::{Desk, ErrorKind, EventQuery, Logged, OffsetDateTime, Subscriptio
 
 use super::super::replay::unfinished::{self, Unfinished};
 use super::finding::Finding;
+use super::subscriptions;
 use crate::Failure;
 use crate::config::{Config, Problem, duration};
 use crate::database::Controls;
@@ -21,7 +22,7 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
     let mut events = None;
     match Controls::open(&config.store).await {
         Ok(controls) => {
-            let looked = look(&*controls.desk, config, &mut findings, &mut events).await;
+            let looked = look(&controls, config, &mut findings, &mut events).await;
             findings.extend(looked.err().map(|error| unopened(&error.into())));
         }
         Err(failure) if failure.is::<Problem>() => return Err(failure),
@@ -33,11 +34,12 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
 
 /// Looks at all of it; a database that does not answer is asked nothing more.
 async fn look(
-    desk: &dyn Desk,
+    controls: &Controls,
     config: &Config,
     findings: &mut Vec<Finding>,
     events: &mut Option<Vec<Logged>>,
 ) -> postrider::Result<()> {
+    let desk = &*controls.desk;
     match desk.checks(OffsetDateTime::now_utc()).await {
         Ok(checks) => findings.extend(checks.into_iter().map(Finding::from)),
         Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
@@ -51,6 +53,7 @@ async fn look(
     }
     let made = desk.subscriptions().await?;
     findings.extend(unmade(config, &made));
+    findings.extend(subscriptions::examine(controls, config, &made).await?);
     findings.extend(unfinished(desk, &made).await);
     Ok(())
 }

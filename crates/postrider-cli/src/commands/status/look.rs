@@ -1,7 +1,7 @@
 //! One look at the subscriptions: what is counted, and what is estimated because counting would take too long.
 
-use postrider::{Figures, LaneInfo, OffsetDateTime, SubscriptionInfo};
-use serde::Serialize;
+use postrider::{Condition, Figures, LaneInfo, OffsetDateTime, RelayInfo, SubscriptionInfo};
+use serde::{Serialize, Serializer};
 
 use super::super::replay::unfinished::{self, Unfinished};
 use crate::Failure;
@@ -25,8 +25,9 @@ pub(crate) struct Status {
 pub(crate) struct Standing {
     /// Its name.
     pub(crate) subscription: String,
-    /// What it is doing, in a word.
-    pub(crate) state: Doing,
+    /// What it is doing: one of seven.
+    #[serde(serialize_with = "word")]
+    pub(crate) state: Condition,
     /// Not read yet.
     pub(crate) pending: u64,
     /// Whether `pending` is an estimate.
@@ -35,14 +36,24 @@ pub(crate) struct Standing {
     pub(crate) processing: u64,
     /// Failed and to be tried again, or waiting behind one that is.
     pub(crate) retrying: u64,
+    /// Of those, how many have not failed themselves.
+    pub(crate) waiting: u64,
+    /// When the next of those that failed is tried again.
+    pub(crate) next_retry_at: Option<Time>,
     /// Given up, until an operator acts.
     pub(crate) dead: u64,
     /// How long ago the oldest undelivered one was recorded.
     pub(crate) oldest_seconds: f64,
     /// Whether it is paused.
     pub(crate) paused: bool,
+    /// Who paused it, when and why.
+    pub(crate) pause: Option<Pause>,
     /// Why its destination is away and since when, as the relays say that hold its lanes.
     pub(crate) away: Option<Away>,
+    /// The relays that are there and have it.
+    pub(crate) relays: Vec<String>,
+    /// While none is: the one that was seen last, if it is still known.
+    pub(crate) last_relay: Option<Gone>,
     /// The replay that it is paused for: it is under way, or it was cut short.
     pub(crate) paused_for_replay: Option<Unfinished>,
     /// How many lanes it is to have, while they are being changed.
@@ -60,24 +71,35 @@ pub(crate) struct Away {
     pub(crate) since: Time,
     /// Why.
     pub(crate) reason: String,
+    /// When it is asked again.
+    pub(crate) next_probe: Option<Time>,
 }
 
-/// What a subscription is doing.
-#[derive(Serialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Doing {
-    /// An operator has paused it.
-    Paused,
-    /// Its lanes are being changed.
-    ChangingLanes,
-    /// A relay holds a lane, and finds the destination away.
-    Away,
-    /// A relay holds a lane.
-    Delivering,
-    /// Nothing is undelivered, and nobody holds a lane.
-    Idle,
-    /// Something is undelivered, and nobody holds a lane.
-    Unattended,
+/// Who paused a subscription.
+#[derive(Serialize)]
+pub(crate) struct Pause {
+    /// Who.
+    pub(crate) who: String,
+    /// Why.
+    pub(crate) why: Option<String>,
+    /// Since when.
+    pub(crate) since: Time,
+}
+
+/// A relay that is not there any more.
+#[derive(Serialize)]
+pub(crate) struct Gone {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its machine.
+    pub(crate) host: String,
+    /// When it was last seen.
+    pub(crate) seen_at: Time,
+}
+
+/// A condition for programs: one word.
+fn word<S: Serializer>(condition: &Condition, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&condition.as_str().replace(' ', "_"))
 }
 
 /// A lane.
@@ -121,11 +143,12 @@ pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Stat
     let mut infos = controls.desk.subscriptions().await?;
     infos.retain(|info| only.is_none_or(|only| info.subscription.name == only));
     let audits = unfinished::audits(&*controls.desk, &infos).await?;
+    let relays = controls.desk.relays().await?;
     let mut subscriptions = Vec::new();
     for info in infos {
         let replay = Unfinished::of(&info, &audits);
         match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
-            Ok(figures) => subscriptions.push(Standing::of(info, replay, figures)),
+            Ok(figures) => subscriptions.push(Standing::of(info, replay, &figures, &relays)),
             // It was removed meanwhile.
             Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -135,15 +158,36 @@ pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Stat
 }
 
 impl Standing {
-    fn of(info: SubscriptionInfo, replay: Option<Unfinished>, figures: Vec<Figures>) -> Self {
+    fn of(
+        info: SubscriptionInfo,
+        replay: Option<Unfinished>,
+        figures: &[Figures],
+        relays: &[RelayInfo],
+    ) -> Self {
+        let now = OffsetDateTime::now_utc();
+        let state = Condition::of(&info, figures, relays);
+        let waiting = figures.iter().map(|figures| figures.waiting).sum();
+        let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
+        let next_retry_at =
+            retry_in.map(|seconds| Time(now + time::Duration::seconds_f64(seconds.clamp(0.0, 1e9))));
+        let name = &info.subscription.name;
+        let its = |relay: &&RelayInfo| relay.run(name).is_some();
+        let there = relays.iter().filter(its).filter(|relay| relay.live);
+        let there: Vec<String> = there.map(|relay| relay.report.name.clone()).collect();
+        let last_relay = relays.iter().filter(its).max_by_key(|relay| relay.seen_at);
+        let last_relay = last_relay.filter(|_| there.is_empty()).map(|relay| Gone {
+            name: relay.report.name.clone(),
+            host: relay.report.host.clone(),
+            seen_at: Time(relay.seen_at),
+        });
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
         let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
         let estimated = behind > u64::from(SAMPLE);
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
         let streams: Vec<Stream> = figures
-            .into_iter()
+            .iter()
             .map(|figures| Stream {
-                stream: figures.stream,
+                stream: figures.stream.clone(),
                 pending: whole(figures.pending),
                 processing: figures.processing,
                 retrying: figures.retrying,
@@ -151,17 +195,16 @@ impl Standing {
                 oldest_seconds: figures.oldest_seconds,
             })
             .collect();
-        let away = info.away().map(|(reason, since)| Away { since: Time(since), reason: reason.to_owned() });
-        let held = info.lanes.iter().any(|lane| lane.owner.is_some());
-        let undelivered = sum(|stream| stream.pending + stream.processing + stream.retrying, &streams);
-        let state = match (info.paused, info.lanes_next.is_some(), held, undelivered) {
-            (true, ..) => Doing::Paused,
-            (_, true, ..) => Doing::ChangingLanes,
-            _ if away.is_some() => Doing::Away,
-            (_, _, true, _) => Doing::Delivering,
-            (.., 0) if !estimated => Doing::Idle,
-            _ => Doing::Unattended,
-        };
+        let away = postrider::Away::of(&info, relays).map(|away| Away {
+            since: Time(away.since),
+            reason: away.reason,
+            next_probe: away.next_probe.map(Time),
+        });
+        let pause = info.pause.map(|paused| Pause {
+            who: paused.by.who,
+            why: paused.by.why,
+            since: Time(paused.since),
+        });
         Self {
             subscription: info.subscription.name,
             state,
@@ -169,10 +212,15 @@ impl Standing {
             estimated,
             processing: sum(|stream| stream.processing, &streams),
             retrying: sum(|stream| stream.retrying, &streams),
+            waiting,
+            next_retry_at,
             dead: sum(|stream| stream.dead, &streams),
             oldest_seconds: streams.iter().map(|stream| stream.oldest_seconds).fold(0.0, f64::max),
             paused: info.paused,
+            pause,
             away,
+            relays: there,
+            last_relay,
             paused_for_replay: replay,
             lanes_next: info.lanes_next,
             lanes: info.lanes.into_iter().map(Lane::of).collect(),
@@ -197,7 +245,7 @@ impl Lane {
             settled_at: lane.settled_at.map(Time),
             reached: lane.reached,
             behind: lane.behind,
-            away: away.map(|(reason, since)| Away { since: Time(since), reason }),
+            away: away.map(|(reason, since)| Away { since: Time(since), reason, next_probe: None }),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The status as tables.
 
+use postrider::{Condition, OffsetDateTime};
+
 use super::super::replay::unfinished::Unfinished;
-use super::look::{Doing, Lane, Standing, Status};
+use super::look::{Lane, Standing, Status};
 use crate::output::{self, Column, Table};
 
 /// The tables, one after the other.
@@ -19,20 +21,71 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
     if status.subscriptions.iter().any(|standing| standing.estimated) {
         parts.push("~ an estimate: the backlog is too long to be counted in a moment\n".to_owned());
     }
-    for standing in &status.subscriptions {
-        if let Some(away) = &standing.away {
-            let (name, since) = (&standing.subscription, output::when(away.since.0));
-            parts.push(format!(
-                "{name}: its destination has been away since {since}; its events wait and lose no attempt: {}\n",
-                away.reason
-            ));
-        }
-        if let Some(replay) = &standing.paused_for_replay {
-            let name = &standing.subscription;
-            parts.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
-        }
+    let notes: Vec<String> =
+        status.subscriptions.iter().flat_map(|standing| notes(standing, status.at.0)).collect();
+    if !notes.is_empty() {
+        parts.push(notes.concat());
     }
     parts.join("\n")
+}
+
+/// What a person should know of a subscription besides its numbers: a line each.
+fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
+    let name = &standing.subscription;
+    let mut notes = Vec::new();
+    if let Some(pause) = &standing.pause {
+        let why = pause.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        notes.push(format!("{name}: paused by {} since {}{why}\n", pause.who, output::when(pause.since.0)));
+    }
+    if standing.state == Condition::NoRelay {
+        let last = match &standing.last_relay {
+            None => String::new(),
+            Some(relay) => format!(
+                "; the last one, {} on {}, was seen {} ago",
+                relay.name,
+                relay.host,
+                output::since(relay.seen_at.0, now)
+            ),
+        };
+        notes.push(format!("{name}: no relay delivers it{last}; start one, or see `postrider relays`\n"));
+    }
+    if let Some(away) = standing.away.as_ref().filter(|_| standing.state == Condition::Away) {
+        let probe = match &away.next_probe {
+            Some(at) if at.0 > now => format!("asked again in {}", output::age((at.0 - now).unsigned_abs())),
+            _ => "asked again now".to_owned(),
+        };
+        notes.push(format!(
+            "{name}: its destination has been away since {}, {probe}; its events wait and lose no attempt: {}\n",
+            output::when(away.since.0),
+            away.reason
+        ));
+    }
+    if let (Condition::WaitingForRetry, Some(at)) = (standing.state, &standing.next_retry_at) {
+        notes.push(format!("{name}: the next retry is {}\n", soon(at.0, now)));
+    }
+    if standing.dead > 0 && standing.waiting > 0 && standing.state != Condition::WaitingForRetry {
+        notes.push(format!(
+            "{name}: {} behind {}; look at `postrider dead list --subscription {name}`\n",
+            waits(standing.waiting),
+            output::count(standing.dead, "dead event"),
+        ));
+    }
+    if let Some(next) = standing.lanes_next {
+        let lanes = standing.lanes.len();
+        notes.push(format!("{name}: its lanes are being changed from {lanes} to {next}\n"));
+    }
+    if let Some(replay) = &standing.paused_for_replay {
+        notes.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
+    }
+    notes
+}
+
+fn soon(at: OffsetDateTime, now: OffsetDateTime) -> String {
+    if at > now { format!("in {}", output::age((at - now).unsigned_abs())) } else { "now".to_owned() }
+}
+
+fn waits(many: u64) -> String {
+    format!("{} wait{}", output::count(many, "event"), if many == 1 { "s" } else { "" })
 }
 
 fn overview(status: &Status) -> Table {
@@ -48,7 +101,7 @@ fn overview(status: &Status) -> Table {
     for standing in &status.subscriptions {
         table.row([
             standing.subscription.clone(),
-            doing(standing),
+            standing.state.as_str().to_owned(),
             about(standing.pending, standing.estimated),
             output::number(standing.processing),
             output::number(standing.retrying),
@@ -117,19 +170,6 @@ fn lane_row(standing: &Standing, lane: &Lane, status: &Status) -> [String; 6] {
         lane.lease_until.map(|until| left(until.0)).unwrap_or_default(),
         lane.settled_at.map_or_else(|| "never".to_owned(), |at| ago(at.0)),
     ]
-}
-
-fn doing(standing: &Standing) -> String {
-    match standing.state {
-        Doing::Paused => "paused".to_owned(),
-        Doing::ChangingLanes => {
-            format!("lanes {} to {}", standing.lanes.len(), standing.lanes_next.unwrap_or_default())
-        }
-        Doing::Away => "away".to_owned(),
-        Doing::Delivering => "delivering".to_owned(),
-        Doing::Idle => "idle".to_owned(),
-        Doing::Unattended => "unattended".to_owned(),
-    }
 }
 
 fn about(number: u64, estimated: bool) -> String {

@@ -1,0 +1,174 @@
+//! The subscriptions and the relays: what waits for a person.
+
+use std::time::Duration;
+
+use postrider::{Away, Condition, Figures, OffsetDateTime, RelayInfo, SubscriptionInfo};
+
+use super::super::relays;
+use super::finding::Finding;
+use crate::config::Config;
+use crate::database::Controls;
+use crate::output;
+
+/// Where nothing says how long events are kept, older ones than this should not be waited for.
+const A_DAY: Duration = Duration::from_secs(86_400);
+/// Of a backlog so much is looked at: the oldest is among them.
+const SAMPLE: u32 = 1_000;
+
+/// What is wrong with each subscription, and with the relays.
+pub(super) async fn examine(
+    controls: &Controls,
+    config: &Config,
+    infos: &[SubscriptionInfo],
+) -> postrider::Result<Vec<Finding>> {
+    let known = controls.desk.relays().await?;
+    let mut looked = Vec::new();
+    for info in infos {
+        match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
+            Ok(figures) => looked.push((info, figures)),
+            // It was removed meanwhile.
+            Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let now = OffsetDateTime::now_utc();
+    let mut findings = vec![dead(&looked)];
+    findings.extend(pauses(infos, now));
+    findings.extend(aways(infos, &known, now));
+    findings.extend(absent(&looked, &known, now));
+    findings.extend(relays::conflicts(&known).into_iter().map(|conflict| {
+        Finding::warn("relays", conflict, "stop one of them, or give both the same settings")
+    }));
+    findings.push(retention(config, &looked));
+    Ok(findings)
+}
+
+type Looked<'i> = (&'i SubscriptionInfo, Vec<Figures>);
+
+fn sum(figures: &[Figures], of: fn(&Figures) -> u64) -> u64 {
+    figures.iter().map(of).sum()
+}
+
+fn dead(looked: &[Looked<'_>]) -> Finding {
+    let mut parts = Vec::new();
+    let mut first = None;
+    for (info, figures) in looked {
+        let (dead, waiting) = (sum(figures, |each| each.dead), sum(figures, |each| each.waiting));
+        if dead == 0 {
+            continue;
+        }
+        let name = &info.subscription.name;
+        first.get_or_insert(name);
+        let holds = info.subscription.on_dead == postrider::OnDead::Hold && waiting > 0;
+        let behind =
+            if holds { format!(", {} wait behind them", output::number(waiting)) } else { String::new() };
+        parts.push(format!("{name} has {}{behind}", output::count(dead, "dead event")));
+    }
+    match first {
+        None => Finding::good("dead events", "there is none"),
+        Some(name) => Finding::warn(
+            "dead events",
+            parts.join("; "),
+            format!(
+                "look at them: `postrider dead list --subscription {name}`; then requeue or discard them"
+            ),
+        ),
+    }
+}
+
+fn pauses(infos: &[SubscriptionInfo], now: OffsetDateTime) -> Vec<Finding> {
+    let paused = infos.iter().filter(|info| info.paused);
+    let finding = |info: &SubscriptionInfo| {
+        let name = &info.subscription.name;
+        let by = match &info.pause {
+            None => String::new(),
+            Some(pause) => {
+                let why = pause.by.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                format!(" by {} for {}{why}", pause.by.who, output::since(pause.since, now))
+            }
+        };
+        let remedy = format!("let it go on when that is over: `postrider subscriptions resume {name}`");
+        Finding::warn("pauses", format!("{name} is paused{by}"), remedy)
+    };
+    paused.map(finding).collect()
+}
+
+fn aways(infos: &[SubscriptionInfo], known: &[RelayInfo], now: OffsetDateTime) -> Vec<Finding> {
+    let away = infos.iter().filter_map(|info| Some((&info.subscription.name, Away::of(info, known)?)));
+    let finding = |(name, away): (&String, Away)| {
+        let what = format!(
+            "the destination of {name} has been away for {}: {}",
+            output::since(away.since, now),
+            away.reason
+        );
+        Finding::bad("destinations", what, "mend that: its events wait until then, and none of them is lost")
+    };
+    away.map(finding).collect()
+}
+
+/// Subscriptions that no relay has, and relays that ended without a word.
+fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (info, figures) in looked {
+        if Condition::of(info, figures, known) != Condition::NoRelay {
+            continue;
+        }
+        let name = &info.subscription.name;
+        let waiting = sum(figures, Figures::undelivered);
+        let what = if waiting == 0 {
+            format!("no relay has {name}")
+        } else {
+            format!(
+                "no relay has {name}, and {} it",
+                if waiting == 1 { "an event waits for" } else { "events wait for" }
+            )
+        };
+        let remedy = format!(
+            "start a relay with it, or `postrider subscriptions remove {name}` if it is not needed: retention waits for it"
+        );
+        findings.push(Finding::warn("relays", what, remedy));
+    }
+    for relay in known.iter().filter(|relay| !relay.live) {
+        let (name, host) = (&relay.report.name, &relay.report.host);
+        let what = format!(
+            "the relay {name} on {host} ended without a word: it was last seen {} ago",
+            output::since(relay.seen_at, now)
+        );
+        let remedy = "look at its log; one that was killed for good is forgotten after a day";
+        findings.push(Finding::warn("relays", what, remedy));
+    }
+    if findings.is_empty() {
+        let live = known.iter().filter(|relay| relay.live).count() as u64;
+        findings.push(Finding::good(
+            "relays",
+            format!("{} there, and every subscription has one", is_there(live)),
+        ));
+    }
+    findings
+}
+
+fn is_there(many: u64) -> String {
+    format!("{} {}", output::count(many, "relay"), if many == 1 { "is" } else { "are" })
+}
+
+/// The subscription that retention waits for.
+fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
+    const NAME: &str = "backlog";
+    let kept = config.retention.as_ref().map_or(A_DAY, |retention| retention.delivered);
+    let oldest = |figures: &[Figures]| figures.iter().map(|each| each.oldest_seconds).fold(0.0, f64::max);
+    let behind = looked.iter().filter(|(info, _)| info.lanes.iter().any(|lane| lane.behind > 0));
+    let slowest = behind.max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
+    match slowest {
+        Some((info, figures)) if oldest(figures) > kept.as_secs_f64() => {
+            let (name, age) = (&info.subscription.name, output::seconds(oldest(figures)));
+            Finding::warn(
+                NAME,
+                format!(
+                    "{name} holds retention back: it has not read events that were recorded {age} ago, so nothing since is archived or deleted"
+                ),
+                format!("let {name} catch up (`postrider status {name}`), or remove it if it is not needed"),
+            )
+        }
+        _ => Finding::good(NAME, "no subscription holds retention back"),
+    }
+}

@@ -1,0 +1,151 @@
+//! Who is there: relays that are known, and what is said of subscriptions by it.
+
+mod support;
+
+use serde_json::Value;
+use support::{Ground, Rider, until};
+
+const SETTINGS: &str = "[relay]\nlease = \"2s\"\nfigures_every = \"1s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+     [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+
+fn json(ground: &Ground, arguments: &[&str]) -> Value {
+    let (code, text) = ground.run(arguments);
+    assert_eq!(code, Some(0), "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn status(ground: &Ground) -> Value {
+    json(ground, &["status", "--json"])["subscriptions"][0].take()
+}
+
+/// As if a minute had passed since the relays were last seen.
+async fn a_minute_later(ground: &Ground) {
+    let later = "update postrider.relay set seen_at = seen_at - interval '61 seconds'";
+    sqlx::query(later).execute(&ground.pool).await.expect("updated");
+}
+
+async fn ready(rider: &Rider) {
+    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.contains("ready"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let mut rider = ground.relay("night-1");
+    ready(&rider).await;
+    until("it is idle", || status(&ground)["state"] == "idle").await;
+    let relays = json(&ground, &["relays", "--json"]);
+    let relay = &relays["relays"][0];
+    assert_eq!((&relay["live"], &relay["version"]), (&true.into(), &env!("CARGO_PKG_VERSION").into()));
+    assert_eq!(relay["subscriptions"][0]["subscription"], "out");
+    assert!(relay["host"].is_string() && relay["started_at"].is_string(), "{relay}");
+    assert_eq!(status(&ground)["relays"][0], relay["name"]);
+    let (code, text) = ground.run(&["doctor", "--json"]);
+    assert!(code == Some(0) && text.contains("every subscription has one"), "{text}");
+
+    rider.signal("-KILL");
+    rider.ended();
+    a_minute_later(&ground).await;
+    until("its lease has run out", || status(&ground)["state"] == "no_relay").await;
+    let gone = status(&ground);
+    assert_eq!((&gone["last_relay"]["name"], &gone["relays"]), (&relay["name"], &Value::Array(vec![])));
+    let text = ground.run(&["status"]).1;
+    assert!(text.contains("out: no relay delivers it; the last one, relay-"), "{text}");
+    let text = ground.run(&["relays"]).1;
+    assert!(text.contains("gone") && text.lines().all(|line| line.len() <= 120), "{text}");
+    ground.record(0, 1).await;
+    let (code, text) = ground.run(&["doctor", "--json"]);
+    assert_eq!(code, Some(0), "nothing is broken: {text}");
+    assert!(text.contains("no relay has out") && text.contains("ended without a word"), "{text}");
+    assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes"]).0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_stops_is_known_no_longer() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let mut rider = ground.relay("night-1");
+    ready(&rider).await;
+    rider.signal("-TERM");
+    assert_eq!(rider.ended(), Some(0));
+    assert_eq!(json(&ground, &["relays", "--json"])["relays"], Value::Array(vec![]));
+    assert_eq!(status(&ground)["state"], "no_relay");
+    let text = ground.run(&["relays"]).1;
+    assert!(text.contains("no relay is there"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let rider = ground.relay("night-1");
+    ready(&rider).await;
+    until("its lane is given back", || status(&ground)["lanes"][0]["owner"].is_null()).await;
+    let (code, text) = ground.run(&["subscriptions", "remove", "out", "--yes"]);
+    assert!(code == Some(1) && text.contains("stop it first, or force it"), "{text}");
+    assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes", "--force"]).0, Some(0));
+    let removed = "the subscription \"out\" was removed";
+    until("it is not ready", || {
+        rider.get("/readyz").is_some_and(|answer| answer.contains(" 503 ") && answer.contains(removed))
+    })
+    .await;
+    assert_eq!(rider.log().matches(removed).count(), 1, "said once: {}", rider.log());
+    assert!(!rider.log().contains("the database does not answer"), "{}", rider.log());
+    assert_eq!(ground.run(&["subscriptions", "create", "out"]).0, Some(0));
+    ready(&rider).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_subscription_is_still_measured() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let rider = Rider::with(&ground.folder.0, &ground.url, "night-1", SETTINGS);
+    ready(&rider).await;
+    ground.record(0, 3).await;
+    until("they are delivered", || rider.lines().len() == 3).await;
+    let pause = ["subscriptions", "pause", "out", "--yes", "--who", "ada", "--why", "the supplier migrates"];
+    assert_eq!(ground.run(&pause).0, Some(0));
+    until("nobody holds it", || status(&ground)["lanes"][0]["owner"].is_null()).await;
+    ground.record(3, 8).await;
+    let pending = "postrider_pending{subscription=\"out\",stream=\"orders\"} 5";
+    until("they are measured", || rider.get("/metrics").is_some_and(|answer| answer.contains(pending))).await;
+    let pause = status(&ground)["pause"].take();
+    assert_eq!((&pause["who"], &pause["why"]), (&"ada".into(), &"the supplier migrates".into()));
+    let (code, text) = ground.run(&["doctor", "--json"]);
+    assert!(code == Some(0) && text.contains("out is paused by ada"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relays_that_do_not_fit_together_are_shown() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
+    let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
+    let first = Rider::with(&ground.folder.0, &ground.url, "a", &named);
+    ready(&first).await;
+    let second = Rider::with(&ground.folder.0, &ground.url, "b", &other);
+    ready(&second).await;
+    let conflicts = json(&ground, &["relays", "--json"])["conflicts"].to_string();
+    assert!(conflicts.contains("two relays are called twin"), "{conflicts}");
+    assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
+    assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");
+    until("the second one says so, too", || {
+        let log = second.log();
+        log.contains("another relay has the same name") && log.contains("settings=[\"concurrency\"]")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_subscription_says_how_much_comes_again() {
+    let ground = Ground::new().await;
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    ground.record(0, 4).await;
+    let rider = ground.relay("night-1");
+    ready(&rider).await;
+    assert!(rider.log().contains("events=4"), "{}", rider.log());
+    let audits = json(&ground, &["audit", "--json"]);
+    let why = audits[0]["why"].as_str().unwrap_or_default();
+    assert!(audits[0]["what"] == "subscribe" && why.ends_with("sent: 4"), "{audits}");
+}

@@ -1,0 +1,270 @@
+//! How a relay makes itself known: a report when something changes, and every 20 seconds otherwise.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use postrider_core::{RelayInfo, RelayReport, RelayRun, Store, Uuid};
+use tokio::sync::Notify;
+
+use crate::reader::Reader;
+
+/// Changes that come together make one report.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// A subscription as the other relays and operators are told of it.
+pub(crate) struct Run {
+    settings: BTreeMap<String, String>,
+    lanes: Mutex<BTreeSet<u32>>,
+    /// Whether this relay shows the subscription's gauges, as far as its lanes don't say.
+    shows: AtomicBool,
+    removed: AtomicBool,
+    changed: Arc<Notify>,
+}
+
+impl Run {
+    pub(crate) fn new(settings: BTreeMap<String, String>, changed: Arc<Notify>) -> Self {
+        Self {
+            settings,
+            lanes: Mutex::default(),
+            shows: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
+            changed,
+        }
+    }
+
+    /// These are the lanes that this relay works on, or looks after while they are idle.
+    pub(crate) fn has(&self, lanes: BTreeSet<u32>) {
+        let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != lanes {
+            *known = lanes;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Whether nobody else shows the gauges: no other relay has the first lane, and this one had it or is the first of all.
+    pub(crate) fn shows(&self) -> bool {
+        self.shows.load(Ordering::Acquire)
+    }
+
+    /// Whether the subscription was removed; whether that is news.
+    pub(crate) fn is_removed(&self, removed: bool) -> bool {
+        self.removed.swap(removed, Ordering::AcqRel) != removed
+    }
+
+    fn lanes(&self) -> Vec<u32> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
+/// What a relay can say of itself while it runs. Clones say the same.
+#[derive(Clone)]
+pub struct Health(Arc<Vec<Arc<Reader>>>);
+
+impl Health {
+    pub(crate) fn of(readers: &[Arc<Reader>]) -> Self {
+        Self(Arc::new(readers.to_vec()))
+    }
+
+    /// What keeps subscriptions of this relay from being delivered though the database answers, a sentence each; none while all is
+    /// well. Today: that one was removed.
+    pub fn problems(&self) -> Vec<String> {
+        let removed = self.0.iter().filter(|reader| reader.run.removed.load(Ordering::Acquire));
+        removed.map(|reader| was_removed(&reader.name)).collect()
+    }
+}
+
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Health").field(&self.problems()).finish()
+    }
+}
+
+pub(crate) fn was_removed(subscription: &str) -> String {
+    format!(
+        "the subscription {subscription:?} was removed, and this relay delivers nothing to it; restart the relay to make it anew, \
+         or take it out of its settings"
+    )
+}
+
+/// Reports on a relay for as long as it runs.
+pub(crate) struct Reporter {
+    store: Arc<dyn Store>,
+    report: RelayReport,
+    readers: Vec<Arc<Reader>>,
+    changed: Arc<Notify>,
+    /// What was said already of other relays.
+    said: HashSet<String>,
+    failing: bool,
+}
+
+impl Reporter {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        name: &str,
+        readers: &[Arc<Reader>],
+        changed: Arc<Notify>,
+    ) -> Self {
+        let report = RelayReport {
+            id: Uuid::now_v7(),
+            name: name.to_owned(),
+            host: host(),
+            process: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            runs: Vec::new(),
+        };
+        let readers = readers.to_vec();
+        Self { store, report, readers, changed, said: HashSet::new(), failing: false }
+    }
+
+    /// What the relay is known by.
+    pub(crate) fn id(&self) -> Uuid {
+        self.report.id
+    }
+
+    /// Reports until it is aborted.
+    pub(crate) async fn keep_reporting(mut self) {
+        let Some(first) = self.readers.first().map(Arc::clone) else { return };
+        loop {
+            let (reported, by_clock) = (Instant::now(), first.clock.now());
+            // With a clock that is turned by hand nobody knows when it is turned.
+            let is_over = || match (by_clock, first.clock.now()) {
+                (Some(then), Some(now)) => (now - then).unsigned_abs() >= RelayInfo::EVERY,
+                _ => reported.elapsed() >= RelayInfo::EVERY,
+            };
+            while !is_over() {
+                let rest = first.at_most(RelayInfo::EVERY.saturating_sub(reported.elapsed()));
+                tokio::select! {
+                    () = tokio::time::sleep(rest.max(Duration::from_millis(1))) => {}
+                    () = self.changed.notified() => {
+                        tokio::time::sleep(SHORTEST.saturating_sub(reported.elapsed())).await;
+                        break;
+                    }
+                }
+            }
+            self.say().await;
+        }
+    }
+
+    /// Says once how it is.
+    pub(crate) async fn say(&mut self) {
+        self.report.runs = self.readers.iter().map(|reader| run(reader)).collect();
+        match self.store.heartbeat(&self.report).await {
+            Ok(relays) => {
+                self.failing = false;
+                for reader in &self.readers {
+                    reader.run.shows.store(shows(self.report.id, &reader.name, &relays), Ordering::Release);
+                }
+                self.compare(&relays);
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::warn!(error = %error, "this relay could not report that it is there; it goes on");
+                }
+            }
+        }
+    }
+
+    /// Says of what other relays do otherwise, once each.
+    fn compare(&mut self, relays: &[RelayInfo]) {
+        let Self { report, said, .. } = self;
+        for other in relays.iter().filter(|other| other.live && other.report.id != report.id) {
+            let (name, host) = (&other.report.name, &other.report.host);
+            if *name == report.name && said.insert(other.report.id.to_string()) {
+                tracing::warn!(relay = %name, host = %host,
+                    "another relay has the same name; give each its own, or nobody can tell them apart");
+            }
+            for run in &report.runs {
+                let Some(theirs) = other.run(&run.subscription) else { continue };
+                let keys = differing(&run.settings, &theirs.settings);
+                if !keys.is_empty()
+                    && said.insert(format!("{} {} {keys:?}", other.report.id, run.subscription))
+                {
+                    tracing::warn!(subscription = %run.subscription, relay = %name, host = %host, settings = ?keys,
+                        "another relay has other settings for this subscription");
+                }
+            }
+        }
+    }
+}
+
+/// The settings that are not the same.
+fn differing<'a>(ours: &'a BTreeMap<String, String>, theirs: &'a BTreeMap<String, String>) -> Vec<&'a str> {
+    let keys: BTreeSet<&str> = ours.keys().chain(theirs.keys()).map(String::as_str).collect();
+    keys.into_iter().filter(|key| ours.get(*key) != theirs.get(*key)).collect()
+}
+
+fn run(reader: &Reader) -> RelayRun {
+    RelayRun {
+        subscription: reader.name.to_string(),
+        lanes: reader.run.lanes(),
+        settings: reader.run.settings.clone(),
+        away: reader.breaker.away(),
+    }
+}
+
+/// Whether a relay shows the gauges of a subscription: the one that has its first lane, or, while nobody has, as when it is paused,
+/// the first of those that are there.
+fn shows(id: Uuid, subscription: &str, relays: &[RelayInfo]) -> bool {
+    let there: Vec<_> = relays.iter().filter(|relay| relay.attends(subscription)).collect();
+    let has_first = |relay: &&&RelayInfo| relay.run(subscription).is_some_and(|run| run.lanes.contains(&0));
+    let first = there.iter().find(has_first).or_else(|| there.iter().min_by_key(|relay| relay.report.id));
+    first.is_some_and(|relay| relay.report.id == id)
+}
+
+/// The name of this machine, as far as the system tells.
+fn host() -> String {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let told = told.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
+    let name: String =
+        told.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(100).collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider_core::OffsetDateTime;
+
+    use super::*;
+
+    fn relay(id: u128, lanes: &[u32], live: bool) -> RelayInfo {
+        let run = RelayRun { subscription: "mail".into(), lanes: lanes.to_vec(), ..RelayRun::default() };
+        let report = RelayReport {
+            id: Uuid::from_u128(id),
+            name: id.to_string(),
+            host: "h".into(),
+            process: 1,
+            version: "1".into(),
+            runs: vec![run],
+        };
+        let at = OffsetDateTime::UNIX_EPOCH;
+        RelayInfo { report, started_at: at, seen_at: at, live }
+    }
+
+    #[test]
+    fn the_gauges_are_shown_by_who_has_the_first_lane_and_else_by_the_first_that_is_there() {
+        let shown_by = |relays: &[RelayInfo]| -> Vec<u128> {
+            let ids = relays.iter().map(|relay| relay.report.id);
+            ids.filter(|id| shows(*id, "mail", relays)).map(|id| id.as_u128()).collect()
+        };
+        assert_eq!(shown_by(&[relay(1, &[1], true), relay(2, &[0], true)]), [2]);
+        assert_eq!(shown_by(&[relay(1, &[], true), relay(2, &[], true)]), [1], "nobody has it: paused");
+        assert_eq!(shown_by(&[relay(1, &[0], false), relay(2, &[], true)]), [2], "who had it is gone");
+    }
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let settings = |timeout: &str| {
+            BTreeMap::from([("lanes".to_owned(), "1".to_owned()), ("timeout".into(), timeout.into())])
+        };
+        assert_eq!(differing(&settings("1s"), &settings("2s")), ["timeout"]);
+        assert!(differing(&settings("1s"), &settings("1s")).is_empty());
+        assert_eq!(differing(&settings("1s"), &BTreeMap::new()), ["lanes", "timeout"]);
+    }
+
+    #[test]
+    fn this_machine_has_a_name() {
+        assert!(!host().is_empty());
+    }
+}
