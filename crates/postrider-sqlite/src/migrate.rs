@@ -17,13 +17,14 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
     Migration { version: 4, name: "running", text: include_str!("../sql/migrations/0004_running.sql") },
     Migration { version: 5, name: "due", text: include_str!("../sql/migrations/0005_due.sql") },
     Migration { version: 6, name: "away", text: include_str!("../sql/migrations/0006_away.sql") },
+    Migration { version: 7, name: "attempts", text: include_str!("../sql/migrations/0007_attempts.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::testing::Destination;
-use postrider::{Desk, Received, Replay, ReplayFrom, Source};
+use postrider::{
+    Amend, DeliveryFailure, Desk, EventRef, EventState, Excerpt, ManualClock, Outcome, Received, Replay,
+    ReplayFrom, Retry, Source, State,
+};
 use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -43,6 +46,57 @@ pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, desk: Arc<d
     assert!(is_held(&*desk).await, "who said so says that it is back");
     until("all are delivered", async || shop.delivered().len() == 8).await;
     assert_eq!(away().await, None);
+    running.stop().await.expect("stopped");
+}
+
+/// The last ten tries of a delivery that failed are on record: when, by which relay, how long each took, and what was said to it. They
+/// stay when it is requeued, and nothing is on record of what simply succeeds.
+pub async fn the_last_tries_show<S: Source>(outbox: &S, desk: Arc<dyn Desk>, clock: ManualClock) {
+    let began = clock.now();
+    let shop = Destination::new();
+    shop.decide(|attempt| match attempt.event.aggregate_id.as_str() {
+        "fine" => Outcome::Delivered,
+        _ => {
+            let failure = DeliveryFailure::new("http_500", format!("try {} was refused", attempt.attempt));
+            Outcome::retry(failure.answer(Excerpt::new(b"{ \"error\":\n \"Gr\xc3\xb6\xc3\x9fe\" }")))
+        }
+    });
+    shop.slow(Duration::from_millis(20));
+    let sink = shop.clone();
+    let retry = Retry::fixed(Duration::from_secs(60)).jitter(0.0).max_attempts(12);
+    let relay = relay(outbox).owner("relay-7").subscribe("s", |s| s.sink(sink).retry(retry));
+    let running = relay.start().await.expect("started");
+    let (bad, fine) = (record(outbox, "bad", 1).await, record(outbox, "fine", 1).await);
+    running.delivered("s", fine, super::PATIENCE).await.expect("delivered");
+    let store = Arc::clone(running.store());
+    for attempt in 1..=12 {
+        until("it was tried", async || super::state(&*store, "s", bad).await.attempts == attempt).await;
+        clock.advance(Duration::from_secs(60));
+    }
+    let state = super::state(&*store, "s", bad).await;
+    assert_eq!(state.state, State::Dead);
+    let number = |state: &EventState| EventRef { id: state.id, event_id: state.event_id };
+    let fine = super::state(&*store, "s", fine).await;
+    assert_eq!(desk.attempts(number(&fine)).await.expect("attempts"), []);
+    let shown = async || desk.attempts(number(&state)).await.expect("attempts").remove(0);
+    let tries = shown().await;
+    assert_eq!((tries.subscription.as_str(), tries.attempts.len()), ("s", 10));
+    for (place, tried) in tries.attempts.iter().enumerate() {
+        let after = tried.at - began;
+        // By the store's clock, which stood still while it was tried.
+        let minutes = (after + Duration::from_secs(30)).whole_minutes();
+        assert_eq!(minutes, place as i64 + 2, "{after}");
+        assert_eq!((tried.relay.as_str(), tried.code.as_str()), ("relay-7", "http_500"));
+        assert_eq!(tried.message, format!("try {} was refused", place + 3));
+        assert_eq!(tried.answer.as_ref().map(Excerpt::as_str), Some("{ \"error\": \"Größe\" }"));
+        let took = tried.took.expect("it ended");
+        assert!((15..5000).contains(&took.as_millis()), "{took:?}");
+    }
+    shop.take_all();
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![bad] };
+    assert_eq!(store.amend(&requeue).await.expect("requeued"), 1);
+    running.delivered("s", bad, super::PATIENCE).await.expect("delivered in the end");
+    assert_eq!(shown().await, tries, "a success is no failure, and what failed stays on record");
     running.stop().await.expect("stopped");
 }
 
