@@ -81,7 +81,7 @@ pub use replay::{Replay, ReplayFrom, ReplayRefusal, Replayed};
 pub use retry::Retry;
 pub use search::{Chain, EventQuery, Found, Logged, Search};
 pub use settlement::{Settlement, UNWRITABLE};
-pub use sink::{Attempt, Delivery, Report, Sink};
+pub use sink::{Attempt, Delivery, Report, Requests, Sink};
 pub use source::{Effect, Source};
 pub use state::{EventState, State, StateQuery};
 pub use stopped::Stopped;

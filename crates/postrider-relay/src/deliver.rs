@@ -127,6 +127,7 @@ impl Lane {
             delivery.concurrency = reader.concurrency;
             delivery.timeout = reader.timeout;
             delivery.progress = Arc::clone(&self.progress);
+            delivery.requests = Some(Arc::clone(&reader.requests) as _);
             delivery.slots = self.goes_on.then(|| Arc::clone(&self.slots));
             let delivery = Arc::new(delivery);
             let goes_on = goes_on && self.has_room_for(&delivery, &work);

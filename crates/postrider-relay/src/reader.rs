@@ -11,6 +11,7 @@ use crate::breaker::{Breaker, chance};
 use crate::contrast::{Contrast, Sifted, Stands, Try};
 use crate::death::OnDeath;
 use crate::judge::Judge;
+use crate::meter::RequestMeter;
 use crate::work::Item;
 
 /// A subscription as this relay runs it.
@@ -33,6 +34,7 @@ pub(crate) struct Reader {
     pub(crate) judge: Judge,
     pub(crate) breaker: Breaker,
     pub(crate) contrast: Contrast,
+    pub(crate) requests: Arc<RequestMeter>,
     pub(crate) on_death: OnDeath,
     pub(crate) outage: Outage,
     pub(crate) stop: watch::Receiver<bool>,

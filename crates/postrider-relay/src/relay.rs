@@ -15,6 +15,7 @@ use crate::contrast::Contrast;
 use crate::death::{Death, OnDeath};
 use crate::judge::Judge;
 use crate::keeper::Keeper;
+use crate::meter::{self, RequestMeter};
 use crate::reader::{Outage, Reader, Settings};
 use crate::subscriber::Subscriber;
 use crate::{Upcasters, wait};
@@ -177,6 +178,7 @@ impl<S: Source> Relay<S> {
         for (subscriber, sink) in self.subscribers.into_iter().zip(sinks) {
             let subscription = subscriber.subscription;
             let name: Arc<str> = subscription.name.as_str().into();
+            meter::begin(&subscription, &*sink);
             readers.push(Arc::new(Reader {
                 store: Arc::clone(&store),
                 clock: self.source.clock(),
@@ -193,6 +195,7 @@ impl<S: Source> Relay<S> {
                 judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
                 breaker: Breaker::new(&name, subscriber.longest_pause),
                 contrast: Contrast::default(),
+                requests: Arc::new(RequestMeter::new(&name)),
                 on_death: self.on_death.clone(),
                 outage: Outage::new(Arc::clone(&name)),
                 stop: stopping.clone(),

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
 use super::death::{Death, MOST};
+use super::next;
+use super::note::time;
 use super::reading::Reading;
 use crate::config::alert::When;
 use crate::output;
@@ -28,7 +30,7 @@ pub(crate) struct Message {
     pub(crate) subscription: Option<String>,
     /// The same for what belongs together, from the first word to the last.
     pub(crate) incident: String,
-    /// One sentence.
+    /// One sentence: what, since when, and the command to type next.
     pub(crate) text: String,
     /// The facts, for programs.
     pub(crate) facts: Map<String, Value>,
@@ -66,15 +68,16 @@ impl Message {
         again: bool,
     ) -> Self {
         let alert = reading.alert;
-        let mut text = format!(
-            "{}: it is {}",
+        let still = if again { format!(" (for {} now)", lasted(since, now)) } else { String::new() };
+        let next = next::of_figure(reading);
+        let text = format!(
+            "{}: it is {}, since {}{still}; next: {next}",
             title(&alert.name, Some(reading), &reading.subject),
-            shown(reading.value)
+            shown(reading.value),
+            output::when(since),
         );
-        if again {
-            text.push_str(&format!(", for {} now", lasted(since, now)));
-        }
-        let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "again": again }));
+        let mut facts =
+            facts(json!({ "kind": "figure", "since": rfc3339(since), "again": again, "next": next }));
         facts.extend(of_figure(reading));
         Self {
             state: State::Firing,
@@ -97,7 +100,12 @@ impl Message {
     ) -> Self {
         let figure = reading.filter(|reading| reading.value.is_some());
         let it_is = figure.map(|reading| format!(": it is {}", shown(reading.value))).unwrap_or_default();
-        let text = format!("over after {}: {}{it_is}", lasted(since, now), title(alert, reading, subject));
+        let text = format!(
+            "over after {} (since {}): {}{it_is}",
+            lasted(since, now),
+            output::when(since),
+            title(alert, reading, subject)
+        );
         let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "until": rfc3339(now) }));
         facts.extend(figure.map(of_figure).unwrap_or_default());
         Self {
@@ -112,14 +120,16 @@ impl Message {
 
     /// An event died.
     pub(crate) fn death(alert: &str, death: &Death, source: &str) -> Self {
+        let (at, next) = (time(death.at), next::of_event(&death.event_id));
         let text = format!(
-            "an event died: {} ({} of {} {}), for {} after {}{}",
+            "an event died: {} ({} of {} {}), for {} after {}, at {}{}; next: {next}",
             death.event_id,
             death.event_type,
             death.aggregate_type,
             death.aggregate_id,
             death.subscription,
             tries(death.attempts),
+            output::when(at),
             error(death)
         );
         let facts = facts(json!({
@@ -131,6 +141,8 @@ impl Message {
             "attempts": death.attempts,
             "error_code": death.error_code,
             "error_message": death.error_message.as_deref().map(|text| cropped(text, ERROR)),
+            "since": rfc3339(at),
+            "next": next,
         }));
         let id = death.event_id.to_string();
         Self {
@@ -155,11 +167,15 @@ impl Message {
             many.iter().map(|(name, many)| format!("{} for {name}", output::number(*many))).collect();
         each.sort();
         let first: Vec<String> = deaths.iter().take(FIRST).map(|death| death.event_id.to_string()).collect();
+        let since = deaths.iter().map(|death| death.at).min().map_or(OffsetDateTime::UNIX_EPOCH, time);
+        let only = many.keys().next().filter(|_| many.len() == 1);
+        let next = next::of_dead(only.copied());
         let text = format!(
-            "{}{} died ({}); the first are {}{}; list them with: postrider dead list",
+            "{}{} died ({}) since {}; the first are {}{}; next: {next}",
             if more { "more than " } else { "" },
             output::count(if more { MOST as u64 } else { deaths.len() as u64 }, "event"),
             each.join(", "),
+            output::when(since),
             first.join(", "),
             deaths.first().map(|death| error(death)).unwrap_or_default()
         );
@@ -170,6 +186,8 @@ impl Message {
             "subscriptions": many.iter().map(|(name, many)| ((*name).to_owned(), Value::from(*many))).collect::<Map<_, _>>(),
             "first": first,
             "error_code": deaths.first().and_then(|death| death.error_code.clone()),
+            "since": rfc3339(since),
+            "next": next,
         }));
         let id = deaths.first().map(|death| death.event_id.to_string()).unwrap_or_default();
         Self {
