@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider_conformance::engine::clock;
 use postrider_conformance::engine::desk::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
-    the_last_tries_show,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
 use postrider_core::Clock;
 use postrider_memory::Outbox;
@@ -33,4 +33,10 @@ async fn the_last_tries_of_a_delivery_that_failed_show() {
     let clock = clock();
     let outbox = Outbox::builder().clock(Clock::Manual(clock.clone())).build();
     the_last_tries_show(&outbox, Arc::new(outbox.store()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let outbox = Outbox::new();
+    a_try_under_suspicion_is_on_record(&outbox, Arc::new(outbox.store())).await;
 }

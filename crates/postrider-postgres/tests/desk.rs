@@ -10,7 +10,7 @@ use postrider_conformance::Log;
 use postrider_conformance::engine::clock;
 use postrider_conformance::engine::desk::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs, a_sleeping_relay_notices_its_operator,
-    the_last_tries_show,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
 use postrider_conformance::promises::replay;
 use postrider_conformance::relay::{
@@ -47,6 +47,12 @@ async fn the_last_tries_of_a_delivery_that_failed_show() {
     let clock = clock();
     let log = Pg::default().pg_log(Clock::Manual(clock.clone())).await;
     the_last_tries_show(&log.outbox, Arc::new(log.store.clone()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    a_try_under_suspicion_is_on_record(&log.outbox, Arc::new(log.store.clone())).await;
 }
 
 fn from(event: Uuid) -> Replay {

@@ -260,7 +260,7 @@ pub(crate) fn micros(time: OffsetDateTime) -> i64 {
 }
 
 /// A time that was kept in a note.
-pub(crate) fn time(micros: i64) -> OffsetDateTime {
+pub(crate) fn time_of(micros: i64) -> OffsetDateTime {
     let nanos = i128::from(micros) * 1000;
     OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::death::Death;
 use super::message::Message;
-use super::note::time;
+use super::note::time_of;
 
 /// So many are looked after in all; older ones are left to people.
 pub(crate) const MOST: usize = 200;
@@ -65,8 +65,8 @@ impl Open {
         let before = self.event.as_ref().map(|(id, _)| (id - 1, subscription.clone().unwrap_or_default()));
         let query = StuckQuery {
             subscription,
-            from: Some(time(self.died.0)),
-            until: Some(time(self.died.1 + 1)),
+            from: Some(time_of(self.died.0)),
+            until: Some(time_of(self.died.1 + 1)),
             after: before,
             bare: true,
             limit: 1,

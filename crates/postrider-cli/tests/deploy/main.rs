@@ -61,6 +61,8 @@ fn every_metric_and_label_in_the_dashboard_exists() {
         "attempts",
         "lanes_held",
         "breaker_open",
+        "requests_total",
+        "request_seconds",
     ] {
         assert!(all.contains(&format!("postrider_{wanted}")), "nothing shows {wanted}");
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postrider::testing::Destination;
 use postrider::{
-    Amend, DeliveryFailure, Desk, EventRef, EventState, Excerpt, ManualClock, Outcome, Received, Replay,
-    ReplayFrom, Retry, Source, State,
+    Amend, DeliveryChange, DeliveryFailure, Desk, EventRef, EventState, Excerpt, Failure, ManualClock,
+    Outcome, PastAttempt, Received, Replay, ReplayFrom, Retry, Settlement, Source, State, Subscription,
 };
 use tokio::sync::Semaphore;
 
@@ -98,6 +98,58 @@ pub async fn the_last_tries_show<S: Source>(outbox: &S, desk: Arc<dyn Desk>, clo
     running.delivered("s", bad, super::PATIENCE).await.expect("delivered in the end");
     assert_eq!(shown().await, tries, "a success is no failure, and what failed stays on record");
     running.stop().await.expect("stopped");
+}
+
+/// An event that is tried alone, because a process died while it was handled, is on record as having killed this one, too, while it is
+/// tried. When the process lives, what became of the try takes the place of that.
+pub async fn a_try_under_suspicion_is_on_record<S: Source>(outbox: &S, desk: Arc<dyn Desk>) {
+    let store = outbox.open().await.expect("a store");
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    for order in ["fine", "bad"] {
+        record(outbox, order, 1).await;
+    }
+    let mut lease = store.claim("s", "gone", super::LEASE).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let refs: Vec<EventRef> = batch.events.iter().map(|read| (&read.event).into()).collect();
+    let death = DeliveryFailure::new("crashed", "the process died once while it was being handled");
+    let before = vec![PastAttempt::new(batch.events[0].event.recorded_at, "gone", None, &death)];
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.extend(refs.iter().map(|event| {
+        let marked = DeliveryFailure::new("#crashed:1@another-process", death.message.clone());
+        DeliveryChange::retrying(*event, 1, Duration::ZERO, marked).past(before.clone())
+    }));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    store.release(lease).await.expect("release");
+
+    let (began, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
+    let (begins, hold) = (began.clone(), Arc::clone(&gate));
+    let handler = move |event: Received<OrderChanged>| {
+        let hold = Arc::clone(&hold);
+        begins.note(&event);
+        async move {
+            hold.acquire().await.expect("open").forget();
+            if event.order == "bad" { Err(Failure::reject("it is bad")) } else { Ok(()) }
+        }
+    };
+    let relay = relay(outbox).owner("relay-7").subscribe("s", |s| s.on(handler));
+    let running = relay.start().await.expect("started");
+    let past = async |event: EventRef| -> Vec<(String, String, bool)> {
+        let found = desk.attempts(event).await.expect("attempts").remove(0).attempts;
+        found.into_iter().map(|each| (each.relay, each.code, each.took.is_some())).collect()
+    };
+    let entry = |relay: &str, code: &str, ended| (relay.to_owned(), code.to_owned(), ended);
+    for (place, event) in refs.iter().enumerate() {
+        until("it is tried", async || began.count() > place).await;
+        let tried = past(*event).await;
+        assert_eq!(tried, [entry("gone", "crashed", false), entry("relay-7", "crashed", false)]);
+        gate.add_permits(1);
+    }
+    let state = async |event: EventRef| super::state(&*store, "s", event.event_id).await.state;
+    until("one is delivered", async || state(refs[0]).await == State::Done).await;
+    until("one is dead", async || state(refs[1]).await == State::Dead).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(past(refs[0]).await, [entry("gone", "crashed", false)]);
+    assert_eq!(past(refs[1]).await, [entry("gone", "crashed", false), entry("relay-7", "rejected", true)]);
 }
 
 /// A pause, and whatever is done during one, waits for what is running: the lane is held and prolonged until it has ended.
