@@ -15,6 +15,7 @@ use crate::{Failure, logging};
 
 mod death;
 mod message;
+mod next;
 mod note;
 mod notify;
 mod open;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime, Pause,
-    RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, EventRef, Filing, Found,
+    OffsetDateTime, PastAttempts, Pause, RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery,
+    SubscriptionInfo, Sweep, Sweepable,
 };
 
 use crate::Failure;
@@ -72,6 +73,10 @@ impl Desk for Bounded {
 
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
         within(ANSWER, "dead", self.0.stuck(query)).await
+    }
+
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {
+        within(ANSWER, "attempts", self.0.attempts(event)).await
     }
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {

@@ -1,6 +1,7 @@
 //! The operators' commands: one module for each noun. They look through [`Desk`](postrider::Desk) and
 //! [`Store`](postrider::Store), and know no database.
 
+mod attempts;
 pub(crate) mod audit;
 pub(crate) mod dead;
 pub(crate) mod deliveries;

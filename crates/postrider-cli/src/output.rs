@@ -14,7 +14,7 @@ mod table;
 mod words;
 
 pub(crate) use table::{Column, Table};
-pub(crate) use words::{Time, age, count, number, seconds, since, when};
+pub(crate) use words::{Time, age, count, number, quoted, seconds, since, when};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 

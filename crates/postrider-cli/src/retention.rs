@@ -10,6 +10,7 @@ use crate::database::Database;
 
 mod command;
 mod daily;
+mod metrics;
 mod sweeper;
 
 pub(crate) use command::{ArchiveArguments, PruneArguments, archive, prune};

@@ -103,7 +103,8 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
     let mut builder = Http::builder()
         .format(format)
         .events(events(name, &sink.envelope)?)
-        .longest_retry_after(sink.longest_retry_after);
+        .longest_retry_after(sink.longest_retry_after)
+        .keep_answers(sink.keep_answers);
     for (status, blame) in &sink.statuses {
         builder = builder.status(*status, *blame);
     }

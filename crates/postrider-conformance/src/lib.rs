@@ -53,6 +53,9 @@ macro_rules! conformance {
                 a_dead_event_stays_dead_until_somebody_acts, a_final_state_is_final,
                 delivery_rows_of_a_refused_settle_are_not_written,
                 a_delivery_that_the_database_refuses_becomes_a_dead_one;
+            attempts: the_last_tries_that_failed_come_with_what_is_due, what_never_failed_has_no_tries_on_record,
+                what_is_requeued_or_discarded_keeps_its_tries, tries_go_with_their_delivery,
+                tries_count_among_the_bytes_of_what_is_due;
             due: a_key_comes_up_to_the_first_one_that_is_not_due, a_look_is_bounded_and_the_next_one_goes_on,
                 many_keys_share_a_look, one_that_is_requeued_in_front_comes_first,
                 a_new_policy_places_what_is_open, a_change_of_lanes_places_what_is_open,

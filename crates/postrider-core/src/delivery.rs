@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::subscription::words;
-use crate::{Error, ErrorKind, Recorded, Result};
+use crate::{Error, ErrorKind, Excerpt, PastAttempt, Recorded, Result};
 
 /// Where a delivery that did not simply succeed stands.
 ///
@@ -71,6 +71,8 @@ pub struct DeliveryChange {
     pub retry_in: Duration,
     /// Why the last try failed.
     pub failure: Option<DeliveryFailure>,
+    /// The last tries that failed, this one last: they take the place of those on record. Nothing leaves these.
+    pub past: Option<Vec<PastAttempt>>,
 }
 
 impl DeliveryChange {
@@ -84,6 +86,7 @@ impl DeliveryChange {
             attempts: 0,
             retry_in: Duration::ZERO,
             failure: None,
+            past: None,
         }
     }
 
@@ -92,7 +95,7 @@ impl DeliveryChange {
     pub fn running(event: impl Into<EventRef>, attempt: u32) -> Self {
         let EventRef { id, event_id } = event.into();
         let state = DeliveryState::Running;
-        Self { id, event_id, state, attempts: attempt, retry_in: Duration::ZERO, failure: None }
+        Self { id, event_id, state, attempts: attempt, retry_in: Duration::ZERO, failure: None, past: None }
     }
 
     /// It was running, and its try was cut short: it waits as if that try had never begun. The last failure on record stays.
@@ -108,7 +111,15 @@ impl DeliveryChange {
         failure: DeliveryFailure,
     ) -> Self {
         let EventRef { id, event_id } = event.into();
-        Self { id, event_id, state: DeliveryState::Retrying, attempts, retry_in, failure: Some(failure) }
+        Self {
+            id,
+            event_id,
+            state: DeliveryState::Retrying,
+            attempts,
+            retry_in,
+            failure: Some(failure),
+            past: None,
+        }
     }
 
     /// It is given up.
@@ -121,7 +132,15 @@ impl DeliveryChange {
             attempts,
             retry_in: Duration::ZERO,
             failure: Some(failure),
+            past: None,
         }
+    }
+
+    /// The same with the last tries that failed, this one last.
+    #[must_use]
+    pub fn past(mut self, past: Vec<PastAttempt>) -> Self {
+        self.past = Some(past);
+        self
     }
 
     /// It was delivered in the end. The last failure on record stays.
@@ -134,6 +153,7 @@ impl DeliveryChange {
             attempts,
             retry_in: Duration::ZERO,
             failure: None,
+            past: None,
         }
     }
 }
@@ -145,13 +165,22 @@ pub struct DeliveryFailure {
     pub code: String,
     /// What happened.
     pub message: String,
+    /// What the destination answered, if it did: kept with the attempt, never logged.
+    pub answer: Option<Excerpt>,
 }
 
 impl DeliveryFailure {
     /// A failure. NUL characters, which no store can keep, are dropped from both.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         let clean = |text: String| if text.contains('\0') { text.replace('\0', "") } else { text };
-        Self { code: clean(code.into()), message: clean(message.into()) }
+        Self { code: clean(code.into()), message: clean(message.into()), answer: None }
+    }
+
+    /// The same with what the destination answered.
+    #[must_use]
+    pub fn answer(mut self, answer: Option<Excerpt>) -> Self {
+        self.answer = answer;
+        self
     }
 }
 
@@ -169,6 +198,8 @@ pub struct Due {
     pub first_failed_at: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub error_code: Option<String>,
+    /// Its last tries that failed, the oldest first.
+    pub past: Vec<PastAttempt>,
     /// The store's time of this look, for ages.
     pub now: OffsetDateTime,
     /// Why the event's row can't be read, if it can't: see [`ReadEvent`](crate::ReadEvent).

@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Audit, AuditEntry, Chain, Check, Duty, Error, ErrorKind, EventQuery, Filing, Found, OffsetDateTime,
-    Pause, RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery, SubscriptionInfo, Sweep, Sweepable, Uuid,
+    Audit, AuditEntry, Chain, Check, Duty, Error, ErrorKind, EventQuery, EventRef, Filing, Found,
+    OffsetDateTime, PastAttempts, Pause, RelayInfo, Replay, Replayed, Result, Stuck, StuckQuery,
+    SubscriptionInfo, Sweep, Sweepable, Uuid,
 };
 
 /// A log in a database, as operators see and steer it. Relays use [`Store`](crate::Store).
@@ -111,6 +112,13 @@ pub trait Desk: Send + Sync + 'static {
     /// *Guarantees*: found by an index over just these, whatever the log. *Caller must*: page with `after`. *On failure*:
     /// nothing.
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>>;
+
+    /// The last tries of an event that failed, for each subscription that has any on record.
+    ///
+    /// *Guarantees*: found by the primary key, once a subscription, whatever the log; by subscription. They are kept with the delivery:
+    /// also when it was delivered in the end, requeued or discarded, until retention takes it or a replay forgets it. *Caller must*: show
+    /// [answers](crate::Excerpt) only to who asks for that event. *On failure*: nothing.
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>>;
 
     /// Lets a subscription read again from an event or a time on.
     ///

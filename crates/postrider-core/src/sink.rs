@@ -1,6 +1,7 @@
 //! The contract between the engine and a destination.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,10 +46,21 @@ pub trait Sink: Send + Sync + 'static {
         false
     }
 
+    /// The codes with which it usually [tells](Delivery::requested) of its requests: counted from 0 on, so that the first one is an increase.
+    fn codes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether it runs the application's own code in this process, which an event may make it end.
     fn runs_handlers(&self) -> bool {
         false
     }
+}
+
+/// Who is told of every request that a sink makes.
+pub trait Requests: Send + Sync + fmt::Debug {
+    /// A request came to this, after so long. The code is one of few words: a status, a class of errors.
+    fn made(&self, code: &str, took: Duration);
 }
 
 /// An event on its way, with how often it was tried before.
@@ -80,6 +92,8 @@ pub struct Delivery {
     pub slots: Option<Arc<Semaphore>>,
     /// Told of every event that is reported, once the delivery [is left running](Delivery::leave_running).
     pub progress: Arc<Notify>,
+    /// Told of every request that is made for it.
+    pub requests: Option<Arc<dyn Requests>>,
     progressed: Mutex<Progress>,
     made: Instant,
     /// The places of events whose effects are committed with a mark in the inbox.
@@ -134,6 +148,7 @@ impl Delivery {
             timeout: Duration::from_secs(30),
             slots: None,
             progress: Arc::default(),
+            requests: None,
             effects: Mutex::default(),
             stopping: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -171,6 +186,13 @@ impl Delivery {
         let slots = Arc::clone(self.slots.as_ref()?);
         // Nobody closes it.
         slots.acquire_owned().await.ok()
+    }
+
+    /// Says what came of a request, and how long it took until that was known. The code must be one of few: `200`, `timeout`.
+    pub fn requested(&self, code: &str, took: Duration) {
+        if let Some(requests) = &self.requests {
+            requests.made(code, took);
+        }
     }
 
     /// Says that an event is about to be tried, or tried once more. `false`: nothing more is to be begun, and it must not be

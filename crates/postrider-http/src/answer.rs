@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{DeliveryFailure, Error, ErrorKind, OffsetDateTime, Outcome, Result};
+use postrider_core::{DeliveryFailure, Error, ErrorKind, Excerpt, OffsetDateTime, Outcome, Result};
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
@@ -68,7 +68,19 @@ impl Answers {
     }
 
     /// What a status means for the event.
-    pub(crate) fn outcome(&self, status: u16, retry_after: Option<&str>, now: OffsetDateTime) -> Outcome {
+    #[cfg(test)]
+    fn outcome(&self, status: u16, retry_after: Option<&str>, now: OffsetDateTime) -> Outcome {
+        self.outcome_of(status, retry_after, None, now)
+    }
+
+    /// The same with the beginning of the answer's body.
+    pub(crate) fn outcome_of(
+        &self,
+        status: u16,
+        retry_after: Option<&str>,
+        body: Option<Excerpt>,
+        now: OffsetDateTime,
+    ) -> Outcome {
         if (200..300).contains(&status) {
             return Outcome::Delivered;
         }
@@ -77,7 +89,8 @@ impl Answers {
             _ => "",
         };
         let failure =
-            DeliveryFailure::new(format!("http_{status}"), format!("the endpoint answered {status}{advice}"));
+            DeliveryFailure::new(format!("http_{status}"), format!("the endpoint answered {status}{advice}"))
+                .answer(body);
         let after = retry_after.and_then(|value| pause(value, now)).map(|pause| pause.min(self.longest));
         match self.blame.get(&status) {
             None | Some(Blame::Endpoint) => Outcome::Unclear { after, failure, rejects: false },

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
-    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Fill, OffsetDateTime, Outcome, Recorded,
-    Result, Sink, Stopped, Unavailable,
+    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, Fill, OffsetDateTime, Outcome,
+    Recorded, Result, Sink, Stopped, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -26,6 +26,14 @@ use crate::trouble::{reason, sentence};
 const FAILED_IN_A_ROW: usize = 3;
 /// About how many bytes of events go into one request of several: its body is made of copies of them.
 const REQUEST_BYTES: u64 = 1 << 20;
+
+/// How long the body of an answer is waited for, once its head is there.
+const READ: Duration = Duration::from_secs(1);
+/// What usually comes of a request.
+const CODES: &[&str] = &[
+    "200", "201", "202", "204", "400", "401", "403", "404", "409", "410", "413", "415", "422", "429", "500",
+    "502", "503", "504", "connect", "timeout", "broken",
+];
 
 /// Posts events to an endpoint.
 pub struct Http {
@@ -45,6 +53,7 @@ pub struct HttpBuilder {
     root: Option<Vec<u8>>,
     authority: Option<PathBuf>,
     answers: Answers,
+    forgets_answers: bool,
 }
 
 impl HttpBuilder {
@@ -105,6 +114,14 @@ impl HttpBuilder {
         self
     }
 
+    /// Whether the beginning of an answer that was a failure is kept with the attempt, where operators find it; yes unless set. An
+    /// endpoint may repeat what it was sent. It is never logged.
+    #[must_use]
+    pub fn keep_answers(mut self, keep: bool) -> Self {
+        self.forgets_answers = !keep;
+        self
+    }
+
     /// The sink, for an endpoint.
     pub fn build(self, url: &str) -> Result<Http> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
@@ -162,7 +179,8 @@ impl Http {
     }
 
     /// Posts events in one request and says what became of them.
-    async fn post(&self, events: &[&Arc<Recorded>], timeout: Duration) -> Result<Outcome, Unavailable> {
+    async fn post(&self, delivery: &Delivery, events: &[&Arc<Recorded>]) -> Result<Outcome, Unavailable> {
+        let timeout = delivery.timeout;
         let message = self.settings.format.message(&self.settings.events, events);
         let mut own = message.headers;
         let now = OffsetDateTime::now_utc();
@@ -181,10 +199,20 @@ impl Http {
         if let Some(token) = &self.settings.bearer {
             request = request.bearer_auth(token);
         }
-        match request.send().await {
+        let began = Instant::now();
+        let answered = request.send().await;
+        match &answered {
+            Ok(answer) => delivery.requested(answer.status().as_str(), began.elapsed()),
+            Err(error) => delivery.requested(code(error), began.elapsed()),
+        }
+        match answered {
             Ok(answer) => {
+                let status = answer.status().as_u16();
                 let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
-                Ok(self.settings.answers.outcome(answer.status().as_u16(), retry_after, now))
+                let retry_after = retry_after.map(ToOwned::to_owned);
+                let keeps = !self.settings.forgets_answers && !answer.status().is_success();
+                let body = if keeps { beginning(answer).await } else { None };
+                Ok(self.settings.answers.outcome_of(status, retry_after.as_deref(), body, now))
             }
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
                 "{} can't be reached: {}",
@@ -212,7 +240,7 @@ impl Http {
             }
             let events: Vec<&Arc<Recorded>> =
                 these.iter().map(|&index| &delivery.events[index].event).collect();
-            match self.post(&events, delivery.timeout).await? {
+            match self.post(delivery, &events).await? {
                 outcome if outcome.is_delivered() => {
                     these.iter().for_each(|&index| delivery.report(index, outcome.clone()));
                 }
@@ -260,7 +288,7 @@ impl Http {
             if failed == FAILED_IN_A_ROW || !delivery.begin(index) {
                 return Ok(());
             }
-            let outcome = self.post(&[event], delivery.timeout).await?;
+            let outcome = self.post(delivery, &[event]).await?;
             failed = if matches!(outcome, Outcome::Unclear { .. }) { failed + 1 } else { 0 };
             if !outcome.is_delivered() {
                 stopped.failed(event);
@@ -269,6 +297,30 @@ impl Http {
         }
         Ok(())
     }
+}
+
+/// What is counted where there was no answer.
+fn code(error: &reqwest::Error) -> &'static str {
+    match error {
+        _ if error.is_connect() => "connect",
+        _ if error.is_timeout() => "timeout",
+        _ => "broken",
+    }
+}
+
+/// The beginning of an answer's body: what has come of it within the request's time, and not much later than its head.
+async fn beginning(mut answer: reqwest::Response) -> Option<Excerpt> {
+    let mut body: Vec<u8> = Vec::new();
+    let read = async {
+        while body.len() < Excerpt::BYTES
+            && let Ok(Some(part)) = answer.chunk().await
+        {
+            body.extend_from_slice(&part[..part.len().min(Excerpt::BYTES - body.len())]);
+        }
+    };
+    // What became of the event is known, and must not wait for an endpoint that writes its answer letter by letter.
+    let _ = tokio::time::timeout(READ, read).await;
+    Excerpt::new(&body)
 }
 
 /// How many of these events go into the next request: up to `most`, and as many as its bytes allow, but one.
@@ -330,6 +382,10 @@ impl Sink for Http {
 
     fn goes_on(&self) -> bool {
         true
+    }
+
+    fn codes(&self) -> &'static [&'static str] {
+        CODES
     }
 }
 

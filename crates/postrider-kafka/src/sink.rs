@@ -25,6 +25,10 @@ const HELD: Duration = Duration::from_secs(5);
 /// What is known of topics that are missing is not asked anew before this.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// What is counted of a batch that was taken, and of one that was not confirmed.
+const TAKEN: &str = "ok";
+const UNCONFIRMED: &str = "unconfirmed";
+
 /// How much is shown of a name that can't be a topic's: it may be as long as an event's fields are.
 const SHOWN: usize = 80;
 
@@ -187,7 +191,7 @@ impl Kafka {
     /// What an error means for an event.
     fn outcome(&self, code: Code, topic: &str, event: &Recorded) -> Option<Outcome> {
         let failure = |code: &str, text: String| DeliveryFailure::new(code, text);
-        let word = format!("kafka_{code:?}").to_lowercase();
+        let word = word(code);
         match remedy(code) {
             Remedy::Unavailable => None,
             Remedy::Retry => {
@@ -248,6 +252,7 @@ impl Kafka {
     ) -> Result<Produced, Unavailable> {
         let mut stopped = Stopped::new(delivery.order);
         let (mut all, mut away) = (true, None);
+        let began = Instant::now();
         let flight = producer.begin(delivery.events.len(), *since);
         let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
         for &index in indexes {
@@ -291,6 +296,9 @@ impl Kafka {
             }
         }
         let reports = flight.landed().await;
+        if !sent.is_empty() {
+            delivery.requested(&came_to(&sent, &reports), began.elapsed());
+        }
         *since = Instant::now();
         let refused = self.confirm(producer, delivery, plan, &sent, &reports)?;
         if let Some(away) = away {
@@ -361,6 +369,20 @@ impl Kafka {
     }
 }
 
+/// What came of sending some of a batch, in a word: that of the first record that was not taken.
+fn came_to(sent: &[usize], reports: &[Option<Report>]) -> String {
+    let failed = sent.iter().find_map(|&index| match reports.get(index).and_then(|report| *report) {
+        Some(Ok(())) => None,
+        Some(Err(code)) => Some(word(code)),
+        None => Some(UNCONFIRMED.to_owned()),
+    });
+    failed.unwrap_or_else(|| TAKEN.to_owned())
+}
+
+fn word(code: Code) -> String {
+    format!("kafka_{code:?}").to_lowercase()
+}
+
 /// What becomes of an event whose topic is not there.
 fn missing(topic: &str, event: &Recorded) -> Outcome {
     let text = format!(
@@ -381,6 +403,10 @@ impl Sink for Kafka {
     /// when it is handed over.
     fn least_lease(&self) -> Duration {
         self.settings.timeout * 5 / 2
+    }
+
+    fn codes(&self) -> &'static [&'static str] {
+        &[TAKEN, UNCONFIRMED]
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use postrider_core::{Error, ErrorKind, Result, Source};
+use postrider_relay::{METRICS, Metric};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
@@ -17,6 +18,7 @@ use crate::kept::{OF_CONSUMERS, broken};
 use crate::post::Post;
 use crate::producer::refused;
 use crate::running::RunningConsumer;
+use crate::tally::{CONSUMER_METRICS, Tally};
 use crate::topic;
 use crate::worker::Crew;
 
@@ -130,6 +132,9 @@ impl<S: Source> Consumer<S> {
             on_gap: self.on_gap,
             workers: AtomicUsize::new(0),
         });
+        METRICS.iter().chain(CONSUMER_METRICS).for_each(Metric::describe);
+        // What counts is there at 0, so that the first of it is an increase.
+        topics.iter().for_each(|topic| drop(Tally::new(&crew.group, topic)));
         let latest = self.offsets == Offsets::Latest;
         let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);
         let brokers = self.brokers;

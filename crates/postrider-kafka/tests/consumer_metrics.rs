@@ -32,6 +32,8 @@ async fn a_consumer_emits_what_is_documented() {
         .await
         .expect("started");
     let by_topic = r#"{group="meter",topic="metrics"}"#;
+    let dead = format!("postrider_consumer_dead_lettered_total{by_topic} ");
+    assert!(metrics.render().contains(&dead), "it is counted from the start");
     let lines = [
         format!("postrider_consumer_consumed_total{by_topic} 4"),
         format!("postrider_consumer_handled_total{by_topic} 3"),
@@ -55,6 +57,8 @@ async fn a_consumer_emits_what_is_documented() {
     let text = metrics.render();
     for metric in CONSUMER_METRICS {
         assert!(text.contains(&format!("\n{}{{", metric.name)), "{} is not emitted", metric.name);
+        let help = format!("# HELP {} {}\n", metric.name, metric.help);
+        assert!(text.contains(&help), "{help} is not said");
     }
 }
 

@@ -333,3 +333,35 @@ async fn what_cannot_work_is_said_at_the_start() {
     let error = broker().connect().await.err().expect("nobody there").to_string();
     assert!(error.contains("127.0.0.1:1 can't be used") && error.contains("refused"), "{error}");
 }
+
+/// What came of requests, in a list.
+#[derive(Debug, Default)]
+struct Told(std::sync::Mutex<Vec<(String, Duration)>>);
+
+impl postrider::Requests for Told {
+    fn made(&self, code: &str, took: Duration) {
+        self.0.lock().expect("told").push((code.to_owned(), took));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_one_request_with_what_came_of_it() {
+    let broker = Broker::new(1);
+    let sink = broker.sink(Duration::from_millis(1500));
+    assert!(sink.codes().contains(&"ok"));
+    let told = Arc::new(Told::default());
+    let send = async |events: Vec<Recorded>| {
+        let attempts = events.into_iter().map(|event| Attempt { event: Arc::new(event), attempt: 1 });
+        let mut delivery = Delivery::new("s", attempts.collect());
+        delivery.requests = Some(Arc::clone(&told) as _);
+        let _ = sink.deliver(Arc::new(delivery)).await;
+        std::mem::take(&mut *told.0.lock().expect("told"))
+    };
+    let fine = send((0..100).map(|version| event("a", version, 0)).collect()).await;
+    assert_eq!(fine.iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>(), ["ok"]);
+    assert!(fine[0].1 > Duration::ZERO && fine[0].1 < Duration::from_secs(10), "{fine:?}");
+    broker.refuse(&[RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED; 100]);
+    let refused = send(vec![event("a", 200, 0)]).await;
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].0, "kafka_topicauthorizationfailed");
+}

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use postrider_core::{
     Amend, DeliveryChange, DeliveryState, Due, DueBatch, Error, ErrorKind, Fill, Lease, OnDead, Order,
-    Recorded, Result,
+    PastAttempt, Recorded, Result,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -31,6 +31,8 @@ pub(crate) struct Delivery {
     pub(crate) last_attempt_at: Option<OffsetDateTime>,
     pub(crate) error_code: Option<String>,
     pub(crate) error_message: Option<String>,
+    /// Its last tries that failed, the oldest first.
+    pub(crate) past: Vec<PastAttempt>,
     pub(crate) delivered_at: Option<OffsetDateTime>,
     pub(crate) delivered_by: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Delivery {
             last_attempt_at: None,
             error_code: None,
             error_message: None,
+            past: Vec::new(),
             delivered_at: None,
             delivered_by: None,
         }
@@ -71,6 +74,10 @@ impl Delivery {
         if let Some(failure) = &change.failure {
             self.error_code = Some(failure.code.clone());
             self.error_message = Some(failure.message.clone());
+        }
+        if let Some(past) = &change.past {
+            // As it is kept elsewhere: bounded.
+            self.past = PastAttempt::decode(&PastAttempt::encode(past));
         }
         self.delivered_at = (change.state == Delivered).then_some(now);
         self.delivered_by = (change.state == Delivered).then(|| lease.owner.clone());
@@ -158,7 +165,8 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
             continue;
         }
         if let Some((_, event)) = data.event(*id).filter(|(_, event)| event.event_id == delivery.event_id) {
-            cut = !fill.takes(event.size());
+            let past = PastAttempt::encode(&delivery.past).len() as u64;
+            cut = !fill.takes(event.size() + past);
             if cut {
                 continue;
             }
@@ -168,6 +176,7 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
                 attempts: delivery.attempts,
                 first_failed_at: delivery.first_failed_at,
                 error_code: delivery.error_code.clone(),
+                past: delivery.past.clone(),
                 now,
                 unreadable: None,
             });

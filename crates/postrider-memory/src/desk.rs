@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, Found, Headers,
-    LaneInfo, Logged, OffsetDateTime, Pause, Paused, Payload, Recorded, RelayInfo, Replay, Replayed, Result,
-    Search, Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
+    Audit, AuditEntry, Check, DeliveryState, Desk, Duty, Error, ErrorKind, EventQuery, EventRef, Found,
+    Headers, LaneInfo, Logged, OffsetDateTime, PastAttempts, Pause, Paused, Payload, Recorded, RelayInfo,
+    Replay, Replayed, Result, Search, Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable,
+    refuse_to_remove,
 };
 
+use crate::delivery::Delivery;
 use crate::log::{Data, Log, unknown};
 use crate::store::MemoryStore;
 use crate::subscribe::Reader;
@@ -53,6 +55,10 @@ impl Desk for MemoryStore {
 
     async fn stuck(&self, query: &StuckQuery) -> Result<Vec<Stuck>> {
         Ok(stuck(&self.log.data(), query))
+    }
+
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {
+        Ok(attempts(&self.log.data(), event))
     }
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {
@@ -233,6 +239,18 @@ fn stuck(data: &Data, query: &StuckQuery) -> Vec<Stuck> {
         .collect();
     found.sort_by(|a, b| (a.event.id, &a.subscription).cmp(&(b.event.id, &b.subscription)));
     found.truncate(query.most() as usize);
+    found
+}
+
+fn attempts(data: &Data, event: EventRef) -> Vec<PastAttempts> {
+    let of = |(name, delivery): (&String, &Delivery)| {
+        let is_it = delivery.event_id == event.event_id && !delivery.past.is_empty();
+        is_it.then(|| PastAttempts { subscription: name.clone(), attempts: delivery.past.clone() })
+    };
+    let deliveries =
+        data.readers.iter().filter_map(|(name, reader)| Some((name, reader.deliveries.get(&event.id)?)));
+    let mut found: Vec<PastAttempts> = deliveries.filter_map(of).collect();
+    found.sort_by(|a, b| a.subscription.cmp(&b.subscription));
     found
 }
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use postrider_conformance::engine::clock;
 use postrider_conformance::engine::desk::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
+use postrider_core::Clock;
 use postrider_memory::Outbox;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,4 +33,17 @@ async fn a_pause_waits_for_what_is_running() {
 async fn a_destination_that_is_away_shows_until_it_is_back() {
     let outbox = Outbox::new();
     a_destination_that_is_away_shows(&outbox, Arc::new(outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_tries_of_a_delivery_that_failed_show() {
+    let clock = clock();
+    let outbox = Outbox::builder().clock(Clock::Manual(clock.clone())).build();
+    the_last_tries_show(&outbox, Arc::new(outbox.store()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let outbox = Outbox::new();
+    a_try_under_suspicion_is_on_record(&outbox, Arc::new(outbox.store())).await;
 }

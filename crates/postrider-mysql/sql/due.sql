@@ -4,7 +4,7 @@
 --   many rows of each key come, without the first.
 select d.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
-       d.state, d.attempts, d.first_failed_at, d.error_code
+       d.state, d.attempts, d.first_failed_at, d.error_code, d.past
 from (
 {chosen}) d
 straight_join postrider_event e on e.event_id = d.event_id

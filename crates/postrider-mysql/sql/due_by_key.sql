@@ -1,6 +1,6 @@
 -- Key order: of each key the open rows from its first on, up to one whose time has not come, that is in hand, or that is dead and holds.
 -- Index: the primary key for the first ones, delivery_key for what follows each, as many as are said.
-select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code,
+select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code, k.past,
        max(k.state = 'dead' or (k.state = 'retrying' and k.next_at > ?4) or (k.state = 'running' and k.epoch <=> ?5))
            over (partition by h.first_id order by k.id) as blocked
 from (select f.id as first_id, f.lane_hash, f.ordering_key,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, Result};
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, PastAttempt, Result};
 use uuid::Uuid;
 
 use crate::clock::time_of;
@@ -56,7 +56,8 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let take = |row| {
         let row = &row;
         let Decoded { event, unreadable } = row::decoded(row, &mut names, OP)?;
-        if !fill.takes(event.size()) {
+        let past = maybe_text(row, "past", OP)?;
+        if !fill.takes(event.size() + past.as_ref().map_or(0, |past| past.len() as u64)) {
             return Ok(false);
         }
         deliveries.push(Due {
@@ -65,6 +66,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
             attempts: small(row, "attempts", OP)?,
             first_failed_at: maybe_time(row, "first_failed_at", OP)?,
             error_code: maybe_text(row, "error_code", OP)?,
+            past: past.as_deref().map(PastAttempt::decode).unwrap_or_default(),
             now: time_of(now),
             unreadable,
         });

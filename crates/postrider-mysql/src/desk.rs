@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
-    Logged, OffsetDateTime, Pattern, Pause, Paused, RelayInfo, Replay, Replayed, Result, Search, Start,
-    Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, EventRef, Filing, Filter, Found,
+    LaneInfo, Logged, OffsetDateTime, PastAttempts, Pattern, Pause, Paused, RelayInfo, Replay, Replayed,
+    Result, Search, Start, Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable,
+    refuse_to_remove,
 };
 use sqlx_core::row::Row;
 use sqlx_mysql::MySqlRow;
@@ -112,6 +113,15 @@ impl Desk for MySqlStore {
         let rows = stuck.fetch_all(&mut conn, OP).await?;
         let mut names = Names::default();
         rows.iter().map(|row| stuck_of(row, &mut names)).collect()
+    }
+
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {
+        const OP: &str = "attempts";
+        let look = self.sql.query(statement!("attempts.sql")).bind(event.id).bind(event.event_id);
+        let mut conn = self.conn(OP).await?;
+        let rows = look.fetch_all(&mut conn, OP).await?;
+        let of = |row: &MySqlRow| Ok(PastAttempts::decode(&text(row, 0, OP)?, &text(row, 1, OP)?));
+        rows.iter().filter_map(|row| of(row).transpose()).collect()
     }
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {

@@ -23,7 +23,7 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
@@ -32,6 +32,7 @@ const MIGRATIONS: [Migration; 8] = [
     Migration { version: 6, name: "due", text: include_str!("../sql/migrations/0006_due.sql") },
     Migration { version: 7, name: "away", text: include_str!("../sql/migrations/0007_away.sql") },
     Migration { version: 8, name: "relays", text: include_str!("../sql/migrations/0008_relays.sql") },
+    Migration { version: 9, name: "attempts", text: include_str!("../sql/migrations/0009_attempts.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -1,6 +1,8 @@
 //! Writing what became of a batch, all of it or nothing.
 
-use postrider_core::{DeliveryChange, DeliveryState, EventRef, Lease, Result, Settlement, Standing, Uuid};
+use postrider_core::{
+    DeliveryChange, DeliveryState, EventRef, Lease, PastAttempt, Result, Settlement, Standing, Uuid,
+};
 use serde_json::json;
 
 use crate::clock::{given, micros_of};
@@ -56,6 +58,7 @@ fn changes(deliveries: &[DeliveryChange], epoch: i64) -> Option<String> {
             "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
             "code": change.failure.as_ref().map(|failure| &failure.code),
             "message": change.failure.as_ref().map(|failure| &failure.message),
+            "past": change.past.as_deref().map(PastAttempt::encode),
             "epoch": (change.state == DeliveryState::Running).then_some(epoch),
         })
     });

@@ -5,8 +5,10 @@ mod support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::desk::a_destination_that_is_away_shows;
-use postrider_conformance::engine::{Ground, Statements};
+use postrider_conformance::engine::desk::{
+    a_destination_that_is_away_shows, a_try_under_suspicion_is_on_record, the_last_tries_show,
+};
+use postrider_conformance::engine::{Ground, Statements, clock};
 use postrider_core::Clock;
 use postrider_mysql::Outbox;
 use sqlx::MySqlConnection;
@@ -43,4 +45,17 @@ postrider_conformance::engine_on_sql!(Server::default());
 async fn a_destination_that_is_away_shows_until_it_is_back() {
     let log = My::default().my_log(Clock::Database).await;
     a_destination_that_is_away_shows(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_tries_of_a_delivery_that_failed_show() {
+    let clock = clock();
+    let log = My::default().my_log(Clock::Manual(clock.clone())).await;
+    the_last_tries_show(&log.outbox, Arc::new(log.outbox.store()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let log = My::default().my_log(Clock::Database).await;
+    a_try_under_suspicion_is_on_record(&log.outbox, Arc::new(log.outbox.store())).await;
 }

@@ -95,6 +95,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
         attempts: 1,
         retry_in: Duration::ZERO,
         failure: None,
+        past: None,
     };
     recorded(&log, 1).await;
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");

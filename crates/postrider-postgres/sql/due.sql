@@ -13,7 +13,7 @@ select null::bigint as id, null::uuid as event_id, null::text as stream, null::t
        null::text as aggregate_type, null::text as aggregate_id, null::text as ordering_key, null::bigint as sequence,
        null::json as payload, null::text as content_type, null::bytea as content, null::json as headers,
        null::timestamptz as occurred_at, null::timestamptz as recorded_at, null::integer as max_attempts,
-       null::text as state, null::integer as attempts, null::timestamptz as first_failed_at, null::text as error_code,
+       null::text as state, null::integer as attempts, null::timestamptz as first_failed_at, null::text as error_code, null::text as past,
        (select now from clock) as now,
        (select d.look_at from {schema}.delivery d
         where d.subscription = $1::text and d.lane = $2::integer and d.look_at > (select now from clock)
@@ -25,6 +25,6 @@ select null::bigint as id, null::uuid as event_id, null::text as stream, null::t
 union all
 (select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
         e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
-        chosen.state, chosen.attempts, chosen.first_failed_at, chosen.error_code, (select now from clock), null, null, null
+        chosen.state, chosen.attempts, chosen.first_failed_at, chosen.error_code, chosen.past, (select now from clock), null, null, null
  from (select * from chosen order by id limit $3::bigint) as chosen join {schema}.event e on e.id = chosen.id and e.event_id = chosen.event_id
  order by e.id)

@@ -16,7 +16,7 @@ head as materialized (
         select f.*, bool_or(f.state = 'dead' or (f.state = 'retrying' and f.next_at > (select now from clock))
                             or (f.state = 'running' and f.epoch = $6::bigint))
                         over (order by f.id) as blocked
-        from (select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code, k.next_at, k.epoch from {schema}.delivery k
+        from (select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code, k.past, k.next_at, k.epoch from {schema}.delivery k
               where k.subscription = $1::text and k.holds and k.key = head.key
               order by k.key, k.id limit (select ($3::bigint + count(*) - 1) / count(*) from head)) as f
     ) as d

@@ -2,7 +2,7 @@
 -- Index: delivery_lane, as many rows as are wanted.
 chosen as materialized (
     select f.*
-    from (select d.id, d.event_id, d.state, d.attempts, d.first_failed_at, d.error_code,
+    from (select d.id, d.event_id, d.state, d.attempts, d.first_failed_at, d.error_code, d.past,
                  bool_or(d.state = 'dead' or (d.state = 'retrying' and d.next_at > (select now from clock))
                          or (d.state = 'running' and d.epoch = $6::bigint))
                      over (order by d.id) as blocked

@@ -8,7 +8,7 @@
 --   $17 and $18 the id and event id of the batch's witness, $19 the target of a change of lanes, if one is under way, $20 system,
 --   $21 the snapshot of the batch's read, if it is of this system, $22 the events of which effects must be marked in the inbox;
 --   with deliveries: $23 ids, $24 event ids, $25 states, $26 attempts, $27 retry in microseconds, $28 codes, $29 messages,
---   $30 and $31 the ids and event ids of running ones that simply succeeded.
+--   $30 past tries, $31 and $32 the ids and event ids of running ones that simply succeeded.
 -- What a relay has in memory may be of a past that never was: a standby without it was promoted, the database was set back, or
 -- there is another server behind the address. Epoch and position prove that the lane stands where the batch began. The witness
 -- proves that the log goes as far as the batch: a row with this id and event id, at or above the new frontier. Ids come from a

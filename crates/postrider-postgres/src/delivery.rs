@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Fill, Lease, Result};
+use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Fill, Lease, PastAttempt, Result};
 
 use crate::error::{acquire, during};
 use crate::row::{self, Names};
@@ -30,15 +30,16 @@ impl PgStore {
         let mut batch = DueBatch::default();
         let (mut fill, mut cut, mut stands) = (Fill::new(lease.bytes), false, true);
         while let Some(row) = &rows.try_next().await.map_err(during("due"))? {
-            let now = row::timestamp(row, 19)?;
+            let now = row::timestamp(row, 20)?;
             if row::opt_i64(row, 0)?.is_none() {
-                stands = row::flag(row, 22)?;
-                batch.next_in = row::opt_time(row, 20)?.and_then(|next| Duration::try_from(next - now).ok());
-                batch.holds = row::flag(row, 21)?;
+                stands = row::flag(row, 23)?;
+                batch.next_in = row::opt_time(row, 21)?.and_then(|next| Duration::try_from(next - now).ok());
+                batch.holds = row::flag(row, 22)?;
                 continue;
             }
             let decoded = row::decoded(row, &mut names)?;
-            cut = !fill.takes(decoded.event.size());
+            let past = row::opt_text(row, 19)?;
+            cut = !fill.takes(decoded.event.size() + past.map_or(0, |past| past.len() as u64));
             if cut {
                 break;
             }
@@ -48,6 +49,7 @@ impl PgStore {
                 attempts: row::count(row, 16)?,
                 first_failed_at: row::opt_time(row, 17)?,
                 error_code: row::opt_text(row, 18)?.map(ToOwned::to_owned),
+                past: past.map(PastAttempt::decode).unwrap_or_default(),
                 now,
                 unreadable: decoded.unreadable,
             });

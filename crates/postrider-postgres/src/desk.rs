@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, Filing, Filter, Found, LaneInfo,
-    Logged, OffsetDateTime, Pattern, Pause, Paused, RelayInfo, Replay, Replayed, Result, Search, Start,
-    Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable, refuse_to_remove,
+    Audit, AuditEntry, Check, Desk, Duty, Error, ErrorKind, EventQuery, EventRef, Filing, Filter, Found,
+    LaneInfo, Logged, OffsetDateTime, PastAttempts, Pattern, Pause, Paused, RelayInfo, Replay, Replayed,
+    Result, Search, Start, Stuck, StuckQuery, Subscription, SubscriptionInfo, Sweep, Sweepable,
+    refuse_to_remove,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
@@ -70,6 +71,13 @@ impl Desk for PgStore {
             Some(careful) => careful.list_stuck(query).await,
             None => outcome,
         }
+    }
+
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {
+        let look = self.sql.text("attempts", include_str!("../sql/attempts.sql"));
+        let rows = look.query().bind(event.id).bind(event.event_id).fetch_all(&self.pool).await;
+        let of = |row: &PgRow| Ok(PastAttempts::decode(row::text(row, 0)?, row::text(row, 1)?));
+        rows.map_err(during("attempts"))?.iter().filter_map(|row| of(row).transpose()).collect()
     }
 
     async fn replay(&self, replay: &Replay) -> Result<Replayed> {

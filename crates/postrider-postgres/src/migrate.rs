@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("due", include_str!("../sql/migrations/0007_due.sql")),
     ("away", include_str!("../sql/migrations/0008_away.sql")),
     ("relays", include_str!("../sql/migrations/0009_relays.sql")),
+    ("attempts", include_str!("../sql/migrations/0010_attempts.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;

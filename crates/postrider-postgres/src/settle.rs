@@ -1,6 +1,8 @@
 //! Settling: the new position, the settled batch and the deliveries, all or nothing.
 
-use postrider_core::{DeliveryChange, DeliveryState, Lease, Position, Result, Settlement, Standing, Uuid};
+use postrider_core::{
+    DeliveryChange, DeliveryState, Lease, PastAttempt, Position, Result, Settlement, Standing, Uuid,
+};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -118,6 +120,9 @@ fn bind_deliveries<'q>(
         .bind(changes.iter().map(|change| micros(change.retry_in)).collect::<Vec<_>>())
         .bind(failure(|failure| &failure.code))
         .bind(failure(|failure| &failure.message))
+        .bind(
+            changes.iter().map(|change| change.past.as_deref().map(PastAttempt::encode)).collect::<Vec<_>>(),
+        )
         .bind(settlement.succeeded.iter().map(|event| event.id).collect::<Vec<_>>())
         .bind(settlement.succeeded.iter().map(|event| event.event_id).collect::<Vec<_>>())
 }

@@ -54,6 +54,7 @@ impl PgStore {
         let plain = DeliveryChange {
             state: DeliveryState::Dead,
             failure: Some(DeliveryFailure::new(UNWRITABLE, "")),
+            past: None,
             ..change.clone()
         };
         for (change, replace) in [(change, false), (&plain, true)] {

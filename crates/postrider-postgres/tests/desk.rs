@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_conformance::Log;
+use postrider_conformance::engine::clock;
 use postrider_conformance::engine::desk::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
 use postrider_conformance::promises::replay;
 use postrider_conformance::relay::{
@@ -46,6 +48,19 @@ async fn a_pause_waits_for_what_is_running() {
 async fn a_destination_that_is_away_shows_until_it_is_back() {
     let log = Pg::default().pg_log(Clock::Database).await;
     a_destination_that_is_away_shows(&log.outbox, Arc::new(log.store.clone())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_tries_of_a_delivery_that_failed_show() {
+    let clock = clock();
+    let log = Pg::default().pg_log(Clock::Manual(clock.clone())).await;
+    the_last_tries_show(&log.outbox, Arc::new(log.store.clone()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    a_try_under_suspicion_is_on_record(&log.outbox, Arc::new(log.store.clone())).await;
 }
 
 fn from(event: Uuid) -> Replay {

@@ -200,7 +200,7 @@ async fn goes_on(encoding: &str, bad: &str) {
     assert_eq!((intact.event_id, intact.aggregate_id.as_str()), (after, "b"));
     // Each becomes its own dead delivery, and the lane goes on.
     let mut settlement = Settlement::of(&batch);
-    let failure = || DeliveryFailure { code: "unreadable".into(), message: "can't be read".into() };
+    let failure = || DeliveryFailure::new("unreadable", "can't be read");
     let dead = batch.events.iter().filter(|read| read.unreadable.is_some());
     settlement.deliveries.extend(dead.map(|read| DeliveryChange::dead(&read.event, 0, failure())));
     assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{OffsetDateTime, Recorded};
+use postrider_core::{OffsetDateTime, ReadEvent, Recorded};
 
 use crate::death::Death;
 use crate::judge::Verdict;
@@ -51,8 +51,9 @@ impl Account {
     }
 
     /// A batch was read.
-    pub(crate) fn batch(&mut self, events: usize) {
-        self.meter.batch.record(events as f64);
+    pub(crate) fn batch(&mut self, events: &[ReadEvent]) {
+        self.meter.batch.record(events.len() as f64);
+        events.iter().for_each(|read| self.meter.read(&read.event.stream));
         self.batches += 1;
     }
 
@@ -89,6 +90,7 @@ impl Account {
                 }
                 Some(Verdict::Dead { attempts, failure, age }) => {
                     self.dead += 1;
+                    self.meter.deaths.increment(1);
                     let meter = self.meter.stream(&event.stream);
                     meter.rejected.increment(1);
                     meter.attempts.record(f64::from(*attempts));

@@ -104,7 +104,7 @@ impl Stands {
 pub(crate) struct Sifted {
     /// In the order of the tries: what is to be judged, the event being to blame for what was unclear. Nothing for what was
     /// not tried, and for what is undecided.
-    pub(crate) outcomes: Vec<Option<Outcome>>,
+    pub(crate) reports: Vec<Option<Report>>,
     /// Why the destination seems to be away, if anything is undecided.
     pub(crate) undecided: Option<Unavailable>,
     /// Whether anything failed that had begun before the destination was back: it is neither charged nor held against the
@@ -142,10 +142,10 @@ impl Contrast {
                 reason.pause = reason.pause.max(after);
                 None
             }
-            outcome => Some(outcome),
+            outcome => Some(Report { outcome, ..report }),
         };
-        let outcomes = tries.into_iter().map(|each| decide(each?.report)).collect();
-        Sifted { outcomes, undecided, again }
+        let reports = tries.into_iter().map(|each| decide(each?.report)).collect();
+        Sifted { reports, undecided, again }
     }
 
     /// Which of these to ask a destination with that seems to be away: one that has not failed, or whose last try is the
@@ -245,7 +245,7 @@ mod tests {
             });
             let stands = Stands { open, back: self.back, ..Stands::default() };
             let sifted = self.contrast.sift(tries.collect(), stands);
-            let decided: Vec<bool> = sifted.outcomes.iter().map(Option::is_some).collect();
+            let decided: Vec<bool> = sifted.reports.iter().map(Option::is_some).collect();
             assert_eq!(sifted.undecided.is_some() || sifted.again, decided.contains(&false));
             decided
         }
@@ -341,7 +341,7 @@ mod tests {
             let report = Report { outcome: unclear(), began: scene.at(10), ended: scene.at(3010) };
             let each = Try { key: 7, event_id: Uuid::nil(), report };
             let stands = Stands { under_way, ..Stands::default() };
-            scene.contrast.sift(vec![Some(each)], stands).outcomes[0].is_some()
+            scene.contrast.sift(vec![Some(each)], stands).reports[0].is_some()
         };
         scene.sift([('a', 12, 15, ok())], false);
         assert!(!fails(vec![(8, scene.at(14))]));
@@ -351,7 +351,7 @@ mod tests {
         let each = Try { key: 7, event_id: Uuid::nil(), report };
         let under_way = vec![(8, scene.at(3000)), (7, scene.at(10))];
         let sifted = scene.contrast.sift(vec![Some(each)], Stands { under_way, ..Stands::default() });
-        assert!(sifted.outcomes[0].is_some(), "others are answered quickly");
+        assert!(sifted.reports[0].is_some(), "others are answered quickly");
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         });
         let refused = Stands { refused: true, ..Stands::default() };
         let sifted = scene.contrast.sift(tries.into(), refused);
-        assert_eq!(sifted.outcomes.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(sifted.reports.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         let of = |event: u128, began: u64| {
             let report = Report { outcome: unclear(), began: scene.at(began), ended: scene.at(began + 1) };
             let each = Try { key: 7, event_id: Uuid::from_u128(event), report };
-            scene.contrast.sift(vec![Some(each), None], Stands::default()).outcomes[0].is_some()
+            scene.contrast.sift(vec![Some(each), None], Stands::default()).reports[0].is_some()
         };
         assert!(!of(1, 10));
         scene.sift([('a', 20, 21, ok())], true);

@@ -127,6 +127,7 @@ impl Lane {
             delivery.concurrency = reader.concurrency;
             delivery.timeout = reader.timeout;
             delivery.progress = Arc::clone(&self.progress);
+            delivery.requests = Some(Arc::clone(&reader.requests) as _);
             delivery.slots = self.goes_on.then(|| Arc::clone(&self.slots));
             let delivery = Arc::new(delivery);
             let goes_on = goes_on && self.has_room_for(&delivery, &work);
@@ -159,15 +160,14 @@ impl Lane {
             let refused = matches!(ended, Ended::Unavailable(_));
             let flights = self.flights.iter().chain(&work.flights);
             let under_way = flights.flat_map(|flight| flight.under_way(reader.order)).collect();
-            let Sifted { outcomes, undecided, again } = reader.sift(tries, refused, under_way);
-            for (place, (index, outcome)) in ready.into_iter().zip(outcomes).enumerate() {
-                let Some(outcome) = outcome else { continue };
+            let Sifted { reports, undecided, again } = reader.sift(tries, refused, under_way);
+            for (place, (index, report)) in ready.into_iter().zip(reports).enumerate() {
+                let Some(report) = report else { continue };
                 if delivery.is_effect(place) {
                     work.settlement.effects.push(work.items[index].event.event_id);
                 }
                 tried = true;
-                let verdict = reader.verdict(&work.items[index], outcome, now);
-                work.items[index].verdict = Some(verdict);
+                reader.judge_try(&mut work.items[index], report, now);
             }
             let ended = match (ended, undecided) {
                 (Ended::Done, Some(reason)) => Ended::Undecided(reason),

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use postrider_core::{DeliveryFailure, Outcome};
+use postrider_core::{DeliveryFailure, Excerpt, Outcome};
 
 /// Why a handler did not succeed, and what is to be done about it.
 ///
@@ -14,6 +14,7 @@ pub struct Failure {
     pub(crate) remedy: Remedy,
     code: String,
     message: String,
+    answer: Option<Excerpt>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Failure {
             message.truncate(end);
             message.push('…');
         }
-        Self { remedy, code: code.to_owned(), message }
+        Self { remedy, code: code.to_owned(), message, answer: None }
     }
 
     /// Try again, when the subscription says so.
@@ -72,6 +73,14 @@ impl Failure {
         self
     }
 
+    /// The same failure with what a system that was asked has answered. Its beginning is kept with the attempt, where operators find it; it
+    /// is never logged.
+    #[must_use]
+    pub fn answer(mut self, answer: impl AsRef<[u8]>) -> Self {
+        self.answer = Excerpt::new(answer.as_ref());
+        self
+    }
+
     /// The sentence for people.
     pub fn message(&self) -> &str {
         &self.message
@@ -83,7 +92,7 @@ impl Failure {
     }
 
     pub(crate) fn into_outcome(self) -> Outcome {
-        let failure = DeliveryFailure::new(self.code, self.message);
+        let failure = DeliveryFailure::new(self.code, self.message).answer(self.answer);
         match self.remedy {
             Remedy::Retry(after) => Outcome::Retry { after, failure },
             Remedy::Reject => Outcome::Reject { failure },

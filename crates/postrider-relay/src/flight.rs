@@ -175,7 +175,8 @@ impl Lane {
         for ended in landed.items {
             let same = |item: &&mut Item| item.event.event_id == ended.event.event_id;
             if let Some(item) = work.items.iter_mut().find(same) {
-                (item.verdict, item.hand) = (ended.verdict, Hand::Idle);
+                (item.verdict, item.past, item.noted) = (ended.verdict, ended.past, ended.noted);
+                item.hand = Hand::Idle;
             }
         }
         landed.away
@@ -221,8 +222,10 @@ impl Lane {
         let under_way = self.flights.iter().chain(&*flights).flat_map(|flight| flight.under_way(order));
         let under_way = under_way.collect();
         let sifted = self.reader.sift(tries, landed.away.is_some(), under_way);
-        for (item, outcome) in items.iter_mut().zip(sifted.outcomes) {
-            item.verdict = outcome.map(|outcome| self.reader.verdict(item, outcome, now));
+        for (item, report) in items.iter_mut().zip(sifted.reports) {
+            if let Some(report) = report {
+                self.reader.judge_try(item, report, now);
+            }
             item.hand = if item.verdict.is_some() { Hand::Idle } else { Hand::Cut };
         }
         if items.iter().any(|item| matches!(item.verdict, Some(Verdict::Delivered { .. }))) {

@@ -44,6 +44,14 @@ impl Verdict {
         Self::Dead { attempts, failure: DeliveryFailure::new(UNREADABLE, reason), age: None }
     }
 
+    /// Why the event failed, if it did.
+    pub(crate) fn failure(&self) -> Option<&DeliveryFailure> {
+        match self {
+            Self::Delivered { .. } => None,
+            Self::Retry { failure, .. } | Self::Dead { failure, .. } => Some(failure),
+        }
+    }
+
     /// The row it leaves; nothing for an event that simply succeeded and has none yet.
     pub(crate) fn row(&self, event: &Recorded, has_row: bool) -> Option<DeliveryChange> {
         match self {

@@ -258,7 +258,7 @@ impl Lane {
             return Ok(None);
         }
         self.bell.worked();
-        self.account.batch(batch.events.len());
+        self.account.batch(&batch.events);
         let scanned = batch.scanned;
         let bytes = batch.events.iter().map(|read| read.event.size()).sum();
         self.portion.had(scanned, bytes, self.lease.bytes, self.most_rows());

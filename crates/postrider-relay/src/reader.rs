@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, Outcome, Sink, Store};
+use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store};
 use tokio::sync::watch;
 
 use crate::breaker::{Breaker, chance};
 use crate::contrast::{Contrast, Sifted, Stands, Try};
 use crate::death::OnDeath;
-use crate::judge::{Judge, Verdict};
+use crate::judge::Judge;
+use crate::meter::RequestMeter;
 use crate::presence::Run;
 use crate::work::Item;
 
@@ -34,6 +35,7 @@ pub(crate) struct Reader {
     pub(crate) judge: Judge,
     pub(crate) breaker: Breaker,
     pub(crate) contrast: Contrast,
+    pub(crate) requests: Arc<RequestMeter>,
     pub(crate) on_death: OnDeath,
     pub(crate) outage: Outage,
     pub(crate) run: Run,
@@ -62,11 +64,22 @@ impl Reader {
         self.contrast.sift(tries, Stands { open, refused, back, under_way })
     }
 
-    /// What follows for an event from what became of it.
-    pub(crate) fn verdict(&self, item: &Item, outcome: Outcome, now: OffsetDateTime) -> Verdict {
+    /// Says what follows for an event from a try, and notes the try with the event if it failed.
+    pub(crate) fn judge_try(&self, item: &mut Item, report: Report, now: OffsetDateTime) {
+        let Report { outcome, began, ended } = report;
         // Chance costs a call of the system.
         let chance = if outcome.is_delivered() { 0.5 } else { chance() };
-        self.judge.judge(item.case(now), outcome, chance)
+        let verdict = self.judge.judge(item.case(now), outcome, chance);
+        if let Some(failure) = verdict.failure() {
+            let at = now - began.elapsed();
+            item.note(PastAttempt::new(
+                at,
+                &self.owner,
+                Some(ended.saturating_duration_since(began)),
+                failure,
+            ));
+        }
+        item.verdict = Some(verdict);
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -17,6 +17,7 @@ use crate::contrast::Contrast;
 use crate::death::{Death, OnDeath};
 use crate::judge::Judge;
 use crate::keeper::Keeper;
+use crate::meter::{self, RequestMeter};
 use crate::presence::{Health, Reporter, Run};
 use crate::reader::{Outage, Reader, Settings};
 use crate::subscriber::Subscriber;
@@ -182,6 +183,7 @@ impl<S: Source> Relay<S> {
             let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&changed));
             let subscription = subscriber.subscription;
             let name: Arc<str> = subscription.name.as_str().into();
+            meter::begin(&subscription, &*sink);
             readers.push(Arc::new(Reader {
                 store: Arc::clone(&store),
                 clock: self.source.clock(),
@@ -198,6 +200,7 @@ impl<S: Source> Relay<S> {
                 judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
                 breaker: Breaker::new(&name, subscriber.longest_pause).telling(&changed),
                 contrast: Contrast::default(),
+                requests: Arc::new(RequestMeter::new(&name)),
                 on_death: self.on_death.clone(),
                 outage: Outage::new(Arc::clone(&name)),
                 stop: stopping.clone(),

@@ -11,19 +11,23 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use postrider_core::{DeliveryChange, DeliveryFailure, EventRef, OnDead, Settlement, Stopped, Unavailable};
+use postrider_core::{
+    DeliveryChange, DeliveryFailure, EventRef, OnDead, PastAttempt, Settlement, Stopped, Unavailable,
+};
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
-use crate::work::{Hand, Item, Row, Work};
+use crate::work::{Hand, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 pub(crate) const SUSPECT: &str = "#suspect";
 /// The code of an event that is being tried alone: how often a process will have died of it, should this one, and which process
 /// tries it: `#crashed:1@5f2c…`. The process, not its owner's name: one that is started again under the same name is another.
 const CRASHED: &str = "#crashed:";
+/// The code of an event that processes have died of.
+const DIED: &str = "crashed";
 /// This process, from its start to its end.
 static PROCESS: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().simple().to_string());
 /// How long what is due waits for what runs in front of it before it is looked at again.
@@ -96,7 +100,7 @@ impl Lane {
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
             let row = match &item.verdict {
-                Some(verdict) => verdict.row(&item.event, item.row != Row::Missing),
+                Some(verdict) => item.row(verdict),
                 None => {
                     let failure = suspicion(0);
                     Some(DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, failure))
@@ -167,7 +171,7 @@ impl Lane {
             Work::of_landed(vec![item], Settlement::at(lane.lease.position.clone()))
         };
         if before >= self.reader.deaths && item.verdict.is_none() {
-            let failure = DeliveryFailure::new("crashed", suspicion(before).message);
+            let failure = DeliveryFailure::new(DIED, suspicion(before).message);
             item.verdict = Some(Verdict::Dead { attempts: tried, failure, age: None });
         }
         // It is dead already: there is nothing to try.
@@ -179,7 +183,12 @@ impl Lane {
         let Some(turn) = self.wait_for_turn().await? else { return Ok(Alone::Held) };
         let mut mark = Settlement::at(self.lease.position.clone());
         let failure = suspicion(before + 1);
-        mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure));
+        // Should this process die, that is what is known of the try. Otherwise what became of it takes its place.
+        let death = DeliveryFailure::new(DIED, failure.message.clone());
+        let death = PastAttempt::new(self.now(), &self.reader.owner, None, &death);
+        let past = PastAttempt::with(item.past.clone(), death);
+        mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure).past(past));
+        item.noted = true;
         self.settle(Work::of_rows(mark)).await?;
         let work = of_one(item, self);
         self.alone = true;
@@ -190,7 +199,8 @@ impl Lane {
         if verdict.is_none() {
             // It was not tried after all: the mark must not count.
             let row = DeliveryChange::retrying(event, tried, Duration::ZERO, suspicion(before));
-            work.settlement.deliveries.push(row);
+            let past = work.items.first().map(|item| item.past.clone()).unwrap_or_default();
+            work.settlement.deliveries.push(row.past(past));
         }
         self.settle(work).await?;
         drop(turn);

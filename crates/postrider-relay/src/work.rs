@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postrider_core::{
     Attempt, Batch, DeliveryChange, DeliveryState, Due, Error, EventRef, OffsetDateTime, OnDead, Order,
-    Position, Recorded, Settlement, UNWRITABLE,
+    PastAttempt, Position, Recorded, Settlement, UNWRITABLE,
 };
 
 use crate::flight::Flight;
@@ -55,6 +55,10 @@ pub(crate) struct Item {
     pub(crate) first_failed_at: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub(crate) code: Option<String>,
+    /// Its last tries that failed, the oldest first.
+    pub(crate) past: Vec<PastAttempt>,
+    /// Whether they differ from what is on record.
+    pub(crate) noted: bool,
     pub(crate) row: Row,
     pub(crate) hand: Hand,
     /// Whether an earlier event of its key is open elsewhere.
@@ -90,6 +94,18 @@ impl Item {
         Self { row, ..self.clone() }
     }
 
+    /// Notes a try that failed.
+    pub(crate) fn note(&mut self, attempt: PastAttempt) {
+        self.past = PastAttempt::with(std::mem::take(&mut self.past), attempt);
+        self.noted = true;
+    }
+
+    /// The row that a verdict leaves, with what was noted.
+    pub(crate) fn row(&self, verdict: &Verdict) -> Option<DeliveryChange> {
+        let row = verdict.row(&self.event, self.has_row())?;
+        Some(if self.noted { row.past(self.past.clone()) } else { row })
+    }
+
     fn has_row(&self) -> bool {
         self.row != Row::Missing
     }
@@ -106,6 +122,8 @@ impl Work {
                 tried: 0,
                 first_failed_at: None,
                 code: None,
+                past: Vec::new(),
+                noted: false,
                 row: Row::Missing,
                 hand: Hand::Idle,
                 held: read.held || open.contains(&key),
@@ -138,6 +156,8 @@ impl Work {
                 tried,
                 first_failed_at: due.first_failed_at,
                 code: if left_running { Some(SUSPECT.to_owned()) } else { due.error_code },
+                past: due.past,
+                noted: false,
                 row: Row::Open,
                 hand: Hand::Idle,
                 held: false,
@@ -186,7 +206,7 @@ impl Work {
                     self.settlement.succeeded.push(EventRef::from(&*item.event));
                     None
                 }
-                (Some(verdict), _) => verdict.row(&item.event, item.has_row()),
+                (Some(verdict), _) => item.row(verdict),
                 (None, Hand::Running) => Some(DeliveryChange::running(&*item.event, item.tried + 1)),
                 (None, Hand::Cut) => Some(DeliveryChange::given_back(&*item.event, item.tried)),
                 (None, Hand::Idle) if item.has_row() => None,

@@ -9,6 +9,6 @@
 with {chosen}
 select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
        e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts,
-       d.state, d.attempts, d.first_failed_at, d.error_code
+       d.state, d.attempts, d.first_failed_at, d.error_code, d.past
 from (select * from chosen order by id limit ?3) d cross join postrider_event e on e.id = d.id and e.event_id = d.event_id
 order by e.id

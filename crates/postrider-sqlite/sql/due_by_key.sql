@@ -10,7 +10,7 @@ head as materialized (
     order by d.look_at, d.id limit ?3
 ), chosen as materialized (
     select * from (
-        select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code,
+        select k.id, k.event_id, k.state, k.attempts, k.first_failed_at, k.error_code, k.past,
                max(k.state = 'dead' or (k.state = 'retrying' and k.next_at > ?4) or (k.state = 'running' and k.epoch is ?5))
                    over (partition by k.key order by k.id) as blocked
         from (select head.key,

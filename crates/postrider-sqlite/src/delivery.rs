@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, Result};
+use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, PastAttempt, Result};
 use sqlx_core::row::Row;
 use uuid::Uuid;
 
@@ -41,7 +41,8 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
         let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
         let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
         let (event, unreadable) = row::recorded(row, &mut names, OP)?;
-        if !fill.takes(event.size()) {
+        let past: Option<String> = row.try_get("past").map_err(failed(OP))?;
+        if !fill.takes(event.size() + past.as_ref().map_or(0, |past| past.len() as u64)) {
             break;
         }
         deliveries.push(Due {
@@ -50,6 +51,7 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
             first_failed_at: first_failed_at.map(time_of),
             error_code: row.try_get("error_code").map_err(failed(OP))?,
+            past: past.as_deref().map(PastAttempt::decode).unwrap_or_default(),
             now: time_of(now),
             unreadable,
         });

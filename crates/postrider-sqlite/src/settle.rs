@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, Result, Settlement, Standing, UNWRITABLE,
-    Uuid,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, PastAttempt, Result, Settlement, Standing,
+    UNWRITABLE, Uuid,
 };
 use serde_json::json;
 use sqlx_core::connection::Connection;
@@ -141,6 +141,7 @@ async fn write_deliveries(
                 "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
                 "code": change.failure.as_ref().map(|failure| &failure.code),
                 "message": change.failure.as_ref().map(|failure| &failure.message).filter(|text| !text.is_empty()),
+                "past": change.past.as_deref().map(PastAttempt::encode),
             }))
         })
         .collect();

@@ -5,9 +5,11 @@ mod support;
 use std::sync::Arc;
 
 use postrider_conformance::Log;
+use postrider_conformance::engine::clock;
 use postrider_conformance::engine::desk::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
 use postrider_conformance::relay::{LONG, commit_one, drain, log_with_clock, subscribe};
 use postrider_core::{AuditEntry, Check, Clock, OffsetDateTime, Sweep, Verdict};
@@ -36,6 +38,19 @@ async fn a_pause_waits_for_what_is_running() {
 async fn a_destination_that_is_away_shows_until_it_is_back() {
     let log = Lite::default().lite_log(Clock::Database).await;
     a_destination_that_is_away_shows(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_tries_of_a_delivery_that_failed_show() {
+    let clock = clock();
+    let log = Lite::default().lite_log(Clock::Manual(clock.clone())).await;
+    the_last_tries_show(&log.outbox, Arc::new(log.outbox.store()), clock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_try_under_suspicion_is_on_record_before_it_begins() {
+    let log = Lite::default().lite_log(Clock::Database).await;
+    a_try_under_suspicion_is_on_record(&log.outbox, Arc::new(log.outbox.store())).await;
 }
 
 #[tokio::test]

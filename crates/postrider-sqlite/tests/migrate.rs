@@ -99,6 +99,7 @@ const BEFORE_LOOKS: &str = "drop trigger postrider_delivery_place; drop trigger 
          where holds and state in ('running', 'retrying', 'dead'); \
      create index postrider_delivery_next on postrider_delivery (subscription, next_at) where state = 'retrying'; \
      alter table postrider_lane drop column away; alter table postrider_lane drop column away_since; \
+     alter table postrider_delivery drop column past; \
      delete from postrider_migration where version > 4";
 
 #[tokio::test]

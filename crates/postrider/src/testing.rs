@@ -30,7 +30,7 @@
 //! Time stands still in [`ManualClock`] until a test turns it: `Outbox::builder().clock(Clock::Manual(clock.clone()))`.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{
@@ -162,10 +162,12 @@ impl Sink for Destination {
             if let Some(reason) = unavailable {
                 return Err(Unavailable::new(reason));
             }
+            let began = Instant::now();
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
             let outcome = script.map_or(Outcome::Delivered, |script| script(attempt));
+            delivery.requested(outcome.as_str(), began.elapsed());
             if !outcome.is_delivered() {
                 stopped.failed(&attempt.event);
             }

@@ -74,7 +74,7 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
         tracing::info!("in the handler");
         match (event.order.as_str(), event.attempt()) {
             ("again", 1) => Err(Failure::retry("not now")),
-            ("dies", _) => Err(Failure::reject("never")),
+            ("dies", _) => Err(Failure::reject("never").answer("the card 4111-1111 was refused")),
             _ => Ok(()),
         }
     };

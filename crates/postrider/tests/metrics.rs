@@ -101,6 +101,10 @@ async fn what_is_emitted_is_what_is_documented() {
         })
         .collect();
     assert_eq!(types, documented);
+    let helped: BTreeMap<&str, &str> =
+        text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')).collect();
+    let helps: BTreeMap<&str, &str> = METRICS.iter().map(|metric| (metric.name, metric.help)).collect();
+    assert_eq!(helped, helps);
     for metric in METRICS {
         let line = text.lines().find(|line| line.starts_with(metric.name)).expect("a value");
         let labels = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).expect("labels").0;
@@ -116,6 +120,7 @@ async fn what_is_emitted_is_what_is_documented() {
         ("postrider_duplicates_total", 1.0),
         ("postrider_retried_total", 1.0),
         ("postrider_rejected_total", 1.0),
+        ("postrider_deaths_total", 1.0),
         ("postrider_attempts", 3.0),
         ("postrider_delivery_seconds", 2.0),
         ("postrider_undelivered", 0.0),

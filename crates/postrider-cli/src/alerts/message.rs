@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
 use super::death::{Death, MOST};
+use super::next;
+use super::note::time_of;
 use super::reading::Reading;
 use crate::config::alert::When;
 use crate::output;
@@ -28,7 +30,7 @@ pub(crate) struct Message {
     pub(crate) subscription: Option<String>,
     /// The same for what belongs together, from the first word to the last.
     pub(crate) incident: String,
-    /// One sentence.
+    /// One sentence: what, since when, and the command to type next.
     pub(crate) text: String,
     /// The facts, for programs.
     pub(crate) facts: Map<String, Value>,
@@ -66,15 +68,16 @@ impl Message {
         again: bool,
     ) -> Self {
         let alert = reading.alert;
-        let mut text = format!(
-            "{}: it is {}",
+        let still = if again { format!(" (for {} now)", lasted(since, now)) } else { String::new() };
+        let next = next::of_figure(reading);
+        let text = format!(
+            "{}: it is {}, since {}{still}; next: {next}",
             title(&alert.name, Some(reading), &reading.subject),
-            shown(reading.value)
+            shown(reading.value),
+            output::when(since),
         );
-        if again {
-            text.push_str(&format!(", for {} now", lasted(since, now)));
-        }
-        let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "again": again }));
+        let mut facts =
+            facts(json!({ "kind": "figure", "since": rfc3339(since), "again": again, "next": next }));
         facts.extend(of_figure(reading));
         Self {
             state: State::Firing,
@@ -97,7 +100,12 @@ impl Message {
     ) -> Self {
         let figure = reading.filter(|reading| reading.value.is_some());
         let it_is = figure.map(|reading| format!(": it is {}", shown(reading.value))).unwrap_or_default();
-        let text = format!("over after {}: {}{it_is}", lasted(since, now), title(alert, reading, subject));
+        let text = format!(
+            "over after {} (since {}): {}{it_is}",
+            lasted(since, now),
+            output::when(since),
+            title(alert, reading, subject)
+        );
         let mut facts = facts(json!({ "kind": "figure", "since": rfc3339(since), "until": rfc3339(now) }));
         facts.extend(figure.map(of_figure).unwrap_or_default());
         Self {
@@ -112,14 +120,16 @@ impl Message {
 
     /// An event died.
     pub(crate) fn death(alert: &str, death: &Death, source: &str) -> Self {
+        let (at, next) = (time_of(death.at), next::of_event(&death.event_id));
         let text = format!(
-            "an event died: {} ({} of {} {}), for {} after {}{}",
+            "an event died: {} ({} of {} {}), for {} after {}, at {}{}; next: {next}",
             death.event_id,
             death.event_type,
             death.aggregate_type,
             death.aggregate_id,
             death.subscription,
             tries(death.attempts),
+            output::when(at),
             error(death)
         );
         let facts = facts(json!({
@@ -131,6 +141,8 @@ impl Message {
             "attempts": death.attempts,
             "error_code": death.error_code,
             "error_message": death.error_message.as_deref().map(|text| cropped(text, ERROR)),
+            "since": rfc3339(at),
+            "next": next,
         }));
         let id = death.event_id.to_string();
         Self {
@@ -155,11 +167,15 @@ impl Message {
             many.iter().map(|(name, many)| format!("{} for {name}", output::number(*many))).collect();
         each.sort();
         let first: Vec<String> = deaths.iter().take(FIRST).map(|death| death.event_id.to_string()).collect();
+        let since = deaths.iter().map(|death| death.at).min().map_or(OffsetDateTime::UNIX_EPOCH, time_of);
+        let only = many.keys().next().filter(|_| many.len() == 1);
+        let next = next::of_dead(only.copied());
         let text = format!(
-            "{}{} died ({}); the first are {}{}; list them with: postrider dead list",
+            "{}{} died ({}) since {}; the first are {}{}; next: {next}",
             if more { "more than " } else { "" },
             output::count(if more { MOST as u64 } else { deaths.len() as u64 }, "event"),
             each.join(", "),
+            output::when(since),
             first.join(", "),
             deaths.first().map(|death| error(death)).unwrap_or_default()
         );
@@ -170,6 +186,8 @@ impl Message {
             "subscriptions": many.iter().map(|(name, many)| ((*name).to_owned(), Value::from(*many))).collect::<Map<_, _>>(),
             "first": first,
             "error_code": deaths.first().and_then(|death| death.error_code.clone()),
+            "since": rfc3339(since),
+            "next": next,
         }));
         let id = deaths.first().map(|death| death.event_id.to_string()).unwrap_or_default();
         Self {
@@ -293,4 +311,90 @@ pub(crate) fn cropped(text: &str, most: usize) -> String {
 
 fn rfc3339(time: OffsetDateTime) -> String {
     time.format(&Rfc3339).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Alert;
+    use crate::config::alert::Of;
+
+    const SINCE: OffsetDateTime = time::macros::datetime!(2026-05-01 12:00:31 UTC);
+
+    /// The text of a figure that fires.
+    fn fires(when: &str, subject: Option<&str>, again: bool) -> (String, Map<String, Value>) {
+        let when = When::parse(when).expect("a condition");
+        let alert = Alert { name: when.to_string(), when, to: Vec::new(), of: Of::Each, repeat: None };
+        let subject = subject.map(ToOwned::to_owned);
+        let reading = Reading { alert: &alert, subject, value: Some(1234.0), fires: true };
+        let message = Message::fires(&reading, "i", SINCE, SINCE + Duration::from_secs(600), again);
+        (message.text, message.facts)
+    }
+
+    #[test]
+    fn a_figure_is_said_with_since_when_and_the_next_command() {
+        let (text, facts) = fires("dead > 10", Some("mail"), false);
+        assert_eq!(
+            text,
+            "dead > 10 of mail: it is 1,234, since 2026-05-01 12:00:31Z; next: postrider dead list --subscription mail"
+        );
+        assert_eq!(facts["next"], "postrider dead list --subscription mail");
+        assert_eq!(facts["since"], "2026-05-01T12:00:31Z");
+        let (text, _) = fires("undelivered > 1000", None, true);
+        assert_eq!(
+            text,
+            "undelivered > 1000 of all subscriptions: it is 1,234, since 2026-05-01 12:00:31Z (for 10m now); next: postrider status"
+        );
+        let (text, _) = fires("oldest_seconds > 60", Some("mail"), false);
+        assert!(text.ends_with("; next: postrider status mail"), "{text}");
+        let (text, _) = fires("retrying > 100", Some("mail"), false);
+        assert!(text.ends_with("; next: postrider events --subscription mail --state retrying"), "{text}");
+    }
+
+    #[test]
+    fn deaths_are_said_with_when_and_the_next_command() {
+        let micros = i64::try_from(SINCE.unix_timestamp_nanos() / 1000).expect("a time");
+        let death = |place: u128, subscription: &str| Death {
+            at: micros + 1_000_000 * i64::try_from(place).expect("small"),
+            id: 1,
+            subscription: subscription.to_owned(),
+            event_id: Uuid::from_u128(place),
+            event_type: "OrderPaid".to_owned(),
+            aggregate_type: "Order".to_owned(),
+            aggregate_id: "7".to_owned(),
+            attempts: 3,
+            error_code: Some("http_422".to_owned()),
+            error_message: Some("the endpoint answered 422".to_owned()),
+        };
+        let (one, other) = (death(0, "mail"), death(1, "mail"));
+        let message = Message::death("event dies", &one, "db");
+        let id = one.event_id;
+        assert_eq!(
+            message.text,
+            format!(
+                "an event died: {id} (OrderPaid of Order 7), for mail after 3 attempts, at 2026-05-01 12:00:31Z: http_422: the \
+                 endpoint answered 422; next: postrider dead show {id}"
+            )
+        );
+        assert_eq!(message.facts["next"], format!("postrider dead show {id}"));
+        let flood = |deaths: &[&Death], many: &[(&str, u64)]| {
+            let many: HashMap<&str, u64> = many.iter().copied().collect();
+            Message::flood("event dies", deaths, &many, false, "db").text
+        };
+        let text = flood(&[&other, &one], &[("mail", 2)]);
+        assert!(
+            text.starts_with("2 events died (2 for mail) since 2026-05-01 12:00:31Z; the first are "),
+            "{text}"
+        );
+        assert!(text.ends_with("; next: postrider dead list --subscription mail"), "{text}");
+        let text = flood(&[&one, &death(2, "hook")], &[("mail", 1), ("hook", 1)]);
+        assert!(text.ends_with("; next: postrider dead list"), "{text}");
+    }
+
+    #[test]
+    fn what_is_over_says_since_when_it_was() {
+        let now = SINCE + Duration::from_secs(600);
+        let text = Message::over("dead > 10", &Some("mail".to_owned()), "i", None, SINCE, now).text;
+        assert_eq!(text, "over after 10m (since 2026-05-01 12:00:31Z): dead > 10 of mail");
+    }
 }

@@ -259,5 +259,11 @@ pub(crate) fn micros(time: OffsetDateTime) -> i64 {
     i64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or(i64::MAX)
 }
 
+/// A time that was kept in a note.
+pub(crate) fn time_of(micros: i64) -> OffsetDateTime {
+    let nanos = i128::from(micros) * 1000;
+    OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! Incidents that are open for events that died, with those who keep any: each is over when its events are dead no longer.
 
-use postrider::{Desk, OffsetDateTime, Result, StuckQuery};
+use postrider::{Desk, Result, StuckQuery};
 use serde::{Deserialize, Serialize};
 
 use super::death::Death;
 use super::message::Message;
+use super::note::time_of;
 
 /// So many are looked after in all; older ones are left to people.
 pub(crate) const MOST: usize = 200;
@@ -64,8 +65,8 @@ impl Open {
         let before = self.event.as_ref().map(|(id, _)| (id - 1, subscription.clone().unwrap_or_default()));
         let query = StuckQuery {
             subscription,
-            from: Some(time(self.died.0)),
-            until: Some(time(self.died.1 + 1)),
+            from: Some(time_of(self.died.0)),
+            until: Some(time_of(self.died.1 + 1)),
             after: before,
             bare: true,
             limit: 1,
@@ -84,9 +85,4 @@ impl Open {
         let event = self.event.as_ref().map(|(_, event_id)| event_id.as_str());
         Message::buried(&self.alert, &self.incident, &self.subscription, event)
     }
-}
-
-fn time(micros: i64) -> OffsetDateTime {
-    let nanos = i128::from(micros) * 1000;
-    OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }

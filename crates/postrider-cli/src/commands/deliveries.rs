@@ -1,9 +1,12 @@
 //! What became of an event for each subscription.
 
-use postrider::{EventState, OffsetDateTime, State};
+use postrider::{EventRef, EventState, OffsetDateTime, State, StateQuery};
 use serde::Serialize;
 
+use super::attempts::{self, AttemptView};
 use super::page::harmless;
+use crate::Failure;
+use crate::database::Controls;
 use crate::output::{self, Time};
 
 /// What became of an event for a subscription.
@@ -21,6 +24,7 @@ pub(crate) struct DeliveryView {
     lease_until: Option<Time>,
     error_code: Option<String>,
     error_message: Option<String>,
+    last_attempts: Vec<AttemptView>,
 }
 
 fn word<S: serde::Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
@@ -28,8 +32,8 @@ fn word<S: serde::Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::
 }
 
 impl DeliveryView {
-    /// The view of a state.
-    pub(crate) fn of(state: EventState) -> Self {
+    /// The view of a state, with the last tries that failed.
+    fn of(state: EventState, last_attempts: Vec<AttemptView>) -> Self {
         Self {
             subscription: state.subscription,
             state: state.state,
@@ -42,10 +46,11 @@ impl DeliveryView {
             lease_until: state.lease_until.map(Time),
             error_code: state.error_code,
             error_message: state.error_message,
+            last_attempts,
         }
     }
 
-    /// In a line, and another one for what went wrong.
+    /// In a line, another one for what went wrong, and the last tries that failed.
     fn lines(&self, now: OffsetDateTime) -> String {
         let ago = |time: &Option<Time>| match time {
             Some(time) => format!(" {} ago", output::since(time.0.min(now), now)),
@@ -74,8 +79,25 @@ impl DeliveryView {
             let message = self.error_message.as_deref().unwrap_or("no reason was given");
             what.push_str(&format!("      {}: {}\n", harmless(code), harmless(message)));
         }
+        what.push_str(&attempts::text(&self.last_attempts, output::width()));
         what
     }
+}
+
+/// What became of an event for the subscriptions that are wanted.
+pub(crate) async fn of_event(
+    controls: &Controls,
+    event: EventRef,
+    wanted: impl Fn(&EventState) -> bool,
+) -> Result<Vec<DeliveryView>, Failure> {
+    let query = StateQuery { event_id: Some(event.event_id), ..StateQuery::default() };
+    let states = controls.store.states(&query).await?.into_iter().filter(wanted);
+    let mut tried = attempts::of_event(&*controls.desk, event).await?;
+    let view = |state: EventState| {
+        let attempts = tried.remove(&state.subscription).unwrap_or_default();
+        DeliveryView::of(state, attempts)
+    };
+    Ok(states.map(view).collect())
 }
 
 fn soon(time: OffsetDateTime, now: OffsetDateTime) -> String {

@@ -1,7 +1,7 @@
 //! One event as it is shown: what it is, what became of it for each subscription, and what it has to do with others.
 
 use clap::Args;
-use postrider::{Chain, ErrorKind, Logged, OffsetDateTime, Payload, State, StateQuery, Uuid};
+use postrider::{Chain, ErrorKind, Logged, OffsetDateTime, Payload, State, Uuid};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -90,9 +90,7 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
         ErrorKind::NotFound => Failure::from(error.message().to_owned()),
         _ => error.into(),
     })?;
-    let query = StateQuery { event_id: Some(arguments.id), ..StateQuery::default() };
-    let deliveries: Vec<DeliveryView> =
-        controls.store.states(&query).await?.into_iter().map(DeliveryView::of).collect();
+    let deliveries = deliveries::of_event(controls, (&chain.event.event).into(), |_| true).await?;
     if arguments.json {
         let view = |logged: &Logged| EventView::of(logged, None);
         output::json(&Page {

@@ -129,6 +129,8 @@ pub(crate) struct HttpSink {
     pub(crate) statuses: Vec<(u16, Blame)>,
     /// How long a `Retry-After` is kept to at most.
     pub(crate) longest_retry_after: Duration,
+    /// Whether the beginning of an answer that is a failure is kept.
+    pub(crate) keep_answers: bool,
 }
 
 impl fmt::Debug for HttpSink {
@@ -138,6 +140,7 @@ impl fmt::Debug for HttpSink {
             .field("batch", &self.batch)
             .field("statuses", &self.statuses)
             .field("longest_retry_after", &self.longest_retry_after)
+            .field("keep_answers", &self.keep_answers)
             .finish_non_exhaustive()
     }
 }
@@ -229,6 +232,7 @@ fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Probl
         authority: section.text("authority")?.map(PathBuf::from),
         statuses: statuses(section)?,
         longest_retry_after: section.duration("longest_retry_after")?.unwrap_or(Duration::from_secs(3600)),
+        keep_answers: section.parsed("keep_answers", "true or false")?.unwrap_or(true),
     };
     if sink.batch == 0 {
         return Err(section.problem("batch", "a request has 1 event or more"));

@@ -7,6 +7,7 @@ use super::screen::{Colour, Screen};
 use super::shop::NOWHERE;
 use super::staff::{BOOKS, MAIL, SUBSCRIPTIONS};
 use crate::Failure;
+use crate::output;
 
 /// What was counted.
 pub(crate) struct Tally {
@@ -119,15 +120,9 @@ impl Tally {
 /// Says where the shop is, and how to look around in it.
 pub(crate) fn look_around(screen: &mut Screen, store: &str) {
     let program = std::env::args_os().next().unwrap_or_else(|| "postrider".into());
-    let (store, program) = (quoted(store), quoted(&program.to_string_lossy()));
+    let (store, program) = (output::quoted(store), output::quoted(&program.to_string_lossy()));
     screen.say(&format!(
         "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n    {program} status\n    \
          {program} dead list"
     ));
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/:._-+=,@".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

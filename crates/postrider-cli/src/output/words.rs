@@ -71,6 +71,15 @@ pub(crate) fn count(many: u64, thing: &str) -> String {
     format!("{} {thing}{}", number(many), if many == 1 { "" } else { "s" })
 }
 
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/:._-+=,@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

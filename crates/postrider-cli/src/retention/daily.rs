@@ -7,7 +7,7 @@ use time::{Date, UtcOffset};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{DUTY, Ended, Sweeper, Task, owner};
+use super::{DUTY, Ended, Sweeper, Task, metrics, owner};
 use crate::Failure;
 use crate::config::{Config, Retention, Store};
 use crate::database::Controls;
@@ -59,6 +59,7 @@ impl Daily {
 
     /// Does it every day until the process is to end.
     pub(crate) async fn run(self, mut ended: watch::Receiver<bool>) {
+        metrics::begin(Task::daily(&self.retention).iter().map(Task::what));
         let mut controls = None;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -70,7 +71,7 @@ impl Daily {
                     wait.min(self.longest_sleep)
                 }
                 Err(failure) => {
-                    metrics::counter!("postrider_retention_failed_total").increment(1);
+                    metrics::failed();
                     let again = crate::config::duration::show(pause);
                     tracing::warn!("retention failed, and is tried again in {again}: {failure}");
                     let wait = pause;
@@ -122,10 +123,9 @@ impl Daily {
         let mut counts = Vec::new();
         for task in Task::daily(&self.retention) {
             let mut taken = 0;
-            let counter = metrics::counter!("postrider_retention_taken_total", "what" => task.what());
             let done = sweeper.sweep(&task, |rows| {
                 taken += rows;
-                counter.increment(rows);
+                metrics::taken(task.what(), rows);
             });
             match done.await? {
                 Ended::Done => counts.push(taken),
@@ -150,9 +150,7 @@ impl Daily {
     }
 
     fn tell(&self, counts: &[u64], took: Duration) {
-        metrics::gauge!("postrider_retention_seconds").set(took.as_secs_f64());
-        let now = OffsetDateTime::now_utc().unix_timestamp();
-        metrics::gauge!("postrider_retention_done_timestamp_seconds").set(now as f64);
+        metrics::done(took, OffsetDateTime::now_utc().unix_timestamp());
         let of = |what| {
             let tasks = Task::daily(&self.retention);
             let counted = tasks.iter().zip(counts).filter(|(task, _)| task.what() == what);

@@ -21,6 +21,8 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
         let text = texts(&slack).into_iter().find(|text| text.contains(id)).expect("its id");
         assert!(text.contains("OrderPaid of Order") && text.contains("for mail after 1 attempt"), "{text}");
         assert!(text.contains("422"), "its error: {text}");
+        assert!(text.ends_with(&format!("; next: postrider dead show {id}")), "{text}");
+        assert!(text.contains(", at 20"), "when it died: {text}");
         let own = own.iter().find(|each| each.body["event_id"] == id.as_str()).expect("its id");
         assert_eq!(own.body["aggregate_id"], (place + 1).to_string());
         assert!(own.body["error_message"].as_str().is_some_and(|text| text.contains("422")), "{own:?}");

@@ -61,6 +61,8 @@ fn every_metric_and_label_in_the_dashboard_exists() {
         "attempts",
         "lanes_held",
         "breaker_open",
+        "requests_total",
+        "request_seconds",
     ] {
         assert!(all.contains(&format!("postrider_{wanted}")), "nothing shows {wanted}");
     }
@@ -90,9 +92,28 @@ fn every_metric_and_label_in_the_rules_exists() {
                 let label = label.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next();
                 assert!(label.is_some_and(|label| query.contains(label)), "{name}: {summary}");
             }
+            let next =
+                summary.split_once("; next: ").unwrap_or_else(|| panic!("{name} says no next command")).1;
+            is_understood(next);
         }
     }
     assert!(names.len() > 8, "{names:?}");
+}
+
+/// A command of ours is one that the program knows; what is no command of ours is said as it is.
+fn is_understood(next: &str) {
+    let next = next.replace("{{ $labels.subscription }}", "mail");
+    let mut words = next.split(' ');
+    match words.next() {
+        Some("postrider") => {
+            // What it is asked before that is understood, or the help is not shown.
+            let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+            let output = command.args(words).arg("--help").env_clear().output().expect("it runs");
+            assert!(output.status.success(), "{next}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Some(other) => assert!(other == "systemctl" || other.starts_with("kafka-"), "{next}"),
+        None => panic!("nothing"),
+    }
 }
 
 /// The check finds what it is for.
@@ -188,6 +209,130 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
     assert_eq!(hear(), "STOPPING=1");
     let status = unit.child.take().expect("a process").wait().expect("it ends");
     assert!(status.success());
+}
+
+/// An endpoint that refuses every event and repeats what it was sent.
+#[cfg(target_os = "linux")]
+fn refusing() -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.expect("a connection"));
+            let (mut length, mut line) = (0, String::new());
+            while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let value =
+                    line.to_lowercase().strip_prefix("content-length:").map(|value| value.trim().to_owned());
+                length = value.map_or(length, |value| value.parse().expect("a length"));
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).expect("a body");
+            let body = format!("no such card:\n{}", String::from_utf8_lossy(&body));
+            let head =
+                format!("HTTP/1.1 422 No\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.get_mut().write_all((head + &body).as_bytes()).expect("answered");
+        }
+    });
+    format!("http://{address}/hook")
+}
+
+/// The whole way of a death: what the rule asks for is 0 before the first one and 1 after it, which is an increase; every metric has its
+/// text; the answer is shown to who asks for the event, as are its tries, and is in no line of the log.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged() {
+    use std::io::{Read, Write};
+
+    let folder = std::env::temp_dir().join(format!("postrider-deploy-{}", postrider::Uuid::new_v4()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let mut unit = Unit { folder: folder.clone(), child: None };
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address").to_string();
+    drop(free);
+    let url = format!("sqlite:{}", folder.join("shop.db").display());
+    let settings = format!(
+        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n[relay]\nname = \"rider-1\"\n[log]\nlevel = \"trace\"\n\
+         [[subscription]]\nname = \"hook\"\nsink = \"hook\"\n\
+         [sink.hook]\ntype = \"http\"\nurl = \"{}\"\nstatuses = {{ 422 = \"reject\" }}\n",
+        refusing()
+    );
+    std::fs::write(folder.join("p.toml"), settings).expect("the settings");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(arguments).arg("--config").arg(folder.join("p.toml")).env_clear();
+        command
+    };
+    assert!(command(&["migrate"]).output().expect("it runs").status.success());
+    let log = std::fs::File::create(folder.join("log")).expect("a file");
+    unit.child = Some(command(&["relay"]).stderr(log).stdout(Stdio::null()).spawn().expect("it starts"));
+    let scrape = || {
+        let mut metrics = String::new();
+        if let Ok(mut stream) = std::net::TcpStream::connect(&address) {
+            write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("asked");
+            stream.read_to_string(&mut metrics).expect("answered");
+        }
+        metrics
+    };
+    let until_shown = async |line: &str| {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let metrics = scrape();
+            if metrics.lines().any(|each| each == line) {
+                return metrics;
+            }
+            assert!(Instant::now() < end, "{line}: {metrics}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let rules = yaml("deploy/prometheus/rules.yml");
+    let rules = rules["groups"][0]["rules"].as_array().expect("rules").clone();
+    let rule = rules.iter().find(|rule| rule["alert"] == "PostriderEventDied").expect("the rule");
+    let counter = "postrider_deaths_total";
+    let expected = format!("sum by (subscription) (increase({counter}[5m])) > 0");
+    assert_eq!(rule["expr"].as_str(), Some(expected.as_str()));
+    until_shown(&format!("{counter}{{subscription=\"hook\"}} 0")).await;
+    let requests = "postrider_requests_total{subscription=\"hook\",code=\"422\"}";
+    until_shown(&format!("{requests} 0")).await;
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("the file");
+    let insert = "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload) \
+                  values ('Paid', 'Order', '7', '{\"card\":\"4711-0815\"}')";
+    sqlx::query(insert).execute(&pool).await.expect("recorded");
+    pool.close().await;
+    until_shown(&format!("{requests} 1")).await;
+    let metrics = until_shown(&format!("{counter}{{subscription=\"hook\"}} 1")).await;
+    for (name, kind) in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')) {
+        assert!(metrics.contains(&format!("# HELP {name} ")), "{name}, a {kind}, has no text");
+    }
+    assert!(metrics.contains("postrider_request_seconds_bucket{subscription=\"hook\",le=\""), "{metrics}");
+
+    let shown = |arguments: &[&str]| {
+        let output = command(arguments).env("COLUMNS", "80").output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let list: Value = serde_json::from_str(&shown(&["dead", "list", "--json"])).expect("JSON");
+    let id = list[0]["event"]["event_id"].as_str().expect("an id").to_owned();
+    let page: Value = serde_json::from_str(&shown(&["dead", "show", &id, "--json"])).expect("JSON");
+    let tries = page["deliveries"][0]["last_attempts"].as_array().expect("tries");
+    assert_eq!(tries.len(), 1, "{page}");
+    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"rider-1".into(), &"http_422".into()));
+    assert_eq!(tries[0]["message"], "the endpoint answered 422");
+    assert_eq!(tries[0]["answer"], "no such card: {\"card\":\"4711-0815\"}");
+    assert!(tries[0]["millis"].is_u64() && tries[0]["at"].is_string(), "{page}");
+    for command in ["dead", "events"] {
+        let text = shown(&[command, "show", &id]);
+        assert!(text.contains("answered: no such card: {\"card\":\"4711-0815\"}"), "{text}");
+        let table = text.lines().skip_while(|line| !line.contains("WHEN")).take(3);
+        assert!(table.clone().all(|line| line.chars().count() <= 80) && table.count() == 3, "{text}");
+    }
+    let child = unit.child.as_ref().expect("a process").id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &child]).status().expect("kill").success());
+    assert!(unit.child.take().expect("a process").wait().expect("it ends").success());
+    let said = std::fs::read_to_string(folder.join("log")).expect("the log");
+    assert!(said.contains("http_422"), "{said}");
+    assert!(!said.contains("4711") && !said.contains("no such card"), "an answer is in the log: {said}");
 }
 
 #[test]

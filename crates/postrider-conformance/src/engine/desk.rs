@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::testing::Destination;
-use postrider::{Desk, Received, Replay, ReplayFrom, Source, Subscription};
+use postrider::{
+    Amend, DeliveryChange, DeliveryFailure, Desk, EventRef, EventState, Excerpt, Failure, ManualClock,
+    Outcome, PastAttempt, Received, Replay, ReplayFrom, Retry, Settlement, Source, State, Subscription,
+};
 use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -44,6 +47,109 @@ pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, desk: Arc<d
     until("all are delivered", async || shop.delivered().len() == 8).await;
     assert_eq!(away().await, None);
     running.stop().await.expect("stopped");
+}
+
+/// The last ten tries of a delivery that failed are on record: when, by which relay, how long each took, and what was said to it. They
+/// stay when it is requeued, and nothing is on record of what simply succeeds.
+pub async fn the_last_tries_show<S: Source>(outbox: &S, desk: Arc<dyn Desk>, clock: ManualClock) {
+    let began = clock.now();
+    let shop = Destination::new();
+    shop.decide(|attempt| match attempt.event.aggregate_id.as_str() {
+        "fine" => Outcome::Delivered,
+        _ => {
+            let failure = DeliveryFailure::new("http_500", format!("try {} was refused", attempt.attempt));
+            Outcome::retry(failure.answer(Excerpt::new(b"{ \"error\":\n \"Gr\xc3\xb6\xc3\x9fe\" }")))
+        }
+    });
+    shop.slow(Duration::from_millis(20));
+    let sink = shop.clone();
+    let retry = Retry::fixed(Duration::from_secs(60)).jitter(0.0).max_attempts(12);
+    let relay = relay(outbox).owner("relay-7").subscribe("s", |s| s.sink(sink).retry(retry));
+    let running = relay.start().await.expect("started");
+    let (bad, fine) = (record(outbox, "bad", 1).await, record(outbox, "fine", 1).await);
+    running.delivered("s", fine, super::PATIENCE).await.expect("delivered");
+    let store = Arc::clone(running.store());
+    for attempt in 1..=12 {
+        until("it was tried", async || super::state(&*store, "s", bad).await.attempts == attempt).await;
+        clock.advance(Duration::from_secs(60));
+    }
+    let state = super::state(&*store, "s", bad).await;
+    assert_eq!(state.state, State::Dead);
+    let number = |state: &EventState| EventRef { id: state.id, event_id: state.event_id };
+    let fine = super::state(&*store, "s", fine).await;
+    assert_eq!(desk.attempts(number(&fine)).await.expect("attempts"), []);
+    let shown = async || desk.attempts(number(&state)).await.expect("attempts").remove(0);
+    let tries = shown().await;
+    assert_eq!((tries.subscription.as_str(), tries.attempts.len()), ("s", 10));
+    for (place, tried) in tries.attempts.iter().enumerate() {
+        let after = tried.at - began;
+        // By the store's clock, which stood still while it was tried.
+        let minutes = (after + Duration::from_secs(30)).whole_minutes();
+        assert_eq!(minutes, place as i64 + 2, "{after}");
+        assert_eq!((tried.relay.as_str(), tried.code.as_str()), ("relay-7", "http_500"));
+        assert_eq!(tried.message, format!("try {} was refused", place + 3));
+        assert_eq!(tried.answer.as_ref().map(Excerpt::as_str), Some("{ \"error\": \"Größe\" }"));
+        let took = tried.took.expect("it ended");
+        assert!((15..5000).contains(&took.as_millis()), "{took:?}");
+    }
+    shop.take_all();
+    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![bad] };
+    assert_eq!(store.amend(&requeue).await.expect("requeued"), 1);
+    running.delivered("s", bad, super::PATIENCE).await.expect("delivered in the end");
+    assert_eq!(shown().await, tries, "a success is no failure, and what failed stays on record");
+    running.stop().await.expect("stopped");
+}
+
+/// An event that is tried alone, because a process died while it was handled, is on record as having killed this one, too, while it is
+/// tried. When the process lives, what became of the try takes the place of that.
+pub async fn a_try_under_suspicion_is_on_record<S: Source>(outbox: &S, desk: Arc<dyn Desk>) {
+    let store = outbox.open().await.expect("a store");
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    for order in ["fine", "bad"] {
+        record(outbox, order, 1).await;
+    }
+    let mut lease = store.claim("s", "gone", super::LEASE).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let refs: Vec<EventRef> = batch.events.iter().map(|read| (&read.event).into()).collect();
+    let death = DeliveryFailure::new("crashed", "the process died once while it was being handled");
+    let before = vec![PastAttempt::new(batch.events[0].event.recorded_at, "gone", None, &death)];
+    let mut settlement = Settlement::of(&batch);
+    settlement.deliveries.extend(refs.iter().map(|event| {
+        let marked = DeliveryFailure::new("#crashed:1@another-process", death.message.clone());
+        DeliveryChange::retrying(*event, 1, Duration::ZERO, marked).past(before.clone())
+    }));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    store.release(lease).await.expect("release");
+
+    let (began, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
+    let (begins, hold) = (began.clone(), Arc::clone(&gate));
+    let handler = move |event: Received<OrderChanged>| {
+        let hold = Arc::clone(&hold);
+        begins.note(&event);
+        async move {
+            hold.acquire().await.expect("open").forget();
+            if event.order == "bad" { Err(Failure::reject("it is bad")) } else { Ok(()) }
+        }
+    };
+    let relay = relay(outbox).owner("relay-7").subscribe("s", |s| s.on(handler));
+    let running = relay.start().await.expect("started");
+    let past = async |event: EventRef| -> Vec<(String, String, bool)> {
+        let found = desk.attempts(event).await.expect("attempts").remove(0).attempts;
+        found.into_iter().map(|each| (each.relay, each.code, each.took.is_some())).collect()
+    };
+    let entry = |relay: &str, code: &str, ended| (relay.to_owned(), code.to_owned(), ended);
+    for (place, event) in refs.iter().enumerate() {
+        until("it is tried", async || began.count() > place).await;
+        let tried = past(*event).await;
+        assert_eq!(tried, [entry("gone", "crashed", false), entry("relay-7", "crashed", false)]);
+        gate.add_permits(1);
+    }
+    let state = async |event: EventRef| super::state(&*store, "s", event.event_id).await.state;
+    until("one is delivered", async || state(refs[0]).await == State::Done).await;
+    until("one is dead", async || state(refs[1]).await == State::Dead).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(past(refs[0]).await, [entry("gone", "crashed", false)]);
+    assert_eq!(past(refs[1]).await, [entry("gone", "crashed", false), entry("relay-7", "rejected", true)]);
 }
 
 /// A pause, and whatever is done during one, waits for what is running: the lane is held and prolonged until it has ended.

@@ -1,5 +1,6 @@
 //! The promises, by what they are about.
 
+pub mod attempts;
 pub mod bell;
 pub mod bytes;
 pub mod deliveries;

@@ -31,7 +31,7 @@ impl Request {
     }
 }
 
-/// The head of an answer: `200 OK`, or `429 Slow Down\r\nretry-after: 5`; nothing means that there is none.
+/// The head of an answer: `200 OK`, or `429 Slow Down\r\nretry-after: 5`, or all of it; nothing means that there is none.
 type Script = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 
 pub struct Endpoint {
@@ -153,7 +153,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, desk: Arc<Desk>) {
         desk.inside.fetch_sub(1, Ordering::SeqCst);
         match answer {
             Some(head) => {
-                let text = format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n");
+                let end = if head.contains("\r\n\r\n") { "" } else { "\r\ncontent-length: 0\r\n\r\n" };
+                let text = format!("HTTP/1.1 {head}{end}");
                 if stream.write_all(text.as_bytes()).await.is_err() {
                     return;
                 }

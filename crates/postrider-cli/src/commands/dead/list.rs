@@ -1,7 +1,7 @@
 //! `postrider dead list` and `dead show`.
 
 use clap::Args;
-use postrider::{EventQuery, Logged, OffsetDateTime, State, StateQuery, Stuck, Uuid};
+use postrider::{EventQuery, Logged, OffsetDateTime, State, Stuck, Uuid};
 use serde::Serialize;
 
 use super::super::deliveries::{self, DeliveryView};
@@ -122,15 +122,13 @@ struct Page {
 
 /// Shows one of the dead.
 pub(crate) async fn show(controls: &Controls, arguments: &Show) -> Result<bool, Failure> {
-    let query = StateQuery { event_id: Some(arguments.id), ..StateQuery::default() };
-    let states = controls.store.states(&query).await?;
-    let dead: Vec<DeliveryView> =
-        states.into_iter().filter(|state| state.state == State::Dead).map(DeliveryView::of).collect();
     let query = EventQuery { event_id: Some(arguments.id), ..EventQuery::default() };
     let logged = controls.desk.events(&query).await?.events.pop();
     let Some(logged) = logged else {
         return Err(format!("there is no event {} in the log or in the archive", arguments.id).into());
     };
+    let event = (&logged.event).into();
+    let dead = deliveries::of_event(controls, event, |state| state.state == State::Dead).await?;
     if dead.is_empty() {
         let what = format!(
             "event {} is dead for no subscription; `postrider events show` says where it stands",

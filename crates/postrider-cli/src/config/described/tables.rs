@@ -260,6 +260,13 @@ pub(crate) const TABLES: &[Described] = &[
                  (loses an attempt in any case), `reject` (dead at once in any case). 400, 409, 413, 415 and 422 are `event` unless set, all others `endpoint`.",
             ),
             usual("longest_retry_after", TIME, "\"1h\"", "How long a `Retry-After` is kept to at most."),
+            usual(
+                "keep_answers",
+                FLAG,
+                "true",
+                "Whether the first 500 characters of an answer that is a failure are kept with the attempt, for `dead show`. Set it to \
+                 `false` where the endpoint repeats what it is sent and that must not be kept.",
+            ),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as a Kafka `topic`."),
         ],
