@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+pub(crate) mod address;
 pub(crate) mod alert;
 pub(crate) mod described;
 pub(crate) mod duration;

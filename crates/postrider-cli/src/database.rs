@@ -61,6 +61,16 @@ impl Address {
     }
 }
 
+/// Where the database is that the settings name, for sentences: host, port and database, or the file.
+pub(crate) fn place(store: &Store) -> String {
+    match Address::of(store) {
+        Ok(Address::Postgres(options)) => postgres::place(&options),
+        Ok(Address::Mysql(options)) => mysql::place(&options),
+        Ok(Address::Sqlite(options)) => sqlite::place(&options),
+        Err(_) => "not known".to_owned(),
+    }
+}
+
 /// Whether an address of PostgreSQL, or the environment, names a user.
 fn names_a_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -74,7 +84,8 @@ impl Database {
     /// Opens it; the schema is checked, not changed. A database that does not answer is an error after some seconds.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
         // In a box, as below: the drivers' futures are so deep that the compiler gives them up within the callers'.
-        bounded::opened(bounded::OPEN, Box::pin(Self::opened(store))).await
+        let opening = Box::pin(Self::opened(store));
+        bounded::opened(bounded::OPEN, || place(store), opening).await
     }
 
     async fn opened(store: &Store) -> Result<Self, Failure> {
@@ -110,7 +121,8 @@ impl Database {
         Ok(match self {
             Self::Postgres(outbox) => {
                 let store = Box::pin(async { Ok(outbox.store().await?) });
-                Controls::of(bounded::opened(bounded::OPEN, store).await?)
+                let place = || postgres::place(&outbox.pool().connect_options());
+                Controls::of(bounded::opened(bounded::OPEN, place, store).await?)
             }
             Self::Mysql(outbox) => Controls::of(outbox.store()),
             Self::Sqlite(outbox) => Controls::of(outbox.store()),
@@ -169,8 +181,8 @@ impl Controls {
 
     /// Opens the log that the settings name.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
-        bounded::opened(bounded::OPEN, Box::pin(async { Database::open(store).await?.controls().await }))
-            .await
+        let opening = Box::pin(async { Database::open(store).await?.controls().await });
+        bounded::opened(bounded::OPEN, || place(store), opening).await
     }
 }
 

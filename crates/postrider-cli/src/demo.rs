@@ -86,7 +86,7 @@ async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
     let folder = prepared(options.keep.as_deref())?;
     let mut screen = Screen::of_stdout();
     let database = format!("postrider_demo_{}", unique());
-    let built = bounded::opened(BUILD, Mysql::build(address, &database)).await;
+    let built = bounded::opened(BUILD, || without_password(address), Mysql::build(address, &database)).await;
     let played = match &built {
         Ok(premises) => {
             let address = premises.address();

@@ -67,6 +67,18 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[store]\nurl = [1]\n".into(), &["store.url: text is expected, not a list"]),
         ("[store]\nurl = \"env:NOT_THERE\"\n".into(), &["store.url", "NOT_THERE is not set"]),
         ("[store]\nurl = \"file:/nowhere/at/all\"\n".into(), &["store.url", "/nowhere/at/all", "does not exist"]),
+        (
+            "[store]\nurl = \"postgres://ada:ge@heim@db/shop\"\n".into(),
+            &["store.url: its user or password has an unescaped @; write %40"],
+        ),
+        (
+            "[store]\nurl = \"postgres://ada:ge#heim@db/shop\"\n".into(),
+            &["store.url: its user or password has an unescaped #; write %23"],
+        ),
+        (
+            "[store]\nurl = \"postgres://ada@db/shop?sslmod=require\"\n".into(),
+            &["store.url: its parameter \"sslmod\" is not known; is \"sslmode\" meant?"],
+        ),
         ("[store]\nconnections = 1\n".into(), &["store.connections", "2 or more"]),
         ("[store]\nbell = \"maybe\"\n".into(), &["store.bell", "true or false"]),
         ("store = 3\n".into(), &["store: a table is expected", "a number"]),
@@ -283,7 +295,7 @@ fn no_secret_is_shown() {
     let folder = Folder::new();
     let token = folder.file("token", "planted-token\n");
     let text = format!(
-        "[store]\nurl = \"postgres://user:planted-password@h/db?sslpassword=planted-password\"\n\
+        "[store]\nurl = \"postgres://user:planted-password@h/db?user=ada&password=planted-password\"\n\
          [sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\nlogin = \"plain\"\nuser = \"u\"\npassword = \"env:SECRET\"\n\
          [sink.h]\ntype = \"http\"\nurl = \"http://u:planted-password@h/\"\ntoken = \"file:{}\"\n\
          [sink.w]\ntype = \"http\"\nurl = \"https://hooks.example:8443/planted-path?token=planted-token\"\n\

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::secret::without_password;
-use super::{Problem, Section, duration};
+use super::{Problem, Section, address, duration};
 
 /// The database.
 #[derive(Clone)]
@@ -83,6 +83,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
             let what = "it begins with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
             return Err(section.problem("url", what));
         }
+        address::check(url).map_err(|what| section.problem("url", what))?;
     }
     if let Some(schema) = section.text("schema")? {
         store.schema = schema;
