@@ -25,7 +25,7 @@ const SETTINGS: &str = "Settings";
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// The file with the settings; POSTRIDER_CONFIG unless given
+    /// The file with the settings; POSTRIDER_CONFIG unless given, or else ./postrider.toml if it is there
     #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The database: postgres://…, mysql://… or sqlite:…
@@ -45,12 +45,17 @@ impl Common {
         self.store.as_deref()
     }
 
+    /// The schema that is named on the command line.
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
     /// Where settings are taken from.
     pub(crate) fn origins(&self) -> Origins {
         let mut flags = self.settings.clone();
         let named = [("store.url", &self.store), ("store.schema", &self.schema)];
         flags.extend(named.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value).clone()?))));
-        Origins { file: self.config.clone(), flags }
+        Origins { named: self.config.clone(), flags }
     }
 }
 
@@ -63,7 +68,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a small shop on an embedded database, or on a MariaDB (--store): what is recorded, delivered, lost (nothing)
+    /// Run a small shop on an embedded database, or on a server (--store): what is recorded, delivered, lost (nothing)
     Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
@@ -148,7 +153,7 @@ pub(crate) enum AlertsAction {
 pub(crate) enum ConfigAction {
     /// Say what was understood, with secrets hidden
     Check {
-        /// Print a JSON array
+        /// Print a JSON object: the tables of the file, with all their settings
         #[arg(long)]
         json: bool,
     },

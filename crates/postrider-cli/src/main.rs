@@ -21,6 +21,7 @@ mod demo;
 mod endpoints;
 mod logging;
 mod manual;
+mod migrate;
 mod os_user;
 mod output;
 mod retention;
@@ -71,14 +72,28 @@ fn is_misused(failure: &Failure) -> bool {
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
     // What needs no settings.
     match &arguments.command {
-        Command::Demo(options) => return demo::run(options, arguments.common.store()).await,
+        Command::Demo(options) => {
+            return demo::run(options, arguments.common.store(), arguments.common.schema()).await;
+        }
         Command::Completions(arguments) => return manual::completions(arguments),
         Command::Man(arguments) => return manual::man(arguments),
         Command::Reference { page } => return manual::reference(*page),
         _ => {}
     }
-    let config = Config::load(&arguments.common.origins(), environment()?)?;
-    match arguments.command {
+    let (origins, environment) = (arguments.common.origins(), environment()?);
+    let config = Config::load(&origins, environment.clone())?;
+    let file = config.file.clone();
+    let done = with_settings(arguments.command, config).await;
+    // What is wrong with a setting may be found out later, too.
+    done.map_err(|failure| match failure.downcast::<config::Problem>() {
+        Ok(problem) => problem.from_origin(&origins, &environment, file.as_ref()).into(),
+        Err(other) => other,
+    })
+}
+
+/// Runs a command that has settings; whether all is well.
+async fn with_settings(command: Command, config: Config) -> Result<bool, Failure> {
+    match command {
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
@@ -88,8 +103,8 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         }
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
-        Command::Migrate { print: true, all, .. } => database::print_migration(&config.store, all).await,
-        Command::Migrate { json, .. } => database::migrate(&config.store, json).await,
+        Command::Migrate { print: true, all, .. } => migrate::print(&config.store, all).await,
+        Command::Migrate { json, .. } => migrate::run(&config.store, json).await,
         Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Events(arguments) => commands::events::run(&config, arguments).await,

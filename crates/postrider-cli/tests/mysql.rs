@@ -113,9 +113,9 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     let ground = Ground::new().await;
     let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
     assert!(code == Some(0) && said.contains(" procedure postrider_number("), "{said}");
-    for _ in 0..2 {
+    for what in ["created the schema, version ", "nothing to do: the schema is up to date, at version "] {
         let (code, said) = ground.run(&ground.url, &["migrate"]);
-        assert!(code == Some(0) && said.contains("up to date"), "{said}");
+        assert!(code == Some(0) && said.starts_with(what), "{said}");
     }
     let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
     assert!(

@@ -22,7 +22,11 @@ impl Secrets {
         if let Some(path) = text.strip_prefix("file:") {
             let value = std::fs::read_to_string(path);
             let value = value.map_err(|error| format!("the file {path} can't be read: {}", plain(&error)))?;
-            return Ok(value.trim_end_matches(['\r', '\n']).to_owned());
+            let value = value.trim_end_matches(['\r', '\n']);
+            if value.trim().is_empty() {
+                return Err(format!("the file {path} is empty; write the value into it"));
+            }
+            return Ok(value.to_owned());
         }
         Ok(text.to_owned())
     }

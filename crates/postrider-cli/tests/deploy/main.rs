@@ -263,10 +263,10 @@ fn what_compose_mounts_is_there_and_its_settings_are_understood() {
         .arg(path("deploy/compose/postrider.toml"))
         .env_clear()
         .env("POSTRIDER_STORE_URL", environment.as_str().expect("an address"))
-        .env("POSTRIDER_HTTP_LISTEN", "0.0.0.0:9187")
+        .env("POSTRIDER_HTTP_LISTEN", "0.0.0.0:7678")
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(text("deploy/Dockerfile").contains("POSTRIDER_HTTP_LISTEN=0.0.0.0:9187"));
+    assert!(text("deploy/Dockerfile").contains("POSTRIDER_HTTP_LISTEN=0.0.0.0:7678"));
 }
