@@ -73,9 +73,8 @@ impl Config {
             let parts: Vec<&str> = path.split('.').collect();
             set(&mut table, &Origins::flag(path), &parts, value)?;
         }
-        let blamed = |problem: Problem| {
-            problem.of_file(file.as_ref()).from_origin(origins, &environment, file.as_ref())
-        };
+        let blamed =
+            |problem: Problem| problem.of_file(file.as_ref()).blamed_on(origins, &environment, file.as_ref());
         let secrets = Secrets::new(environment.clone());
         let mut config = Self::understand(Section::root(table, &secrets)).map_err(blamed)?;
         config.file = file;

@@ -86,7 +86,7 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
     let done = with_settings(arguments.command, config).await;
     // What is wrong with a setting may be found out later, too.
     done.map_err(|failure| match failure.downcast::<config::Problem>() {
-        Ok(problem) => problem.from_origin(&origins, &environment, file.as_ref()).into(),
+        Ok(problem) => problem.blamed_on(&origins, &environment, file.as_ref()).into(),
         Err(other) => other,
     })
 }

@@ -36,7 +36,7 @@ impl Problem {
     }
 
     /// The same problem with where its setting is from: the flag that set it, or the variable, or else the file.
-    pub(crate) fn from_origin(
+    pub(crate) fn blamed_on(
         mut self,
         origins: &Origins,
         environment: &BTreeMap<String, String>,
