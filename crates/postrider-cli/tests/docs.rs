@@ -198,6 +198,32 @@ fn every_settings_file_that_is_shown_is_understood() {
     assert!(shown >= 4, "only {shown} were found");
 }
 
+/// What a reader copies compiles: each page with Rust in it is compiled by the doctests of the library, whole and as it stands.
+#[test]
+fn every_line_of_rust_in_the_documents_is_compiled() {
+    let library = std::fs::read_to_string(root().join("crates/postrider/src/lib.rs")).expect("the library");
+    let mut found = 0;
+    for page in pages() {
+        let fences = page.text.lines().filter(|line| line.starts_with("```rust"));
+        for fence in fences {
+            assert!(["```rust", "```rust,no_run"].contains(&fence), "{}: {fence}", page.name());
+            found += 1;
+        }
+        for (_, block) in page.blocks("rust").into_iter().chain(page.blocks("rust,no_run")) {
+            let is_hidden = |line: &&str| line.trim() == "#" || line.trim_start().starts_with("# ");
+            assert_eq!(
+                block.lines().find(is_hidden),
+                None,
+                "{}: a line that a reader does not see",
+                page.name()
+            );
+            let include = format!("include_str!(\"../../../{}\")", page.name());
+            assert!(library.contains(&include), "{} is not compiled: {include}", page.name());
+        }
+    }
+    assert_eq!(found, 5, "of README.md and getting-started.md");
+}
+
 /// Every publisher that is shown can be started by what is shown beside it.
 #[test]
 fn every_publisher_has_the_commands_that_start_it() {
