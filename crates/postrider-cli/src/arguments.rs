@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, dead, doctor, events, record, replay, status, subscriptions};
+use crate::commands::{audit, dead, doctor, events, health, record, replay, sinks, status, subscriptions};
 use crate::config::Origins;
 use crate::demo;
 use crate::manual;
@@ -113,6 +113,13 @@ pub(crate) enum Command {
     Record(record::Arguments),
     /// Say what is wrong with the database, the settings and the destinations, or will be, and what to do
     Doctor(doctor::Arguments),
+    /// Send a probe to a destination
+    Sinks {
+        #[command(subcommand)]
+        action: sinks::Action,
+    },
+    /// Say whether the relay on this machine is ready, by its /readyz: for a container's health check
+    Health(health::Arguments),
     /// Show who did what, and why
     Audit(audit::Arguments),
     /// Print what a shell needs to complete commands

@@ -113,6 +113,8 @@ async fn with_settings(command: Command, config: Config) -> Result<bool, Failure
         Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
         Command::Record(arguments) => commands::record::run(&config, arguments).await,
         Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
+        Command::Sinks { action } => commands::sinks::run(&config, action).await,
+        Command::Health(arguments) => commands::health::run(&config, &arguments).await,
         Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
@@ -151,6 +153,8 @@ impl Command {
             Self::Replay(_) => "replay",
             Self::Record(_) => "record",
             Self::Doctor(_) => "doctor",
+            Self::Sinks { .. } => "sinks",
+            Self::Health(_) => "health",
             Self::Audit(_) => "audit",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
