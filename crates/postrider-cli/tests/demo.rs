@@ -526,14 +526,22 @@ async fn on_a_postgresql_it_keeps_the_same_promises_in_a_schema_of_its_own() {
     assert_eq!(place.schemas().await, ["kept", "public"], "half a shop is removed");
 }
 
+/// An address where nobody listens.
+fn nobody() -> std::net::SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a port that was free")
+}
+
 #[test]
 fn a_server_that_will_not_do_is_said_so_without_its_password() {
     let folder = Folder::new("nowhere");
+    let nobody = nobody();
+    let away = format!("does not answer (host 127.0.0.1, port {}, database x)", nobody.port());
     for (address, code, part) in [
-        ("mysql://root:hush@127.0.0.1:1", 1, "does not answer"),
+        (&*format!("mysql://root:hush@{nobody}"), 1, "does not answer"),
         (&*server().replace("root@", "nobody:hush@"), 1, "Access denied"),
-        ("postgres://u:hush@127.0.0.1:1/x", 1, "does not answer (host 127.0.0.1, port 1, database x)"),
-        ("postgres://u:hu@sh@127.0.0.1:1/x", 2, "--store: its user or password has an unescaped @"),
+        (&*format!("postgres://u:hush@{nobody}/x"), 1, away.as_str()),
+        ("postgres://u:hu@sh@127.0.0.1/x", 2, "--store: its user or password has an unescaped @"),
         ("oracle://u:hush@127.0.0.1/x", 2, "--store: the demo runs on SQLite, with no server, unless"),
     ] {
         let output = demo(&folder.0, &["--store", address]).output().expect("it runs");

@@ -308,8 +308,9 @@ async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
     let again =
         sqlx::raw_sql(AssertSqlSafe(pending)).execute(&ground.pool).await.expect_err("it was run already");
     assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
-    let (code, said) =
-        ground.run(&["migrate", "--print", "--store", "postgres://nobody@127.0.0.1:1/nowhere"]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let nowhere = format!("postgres://nobody@{}/nowhere", free.expect("a port that was free"));
+    let (code, said) = ground.run(&["migrate", "--print", "--store", &nowhere]);
     assert!(code == Some(1) && said.contains("--print --all"), "{said}");
 }
 

@@ -143,19 +143,17 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
     let mut unit = Unit { folder: folder.clone(), child: None };
     let socket = UnixDatagram::bind(folder.join("notify")).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = free.local_addr().expect("an address").to_string();
-    drop(free);
     let url = format!("sqlite:{}", folder.join("shop.db").display());
     let settings = format!(
-        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n\
+        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n"
     );
     std::fs::write(folder.join("p.toml"), settings).expect("the settings");
     let command = |name: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args([name, "--config"]).arg(folder.join("p.toml")).env_clear();
-        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(folder.join("log")).expect("a file"));
         command
     };
     assert!(command("migrate").status().expect("it runs").success());
@@ -170,6 +168,9 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
     assert_eq!(hear(), "READY=1");
+    let log = std::fs::read_to_string(folder.join("log")).expect("a log");
+    let address = log.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let address = address.unwrap_or_else(|| panic!("it says where it answers: {log}")).to_owned();
     let bucket = "postrider_attempts_bucket{subscription=\"out\",stream=\"events\",le=\"1\"} 1";
     let end = Instant::now() + Duration::from_secs(30);
     loop {

@@ -167,7 +167,7 @@ async fn no_secret_and_no_payload_is_in_any_output() {
     let (scheme, rest) = mess.log.url.split_once("://").expect("an address");
     let (user, host) = rest.split_once('@').expect("a user");
     let url = format!("{scheme}://{user}:planted-password@{host}");
-    let settings = "[sink.hook]\ntype = \"http\"\nurl = \"http://u:planted-login@127.0.0.1:1/planted-path\"\ntoken = \"planted-token\"\n\
+    let settings = "[sink.hook]\ntype = \"http\"\nurl = \"http://u:planted-login@hook.invalid/planted-path\"\ntoken = \"planted-token\"\n\
          [[subscription]]\nname = \"hook\"\nsink = \"hook\"\n";
     let file = mess.log.folder.file("p.toml", settings).display().to_string();
     let event = mess.dead.to_string();
