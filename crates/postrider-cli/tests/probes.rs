@@ -22,8 +22,7 @@ fn endpoint(status: &'static str) -> (SocketAddr, Receiver<String>) {
             let Ok(mut stream) = stream else { continue };
             let (mut request, mut part) = (String::new(), [0; 4096]);
             // The head says how long the body is.
-            loop {
-                let Ok(read) = stream.read(&mut part) else { break };
+            while let Ok(read) = stream.read(&mut part) {
                 request.push_str(&String::from_utf8_lossy(&part[..read]));
                 let length = request
                     .to_lowercase()
