@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, dead, doctor, events, record, relays, replay, status, subscriptions};
+use crate::commands::{
+    audit, dead, doctor, events, health, record, relays, replay, sinks, status, subscriptions,
+};
 use crate::config::Origins;
 use crate::demo;
 use crate::manual;
@@ -25,7 +27,7 @@ const SETTINGS: &str = "Settings";
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// The file with the settings; POSTRIDER_CONFIG unless given
+    /// The file with the settings; POSTRIDER_CONFIG unless given, or else ./postrider.toml if it is there
     #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The database: postgres://…, mysql://… or sqlite:…
@@ -45,12 +47,17 @@ impl Common {
         self.store.as_deref()
     }
 
+    /// The schema that is named on the command line.
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
     /// Where settings are taken from.
     pub(crate) fn origins(&self) -> Origins {
         let mut flags = self.settings.clone();
         let named = [("store.url", &self.store), ("store.schema", &self.schema)];
         flags.extend(named.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value).clone()?))));
-        Origins { file: self.config.clone(), flags }
+        Origins { named: self.config.clone(), flags }
     }
 }
 
@@ -63,7 +70,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a small shop on an embedded database, or on a MariaDB (--store): what is recorded, delivered, lost (nothing)
+    /// Run a small shop on an embedded database, or on a server (--store): what is recorded, delivered, lost (nothing)
     Demo(demo::Options),
     /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
     Relay,
@@ -110,6 +117,13 @@ pub(crate) enum Command {
     Record(record::Arguments),
     /// Say what is wrong with the database, the settings and the destinations, or will be, and what to do
     Doctor(doctor::Arguments),
+    /// Send a probe to a destination
+    Sinks {
+        #[command(subcommand)]
+        action: sinks::Action,
+    },
+    /// Say whether the relay on this machine is ready, by its /readyz: for a container's health check
+    Health(health::Arguments),
     /// Show who did what, and why
     Audit(audit::Arguments),
     /// Print what a shell needs to complete commands
@@ -150,7 +164,7 @@ pub(crate) enum AlertsAction {
 pub(crate) enum ConfigAction {
     /// Say what was understood, with secrets hidden
     Check {
-        /// Print a JSON array
+        /// Print a JSON object: the tables of the file, with all their settings
         #[arg(long)]
         json: bool,
     },

@@ -44,9 +44,11 @@ async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output =
 /// What is done with a database that may not answer while it is opened.
 pub(crate) async fn opened<T>(
     limit: Duration,
+    place: impl FnOnce() -> String,
     opening: impl Future<Output = std::result::Result<T, Failure>>,
 ) -> std::result::Result<T, Failure> {
-    tokio::time::timeout(limit, opening).await.unwrap_or_else(|_| Err(silent("connect", limit).into()))
+    let opened = tokio::time::timeout(limit, opening).await;
+    opened.unwrap_or_else(|_| Err(silent("connect", limit).at(place()).into()))
 }
 
 #[async_trait]

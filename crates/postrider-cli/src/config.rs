@@ -1,17 +1,19 @@
 //! What the binary is told: a TOML file, then the environment, then flags. Each wins over the one before.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::{Table, Value};
 
+pub(crate) mod address;
 pub(crate) mod alert;
 pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod general;
 pub(crate) mod nearest;
 pub(crate) mod notify;
+pub(crate) mod origin;
+pub(crate) mod problem;
 pub(crate) mod retention;
 pub(crate) mod secret;
 pub(crate) mod section;
@@ -19,42 +21,27 @@ pub(crate) mod sink;
 pub(crate) mod subscription;
 
 pub(crate) use alert::Alert;
-pub(crate) use general::{Log, RelaySettings, Store};
+pub(crate) use general::{Listen, Log, RelaySettings, Store};
 pub(crate) use notify::Notify;
+pub(crate) use origin::{File, Origins};
+pub(crate) use problem::Problem;
 pub(crate) use retention::Retention;
 pub(crate) use secret::{Secrets, endpoint, without_password};
 pub(crate) use section::Section;
 pub(crate) use sink::{Format, Sink};
 pub(crate) use subscription::Reader;
 
-/// What is wrong with a setting: one sentence that names it and says what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem(String);
-
-impl Problem {
-    /// A problem, in a sentence.
-    pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Problem {}
-
 /// Everything that the binary is told.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// The file that they are from, if there is one.
+    pub(crate) file: Option<File>,
     /// `[store]`.
     pub(crate) store: Store,
     /// `[relay]`.
     pub(crate) relay: RelaySettings,
     /// `[http]`: where the endpoints listen; nowhere if it is `"off"`.
-    pub(crate) listen: Option<std::net::SocketAddr>,
+    pub(crate) listen: Option<Listen>,
     /// `[log]`.
     pub(crate) log: Log,
     /// `[[subscription]]`.
@@ -69,23 +56,14 @@ pub(crate) struct Config {
     pub(crate) notify: BTreeMap<String, Notify>,
 }
 
-/// Where settings are taken from.
-#[derive(Debug, Default)]
-pub(crate) struct Origins {
-    /// The file, if one was named.
-    pub(crate) file: Option<PathBuf>,
-    /// Settings by flag, as `relay.lease` and `10s`.
-    pub(crate) flags: Vec<(String, String)>,
-}
-
 /// Variables of that name which are no settings.
 const OTHERS: [&str; 3] = ["POSTRIDER_CONFIG", "POSTRIDER_SOAK", "POSTRIDER_TEST_"];
 
 impl Config {
     /// Reads the file, the environment and the flags.
     pub(crate) fn load(origins: &Origins, environment: BTreeMap<String, String>) -> Result<Self, Problem> {
-        let file = origins.file.clone().or_else(|| environment.get("POSTRIDER_CONFIG").map(PathBuf::from));
-        let mut table = file.as_deref().map(read).transpose()?.unwrap_or_default();
+        let file = origins.file(&environment);
+        let mut table = file.as_ref().map(|file| read(&file.path)).transpose()?.unwrap_or_default();
         for (name, value) in &environment {
             if let Some((section, key)) = variable(name)? {
                 set(&mut table, name, &[section, key], value)?;
@@ -93,14 +71,14 @@ impl Config {
         }
         for (path, value) in &origins.flags {
             let parts: Vec<&str> = path.split('.').collect();
-            set(&mut table, path, &parts, value)?;
+            set(&mut table, &Origins::flag(path), &parts, value)?;
         }
-        let secrets = Secrets::new(environment);
-        let in_file = |problem: Problem| match &file {
-            Some(file) => Problem::new(format!("{}: {problem}", file.display())),
-            None => problem,
-        };
-        Self::understand(Section::root(table, &secrets)).map_err(in_file)
+        let blamed =
+            |problem: Problem| problem.of_file(file.as_ref()).blamed_on(origins, &environment, file.as_ref());
+        let secrets = Secrets::new(environment.clone());
+        let mut config = Self::understand(Section::root(table, &secrets)).map_err(blamed)?;
+        config.file = file;
+        Ok(config)
     }
 
     fn understand(mut root: Section<'_>) -> Result<Self, Problem> {
@@ -135,7 +113,7 @@ impl Config {
             alerts.extend(more);
         }
         root.finish()?;
-        Ok(Self { store, relay, listen, log, readers, sinks, retention, alerts, notify })
+        Ok(Self { file: None, store, relay, listen, log, readers, sinks, retention, alerts, notify })
     }
 }
 
@@ -176,7 +154,7 @@ fn set(table: &mut Table, name: &str, path: &[&str], value: &str) -> Result<(), 
         let inner = table.entry((*section).to_owned()).or_insert_with(|| Value::Table(Table::new()));
         let Value::Table(inner) = inner else {
             return Err(Problem::new(format!(
-                "{name}: {section} is no table in the file, so nothing in it can be set"
+                "{name}: {section} is not a table in the file, so nothing in it can be set"
             )));
         };
         table = inner;

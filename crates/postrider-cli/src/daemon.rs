@@ -22,6 +22,9 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         return Err(Problem::new(what).into());
     }
     logging::start(&config.log)?;
+    if let Some(file) = config.file.as_ref().filter(|file| file.found) {
+        tracing::info!("the settings are from {file}");
+    }
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {
         if let Some(sink) = config.sinks.get(&reader.sink) {
@@ -40,8 +43,8 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     });
     let server = match config.listen {
         None => None,
-        Some(address) => {
-            let listener = endpoints::bind(address).await?;
+        Some(listen) => {
+            let listener = endpoints::bind(listen).await?;
             tracing::info!(address = %listener.local_addr()?, "answering /metrics, /healthz and /readyz");
             // The endpoints answer until the relay has stopped.
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

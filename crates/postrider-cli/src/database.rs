@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
-use serde::Serialize;
 use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::bounded::{self, Bounded};
 use crate::config::{Problem, Store, without_password};
-use crate::{Failure, os_user, output};
+use crate::{Failure, os_user};
 
 /// How long a server may take to answer before it is said that it does not.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The database that the settings name.
 pub(crate) enum Database {
@@ -27,21 +26,23 @@ pub(crate) enum Database {
     Sqlite(sqlite::Outbox),
 }
 
-enum Address {
+/// How it is reached.
+pub(crate) enum Address {
     Postgres(PgConnectOptions),
     Mysql(MySqlConnectOptions),
     Sqlite(SqliteConnectOptions),
 }
 
 impl Address {
-    fn of(store: &Store) -> Result<Self, Problem> {
+    /// What the settings say.
+    pub(crate) fn of(store: &Store) -> Result<Self, Problem> {
         let Some(url) = &store.url else {
             let what =
                 "store.url: no database is named; set it in the file, as POSTRIDER_STORE_URL or by --store";
             return Err(Problem::new(what));
         };
         let wrong = |_| {
-            Problem::new(format!("store.url: {} can't be understood as an address", without_password(url)))
+            Problem::of("store.url", format!("{} can't be understood as an address", without_password(url)))
         };
         if url.starts_with("sqlite:") {
             let options = SqliteConnectOptions::from_str(url).map_err(wrong)?;
@@ -61,6 +62,16 @@ impl Address {
     }
 }
 
+/// Where the database is that the settings name, for sentences: host, port and database, or the file.
+pub(crate) fn place(store: &Store) -> String {
+    match Address::of(store) {
+        Ok(Address::Postgres(options)) => postgres::place(&options),
+        Ok(Address::Mysql(options)) => mysql::place(&options),
+        Ok(Address::Sqlite(options)) => sqlite::place(&options),
+        Err(_) => "not known".to_owned(),
+    }
+}
+
 /// Whether an address of PostgreSQL, or the environment, names a user.
 fn names_a_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -74,7 +85,8 @@ impl Database {
     /// Opens it; the schema is checked, not changed. A database that does not answer is an error after some seconds.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
         // In a box, as below: the drivers' futures are so deep that the compiler gives them up within the callers'.
-        bounded::opened(bounded::OPEN, Box::pin(Self::opened(store))).await
+        let opening = Box::pin(Self::opened(store));
+        bounded::opened(bounded::OPEN, || place(store), opening).await
     }
 
     async fn opened(store: &Store) -> Result<Self, Failure> {
@@ -110,7 +122,8 @@ impl Database {
         Ok(match self {
             Self::Postgres(outbox) => {
                 let store = Box::pin(async { Ok(outbox.store().await?) });
-                Controls::of(bounded::opened(bounded::OPEN, store).await?)
+                let place = || postgres::place(&outbox.pool().connect_options());
+                Controls::of(bounded::opened(bounded::OPEN, place, store).await?)
             }
             Self::Mysql(outbox) => Controls::of(outbox.store()),
             Self::Sqlite(outbox) => Controls::of(outbox.store()),
@@ -169,8 +182,8 @@ impl Controls {
 
     /// Opens the log that the settings name.
     pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
-        bounded::opened(bounded::OPEN, Box::pin(async { Database::open(store).await?.controls().await }))
-            .await
+        let opening = Box::pin(async { Database::open(store).await?.controls().await });
+        bounded::opened(bounded::OPEN, || place(store), opening).await
     }
 }
 
@@ -187,82 +200,5 @@ pub(crate) fn check(store: &Store) -> Result<(), Problem> {
     if store.url.is_none() {
         return Ok(());
     }
-    if let Address::Postgres(_) = Address::of(store)? {
-        let sql = postgres::migration_sql(&store.schema);
-        sql.map_err(|error| Problem::new(format!("store.schema: {}", error.message())))?;
-    }
-    Ok(())
-}
-
-/// Prints the SQL that creates or updates the schema: what the database lacks, or all of it.
-pub(crate) async fn print_migration(store: &Store, all: bool) -> Result<bool, Failure> {
-    if store.is_file() {
-        return Err("--print is for servers; SQLite has no DBA to give it to".into());
-    }
-    let sql = match Address::of(store)? {
-        Address::Mysql(_) if all => {
-            return Err("--all is for PostgreSQL: on MariaDB and MySQL the SQL depends on the server".into());
-        }
-        Address::Mysql(options) => {
-            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
-            let pending = mysql::migration_sql(&pool.connect_lazy_with(options)).await?;
-            if pending.is_empty() { "-- the schema is up to date\n".to_owned() } else { pending }
-        }
-        _ => postgres_migration(store, all).await?,
-    };
-    output::print(&sql)?;
-    Ok(true)
-}
-
-async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure> {
-    if all || store.url.is_none() {
-        return Ok(postgres::migration_sql(&store.schema)?);
-    }
-    let Address::Postgres(options) = Address::of(store)? else {
-        return Ok(postgres::migration_sql(&store.schema)?);
-    };
-    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE).connect_lazy_with(options);
-    let applied = postgres::applied_version(&pool, &store.schema).await.map_err(|error| {
-        format!("{error}; --print asks the database for its version, and --print --all prints everything without it")
-    })?;
-    Ok(postgres::migration_sql_since(&store.schema, applied)?)
-}
-
-/// What `migrate` did, as JSON.
-#[derive(Serialize)]
-struct Migrated {
-    up_to_date: bool,
-    schema: Option<String>,
-}
-
-/// Creates or updates the schema.
-pub(crate) async fn migrate(store: &Store, json: bool) -> Result<bool, Failure> {
-    let schema = match Address::of(store)? {
-        Address::Postgres(options) => {
-            let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
-            let pool = pool.connect_lazy_with(options);
-            postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
-            Some(store.schema.clone())
-        }
-        Address::Mysql(options) => {
-            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
-            mysql::Outbox::migrated(&pool.connect_lazy_with(options)).await?;
-            None
-        }
-        Address::Sqlite(options) => {
-            let pool = SqlitePoolOptions::new()
-                .max_connections(1)
-                .connect_lazy_with(options.create_if_missing(true));
-            sqlite::Outbox::migrated(&pool).await?;
-            pool.close().await;
-            None
-        }
-    };
-    if json {
-        output::json(&Migrated { up_to_date: true, schema })?;
-    } else {
-        let name = schema.map(|schema| format!(" {schema}")).unwrap_or_default();
-        output::line(format!("the schema{name} is up to date"))?;
-    }
-    Ok(true)
+    Address::of(store).map(drop)
 }

@@ -19,10 +19,10 @@ use std::time::Duration;
 use clap::Args;
 use postrider::{Uuid, asked_to_end};
 
-use crate::config::{Problem, without_password};
+use crate::config::{Problem, address, without_password};
 use crate::{Failure, bounded};
 use fault::Fault;
-use premises::{FILE, Mysql, Sqlite};
+use premises::{FILE, Mysql, Postgres, Premises, Sqlite};
 use screen::Screen;
 use script::Ending;
 
@@ -32,8 +32,8 @@ const BUILD: Duration = Duration::from_secs(30);
 /// How the demo is run.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given. With --store mysql://… the
-    /// demo's own database on that server stays as well, which is removed otherwise
+    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given. With --store the demo's own
+    /// schema (PostgreSQL) or database (MariaDB, MySQL) on that server stays as well, which is removed otherwise
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// For developers: let a handler break a promise once, to see that the summary tells
@@ -44,21 +44,49 @@ pub(crate) struct Options {
     relay: Option<String>,
 }
 
+/// The schema of the demo on a PostgreSQL, unless another is named.
+const SCHEMA: &str = "postrider_demo";
+
+/// A server that the shop is on: where it is, and, on PostgreSQL, in which schema.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) schema: Option<&'a str>,
+}
+
 /// Runs the demo, on a server if one is named; whether every promise held.
-pub(crate) async fn run(options: &Options, store: Option<&str>) -> Result<bool, Failure> {
+pub(crate) async fn run(
+    options: &Options,
+    store: Option<&str>,
+    schema: Option<&str>,
+) -> Result<bool, Failure> {
     if let (Some(name), Some(folder)) = (&options.relay, &options.keep) {
-        return match std::env::var(rider::ADDRESS) {
-            Ok(address) => staff::work(Mysql::open(&address).await?, folder, name, options.fault).await,
-            Err(_) => staff::work(Sqlite::open(folder).await?, folder, name, options.fault).await,
+        return match (std::env::var(rider::ADDRESS), schema) {
+            (Ok(address), Some(schema)) => {
+                staff::work(Postgres::open(&address, schema).await?, folder, name, options.fault).await
+            }
+            (Ok(address), None) => {
+                staff::work(Mysql::open(&address).await?, folder, name, options.fault).await
+            }
+            (Err(_), _) => staff::work(Sqlite::open(folder).await?, folder, name, options.fault).await,
         };
+    }
+    let begins = |address: &str, kinds: [&str; 2]| kinds.iter().any(|kind| address.starts_with(kind));
+    if let Some(address) = store {
+        address::check(address).map_err(|what| Problem::new(format!("--store: {what}")))?;
     }
     match store {
         None => on_sqlite(options).await,
-        Some(address) if ["mysql://", "mariadb://"].iter().any(|kind| address.starts_with(kind)) => {
-            on_mysql(options, address).await
+        Some(address) if begins(address, ["postgres://", "postgresql://"]) => {
+            let schema = schema.unwrap_or(SCHEMA);
+            let named = postrider::postgres::migration_sql(schema);
+            named.map_err(|error| Problem::new(format!("--schema: {}", error.message())))?;
+            on_postgres(options, address, schema).await
         }
+        Some(address) if begins(address, ["mysql://", "mariadb://"]) => on_mysql(options, address).await,
         Some(_) => {
-            let what = "--store: the demo runs on SQLite, with no server, unless it is given a MariaDB or MySQL: mysql://user@host";
+            let what = "--store: the demo runs on SQLite, with no server, unless it is given one: postgres://user@host/database or \
+                        mysql://user@host";
             Err(Problem::new(what).into())
         }
     }
@@ -74,7 +102,7 @@ async fn on_sqlite(options: &Options) -> Result<bool, Failure> {
     };
     screen.clear();
     if let Ending::Whole { held } = ending {
-        tally::look_around(&mut screen, &format!("sqlite:{}", folder.join(FILE).display()));
+        tally::look_around(&mut screen, &format!("sqlite:{}", folder.join(FILE).display()), None);
         return Ok(held);
     }
     // Half a shop is of no use to anybody.
@@ -82,40 +110,60 @@ async fn on_sqlite(options: &Options) -> Result<bool, Failure> {
     ended(&ending, kept.then(|| folder.display().to_string()), "its folder")
 }
 
+async fn on_postgres(options: &Options, address: &str, schema: &str) -> Result<bool, Failure> {
+    let folder = prepared(options.keep.as_deref())?;
+    let built = bounded::opened(BUILD, || without_password(address), Postgres::build(address, schema)).await;
+    let built = built.inspect_err(|_| _ = std::fs::remove_dir_all(&folder))?;
+    let server = Server { address, schema: Some(schema) };
+    let place = (without_password(address), Some(schema));
+    on_server(options, &folder, built.clone(), server, place, async move || built.remove().await).await
+}
+
 async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
     let folder = prepared(options.keep.as_deref())?;
-    let mut screen = Screen::of_stdout();
     let database = format!("postrider_demo_{}", unique());
-    let built = bounded::opened(BUILD, Mysql::build(address, &database)).await;
-    let played = match &built {
-        Ok(premises) => {
-            let address = premises.address();
-            tokio::select! {
-                played = script::play(&mut screen, premises.clone(), &folder, Some(&address), options.fault) => played,
-                () = asked_to_end() => Ok(Ending::Interrupted),
-            }
-        }
-        Err(_) => Ok(Ending::Unseen),
+    let built = bounded::opened(BUILD, || without_password(address), Mysql::build(address, &database)).await;
+    let built = built.inspect_err(|_| _ = std::fs::remove_dir_all(&folder))?;
+    let address = built.address();
+    let server = Server { address: &address, schema: None };
+    let place = (without_password(&address), None);
+    on_server(options, &folder, built.clone(), server, place, async move || built.remove().await).await
+}
+
+/// Plays on a server, and removes what was made there unless it is to be kept.
+async fn on_server(
+    options: &Options,
+    folder: &Path,
+    premises: impl Premises,
+    server: Server<'_>,
+    (place, schema): (String, Option<&str>),
+    remove: impl AsyncFnOnce() -> bool,
+) -> Result<bool, Failure> {
+    let mut screen = Screen::of_stdout();
+    let played = tokio::select! {
+        played = script::play(&mut screen, premises, folder, Some(server), options.fault) => played,
+        () = asked_to_end() => Ok(Ending::Interrupted),
     };
     screen.clear();
     let is_kept = options.keep.is_some();
     if !is_kept {
-        let _ = std::fs::remove_dir_all(&folder);
+        let _ = std::fs::remove_dir_all(folder);
     }
-    let premises = built?;
-    let place = without_password(&premises.address());
-    let removed = async { !is_kept && tokio::time::timeout(BUILD, premises.remove()).await.unwrap_or(false) };
-    let kept = (!removed.await).then_some(place);
-    match (played?, kept) {
-        (Ending::Whole { held }, Some(place)) => {
-            tally::look_around(&mut screen, &place);
+    let removed = !is_kept && tokio::time::timeout(BUILD, remove()).await.unwrap_or(false);
+    let what = if schema.is_some() { "schema" } else { "database" };
+    match (played?, removed) {
+        (Ending::Whole { held }, false) => {
+            tally::look_around(&mut screen, &place, schema);
             Ok(held)
         }
-        (Ending::Whole { held }, None) => {
-            screen.say("\n  Its database is removed; with --keep it stays, to look around.");
+        (Ending::Whole { held }, true) => {
+            screen.say(&format!("\n  Its {what} is removed; with --keep it stays, to look around."));
             Ok(held)
         }
-        (ending, kept) => ended(&ending, kept, "its database"),
+        (ending, removed) => {
+            let kept = schema.map_or_else(|| place.clone(), |schema| format!("{place}, schema {schema},"));
+            ended(&ending, (!removed).then_some(kept), &format!("its {what}"))
+        }
     }
 }
 

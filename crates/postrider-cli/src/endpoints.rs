@@ -1,7 +1,7 @@
 //! What the relay answers over HTTP: `/metrics`, `/healthz` and `/readyz`.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
 use crate::Failure;
+use crate::config::Listen;
 
 /// How long the database may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -61,11 +62,23 @@ impl Pulse {
     }
 }
 
-/// Binds the address, so that a port that is taken is found out before anything starts.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
+/// Binds the address, so that a port that is taken is found out before anything starts. Where nobody has set it, a free port does
+/// as well: a second relay on a machine starts without any setting.
+pub(crate) async fn bind(listen: Listen) -> Result<TcpListener, Failure> {
+    let address = listen.address;
+    let mut bound = TcpListener::bind(address).await;
+    if let Err(error) = &bound
+        && error.kind() == ErrorKind::AddrInUse
+        && !listen.is_set
+    {
+        bound = TcpListener::bind((address.ip(), 0)).await;
+        if bound.is_ok() {
+            tracing::warn!("{address} is taken, so a free port is used; set http.listen to choose one");
+        }
+    }
+    bound.map_err(|error| {
         let what = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "somebody else listens there".to_owned(),
+            ErrorKind::AddrInUse => "somebody else listens there".to_owned(),
             _ => error.to_string(),
         };
         format!("http.listen: {address} can't be listened on: {what}; choose another address, or \"off\"")

@@ -8,9 +8,9 @@ use crate::config::{Log, Problem};
 /// What is said at this level.
 pub(crate) fn filter(log: &Log) -> Result<EnvFilter, Problem> {
     let wrong = |part: &str| {
-        Problem::new(format!(
-            "log.level: {part:?} is no level; it must be off, error, warn, info, debug or trace, for one part as in \"postrider=debug\""
-        ))
+        let what =
+            "it must be off, error, warn, info, debug or trace, for one part as in \"postrider=debug\"";
+        Problem::of("log.level", format!("{part:?} is no level; {what}"))
     };
     // A word that is no level would be taken for the name of a part, and silence all others.
     let is_level = |part: &&str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();

@@ -21,6 +21,7 @@ mod demo;
 mod endpoints;
 mod logging;
 mod manual;
+mod migrate;
 mod os_user;
 mod output;
 mod retention;
@@ -71,14 +72,28 @@ fn is_misused(failure: &Failure) -> bool {
 async fn run(arguments: Arguments) -> Result<bool, Failure> {
     // What needs no settings.
     match &arguments.command {
-        Command::Demo(options) => return demo::run(options, arguments.common.store()).await,
+        Command::Demo(options) => {
+            return demo::run(options, arguments.common.store(), arguments.common.schema()).await;
+        }
         Command::Completions(arguments) => return manual::completions(arguments),
         Command::Man(arguments) => return manual::man(arguments),
         Command::Reference { page } => return manual::reference(*page),
         _ => {}
     }
-    let config = Config::load(&arguments.common.origins(), environment()?)?;
-    match arguments.command {
+    let (origins, environment) = (arguments.common.origins(), environment()?);
+    let config = Config::load(&origins, environment.clone())?;
+    let file = config.file.clone();
+    let done = with_settings(arguments.command, config).await;
+    // What is wrong with a setting may be found out later, too.
+    done.map_err(|failure| match failure.downcast::<config::Problem>() {
+        Ok(problem) => problem.blamed_on(&origins, &environment, file.as_ref()).into(),
+        Err(other) => other,
+    })
+}
+
+/// Runs a command that has settings; whether all is well.
+async fn with_settings(command: Command, config: Config) -> Result<bool, Failure> {
+    match command {
         Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Reference { .. } => Ok(true),
         Command::Relay => daemon::run(config).await,
         Command::Alerts { action: AlertsAction::Check { json } } => alerts::check(&config, json).await,
@@ -88,8 +103,8 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         }
         Command::Archive(arguments) => retention::archive(&config, arguments).await,
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
-        Command::Migrate { print: true, all, .. } => database::print_migration(&config.store, all).await,
-        Command::Migrate { json, .. } => database::migrate(&config.store, json).await,
+        Command::Migrate { print: true, all, .. } => migrate::print(&config.store, all).await,
+        Command::Migrate { json, .. } => migrate::run(&config.store, json).await,
         Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Relays(arguments) => commands::relays::run(&config, arguments).await,
@@ -99,6 +114,8 @@ async fn run(arguments: Arguments) -> Result<bool, Failure> {
         Command::Replay(arguments) => commands::replay::run(&config, arguments).await,
         Command::Record(arguments) => commands::record::run(&config, arguments).await,
         Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
+        Command::Sinks { action } => commands::sinks::run(&config, action).await,
+        Command::Health(arguments) => commands::health::run(&config, &arguments).await,
         Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
@@ -138,6 +155,8 @@ impl Command {
             Self::Replay(_) => "replay",
             Self::Record(_) => "record",
             Self::Doctor(_) => "doctor",
+            Self::Sinks { .. } => "sinks",
+            Self::Health(_) => "health",
             Self::Audit(_) => "audit",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

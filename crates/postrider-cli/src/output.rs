@@ -13,7 +13,7 @@ use crate::Failure;
 mod table;
 mod words;
 
-pub(crate) use table::{Column, Table};
+pub(crate) use table::{Column, Table, crop, wrapped};
 pub(crate) use words::{Time, age, count, number, quoted, seconds, since, when};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);

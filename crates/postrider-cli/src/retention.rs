@@ -108,7 +108,7 @@ pub(crate) async fn check(database: &Database, config: &Config) -> Result<(), Fa
 /// What is wrong with how events are filed, said of the setting.
 fn unfit(filing: &Filing, error: &postrider::Error) -> Problem {
     let setting = if filing.target.is_some() { "target" } else { "by_month" };
-    Problem::new(format!("retention.{setting}: {}", error.message()))
+    Problem::of(format!("retention.{setting}"), error.message())
 }
 
 /// A name that no other process has.

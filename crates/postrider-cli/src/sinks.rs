@@ -48,13 +48,13 @@ impl Ready {
 
 /// A problem with a sink.
 fn of(name: &str, error: &postrider::Error) -> Problem {
-    Problem::new(format!("sink.{name}: {}", error.message()))
+    Problem::of(format!("sink.{name}"), error.message())
 }
 
 fn events(name: &str, envelope: &Envelope) -> Result<CloudEvents, Problem> {
     let template = envelope.kind.as_deref().map(Template::parse).transpose();
     let template =
-        template.map_err(|error| Problem::new(format!("sink.{name}.event_type: {}", error.message())))?;
+        template.map_err(|error| Problem::of(format!("sink.{name}.event_type"), error.message()))?;
     Ok(CloudEvents { source: envelope.source.clone(), type_template: template })
 }
 
@@ -110,7 +110,7 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
     }
     if let Some(secret) = &sink.secret {
         let secret = Secret::parse(secret)
-            .map_err(|error| Problem::new(format!("sink.{name}.secret: {}", error.message())))?;
+            .map_err(|error| Problem::of(format!("sink.{name}.secret"), error.message()))?;
         builder = builder.sign(secret);
     }
     if let Some(token) = &sink.token {

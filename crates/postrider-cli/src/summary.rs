@@ -1,36 +1,28 @@
 //! `postrider config check`: what was understood, with secrets hidden.
 
+mod json;
+
 use std::fmt::Write as _;
 
 use postrider::{OnDead, Start, WhileUnavailable};
-use serde::Serialize;
 
 use crate::Failure;
 use crate::config::{Config, Format, Sink, duration, endpoint, without_password};
 use crate::sinks::Ready;
 use crate::{alerts, database, logging, output};
 
-#[derive(Serialize)]
-struct Understood<'a> {
-    table: &'a str,
-    understood: &'a str,
-}
-
 /// Shows the settings; refuses what a relay would refuse without asking anybody.
-pub(crate) fn show(config: &Config, json: bool) -> Result<bool, Failure> {
+pub(crate) fn show(config: &Config, as_json: bool) -> Result<bool, Failure> {
     logging::filter(&config.log)?;
     database::check(&config.store)?;
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
     alerts::Watch::of(config)?;
-    let text = text(config)?;
-    if json {
-        let lines = text.lines().filter_map(|line| line.split_once(' '));
-        let lines = lines.map(|(table, rest)| Understood { table, understood: rest.trim() });
-        output::json(&lines.collect::<Vec<_>>())?;
+    if as_json {
+        output::json(&json::json(config))?;
     } else {
-        output::print(&text)?;
+        output::print(&text(config)?)?;
     }
     Ok(true)
 }
@@ -43,6 +35,9 @@ fn named(properties: &[(String, String)]) -> String {
 
 fn text(config: &Config) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
+    if let Some(file) = &config.file {
+        writeln!(out, "file           {file}")?;
+    }
     let store = &config.store;
     match &store.url {
         Some(url) if url.starts_with("sqlite:") => writeln!(out, "store          {url}")?,
@@ -71,7 +66,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
         show(relay.figures),
         show(relay.alerts)
     )?;
-    let listen = config.listen.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let listen = config.listen.map_or_else(|| "off".to_owned(), |listen| listen.address.to_string());
     writeln!(out, "http           {listen}")?;
     writeln!(out, "log            {}, {}", if config.log.json { "json" } else { "human" }, config.log.level)?;
     for (name, sink) in &config.sinks {

@@ -67,13 +67,25 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[store]\nurl = [1]\n".into(), &["store.url: text is expected, not a list"]),
         ("[store]\nurl = \"env:NOT_THERE\"\n".into(), &["store.url", "NOT_THERE is not set"]),
         ("[store]\nurl = \"file:/nowhere/at/all\"\n".into(), &["store.url", "/nowhere/at/all", "does not exist"]),
+        (
+            "[store]\nurl = \"postgres://ada:ge@heim@db/shop\"\n".into(),
+            &["store.url: its user or password has an unescaped @; write %40"],
+        ),
+        (
+            "[store]\nurl = \"postgres://ada:ge#heim@db/shop\"\n".into(),
+            &["store.url: its user or password has an unescaped #; write %23"],
+        ),
+        (
+            "[store]\nurl = \"postgres://ada@db/shop?sslmod=require\"\n".into(),
+            &["store.url: its parameter \"sslmod\" is not known; is \"sslmode\" meant?"],
+        ),
         ("[store]\nconnections = 1\n".into(), &["store.connections", "2 or more"]),
         ("[store]\nbell = \"maybe\"\n".into(), &["store.bell", "true or false"]),
         ("store = 3\n".into(), &["store: a table is expected", "a number"]),
         ("[relay]\nlease = 30\n".into(), &["relay.lease", "\"30\" is no time", "\"5m\""]),
         ("[relay]\nleese = \"30s\"\n".into(), &["relay.leese", "\"lease\""]),
         ("[relay]\nlease = \"1ms\"\n".into(), &["relay.lease", "out of bounds"]),
-        ("[http]\nlisten = \"everywhere\"\n".into(), &["http.listen", "127.0.0.1:9187"]),
+        ("[http]\nlisten = \"everywhere\"\n".into(), &["http.listen", "127.0.0.1:7678"]),
         ("[log]\nformat = \"xml\"\n".into(), &["log.format", "\"human\", \"json\""]),
         ("[log]\nlevel = \"postrider=loud\"\n".into(), &["log.level: \"postrider=loud\" is no level", "info"]),
         ("[log]\nlevel = \"inof\"\n".into(), &["log.level: \"inof\" is no level", "info"]),
@@ -222,9 +234,81 @@ fn the_environment_wins_over_the_file_and_a_flag_over_both() {
         "{sentence}"
     );
     let sentence = said(&check(&file, &["--set", "relay.leese=1s"], &[]), "a flag");
-    assert!(sentence.contains("relay.leese"), "{sentence}");
+    assert!(sentence.contains("--set relay.leese: there is no such setting"), "{sentence}");
     let sentence = said(&check(Path::new("/nowhere.toml"), &[], &[]), "no file");
     assert!(sentence.contains("/nowhere.toml can't be read: it does not exist"), "{sentence}");
+}
+
+/// The file is not to blame for what a flag or a variable says.
+#[test]
+fn what_is_wrong_is_said_of_the_flag_or_the_variable_that_set_it() {
+    let folder = Folder::new();
+    let text = subscription("") + "[sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\n";
+    let file = folder.file("p.toml", &text);
+    let name = file.display().to_string();
+    let flagged: [(&[&str], &str); 9] = [
+        (&["--set", "relay.lease=soon"], "--set relay.lease: \"soon\" is no time"),
+        (&["--set", "store.connections=1"], "--set store.connections: the relay needs 2 or more"),
+        (&["--set", "relay=soon"], "--set relay: a table is expected"),
+        (
+            &["--set", "subscription.name=x"],
+            "--set subscription.name: subscription is not a table in the file",
+        ),
+        (&["--set", "sink.k.topic={strem}"], "--set sink.k.topic: sink.k: "),
+        (&["--set", "log.level=loud"], "--set log.level: \"loud\" is no level"),
+        (&["--set", "store.url=oracle://x"], "--store: it begins with postgres://"),
+        (&["--store", "postgres://ada:ge@heim@db/shop"], "--store: its user or password has an unescaped @"),
+        (&["--store", "postgres://db/shop", "--schema", "A B"], "--schema: a schema's name has"),
+    ];
+    for (flags, words) in flagged {
+        let sentence = said(&check(&file, flags, &[]), &format!("{flags:?}"));
+        assert!(sentence.contains(words) && !sentence.contains(&name), "{flags:?}: {sentence}");
+    }
+    let sentence = said(&check(&file, &[], &[("POSTRIDER_RELAY_LEASE", "soon")]), "a variable");
+    assert!(sentence.contains("POSTRIDER_RELAY_LEASE: relay.lease: \"soon\" is no time"), "{sentence}");
+    // The flag is not to blame for what the file says.
+    let file = folder.file("q.toml", "[relay]\nlease = \"soon\"\n");
+    let sentence = said(&check(&file, &["--set", "relay.name=x"], &[]), "the file");
+    assert!(sentence.contains("q.toml: relay.lease: \"soon\" is no time"), "{sentence}");
+}
+
+#[test]
+fn a_secret_file_that_is_empty_is_refused() {
+    let folder = Folder::new();
+    for content in ["", "\n", " \r\n"] {
+        let secret = folder.file("token", content).display().to_string();
+        let sentence = complaint(&format!(
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\ntoken = \"file:{secret}\"\n"
+        ));
+        let words = format!("sink.x.token: the file {secret} is empty; write the value into it");
+        assert!(sentence.contains(&words), "{sentence}");
+    }
+}
+
+/// Found by itself; what is named wins over it.
+#[test]
+fn a_file_in_this_folder_is_found_unless_one_is_named() {
+    let folder = Folder::new();
+    folder.file("postrider.toml", "[relay]\nlease = \"11s\"\n");
+    let other = folder.file("other.toml", "[relay]\nlease = \"12s\"\n").display().to_string();
+    let shown = |flags: &[&str], variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["config", "check"]).args(flags).current_dir(&folder.0).env_clear();
+        let output = command.envs(variables.iter().copied()).output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let text = shown(&[], &[]);
+    assert!(
+        text.contains("file           ./postrider.toml, found in this folder\n")
+            && text.contains("lease 11s"),
+        "{text}"
+    );
+    for text in [shown(&["--config", &other], &[]), shown(&[], &[("POSTRIDER_CONFIG", &other)])] {
+        assert!(text.contains(&format!("file           {other}\n")) && text.contains("lease 12s"), "{text}");
+    }
+    folder.file("postrider.toml", "[relay]\nleese = \"11s\"\n");
+    let text = shown(&[], &[]);
+    assert!(text.contains("./postrider.toml: relay.leese: there is no such setting"), "{text}");
 }
 
 #[cfg(unix)]
@@ -283,7 +367,7 @@ fn no_secret_is_shown() {
     let folder = Folder::new();
     let token = folder.file("token", "planted-token\n");
     let text = format!(
-        "[store]\nurl = \"postgres://user:planted-password@h/db?sslpassword=planted-password\"\n\
+        "[store]\nurl = \"postgres://user:planted-password@h/db?user=ada&password=planted-password\"\n\
          [sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\nlogin = \"plain\"\nuser = \"u\"\npassword = \"env:SECRET\"\n\
          [sink.h]\ntype = \"http\"\nurl = \"http://u:planted-password@h/\"\ntoken = \"file:{}\"\n\
          [sink.w]\ntype = \"http\"\nurl = \"https://hooks.example:8443/planted-path?token=planted-token\"\n\
@@ -300,7 +384,14 @@ fn no_secret_is_shown() {
     let output = check(&folder.file("p.toml", &text), &["--json"], &[("SECRET", "planted-secret")]);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let understood: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
-    assert_eq!(understood[0]["table"], "store");
+    assert_eq!(understood["store"]["url"], "postgres://user:***@h/db?***");
+    assert_eq!(
+        (&understood["sink"]["k"]["user"], &understood["sink"]["k"]["password"]),
+        (&"u".into(), &"***".into())
+    );
+    assert_eq!(understood["sink"]["h"]["token"], "***");
+    assert_eq!(understood["relay"]["lease"], "30s", "what nobody set is shown as well");
+    assert_eq!(understood["notify"]["s"]["url"], "https://h/…");
     assert!(!shown.contains("planted"), "{shown}");
 }
 

@@ -425,13 +425,124 @@ async fn on_a_mariadb_it_keeps_the_same_promises_in_a_database_of_its_own() {
     assert_eq!(visitor.made().await, left, "half a shop is removed");
 }
 
+/// A database on the PostgreSQL of the tests; it goes away with the test.
+struct Place {
+    name: String,
+    url: String,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let name = format!("demo_{}", postrider::Uuid::new_v4().simple());
+        let server = std::env::var("POSTRIDER_TEST_POSTGRES").expect("POSTRIDER_TEST_POSTGRES is not set");
+        Self::execute(&server, &format!("create database {name}")).await;
+        let (base, _) = server.rsplit_once('/').expect("an address with a database");
+        Self { url: format!("{base}/{name}"), name }
+    }
+
+    async fn execute(url: &str, statement: &str) {
+        let pool = sqlx::PgPool::connect(url).await.expect("the server of the tests");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement.to_owned())).execute(&pool).await.expect("executed");
+        pool.close().await;
+    }
+
+    async fn schemas(&self) -> Vec<String> {
+        let pool = sqlx::PgPool::connect(&self.url).await.expect("the server of the tests");
+        let all = sqlx::query_scalar(
+            "select nspname::text from pg_namespace where nspname !~ '^pg_|^information' order by 1",
+        );
+        let all = all.fetch_all(&pool).await.expect("schemas");
+        pool.close().await;
+        all
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let drop = format!("drop database {} with (force)", self.name);
+        let leave = move || {
+            let server = std::env::var("POSTRIDER_TEST_POSTGRES").expect("the server of the tests");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(Self::execute(&server, &drop));
+        };
+        let _ = std::thread::spawn(leave).join();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_postgresql_it_keeps_the_same_promises_in_a_schema_of_its_own() {
+    let _here = MACHINE.read().await;
+    let folder = Folder::new("postgres");
+    let place = Place::new().await;
+    let kept = folder.0.join("kept").display().to_string();
+    let start = |arguments: &[&str]| {
+        let mut command = demo(&folder.0, arguments);
+        command.args(["--store", &place.url]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let demos = [
+        start(&[]),
+        start(&["--keep", &kept, "--schema", "kept"]),
+        start(&["--break", "order", "--schema", "broken"]),
+    ];
+    for (broken, playing) in [false, false, true].into_iter().zip(demos) {
+        let output = playing.wait_with_output().expect("it ends");
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(i32::from(broken)), "{said}{}", text(&output.stderr));
+        assert!(said.contains("A shop on PostgreSQL") && said.contains("is killed"), "{said}");
+        assert_eq!(said.contains("Every promise held"), !broken, "{said}");
+        let [recorded, ..] = row(&said, "recorded");
+        assert!(recorded > 100, "{said}");
+        assert_eq!(row(&said, "dead"), [0, 1, 0], "one address does not exist");
+        assert_eq!(row(&said, "delivered  "), [recorded, recorded - 1, recorded], "{said}");
+        assert_eq!(row(&said, "delivered again")[0], 0, "the books have an inbox");
+        assert_eq!(row(&said, "out of order"), [0, u64::from(broken), 0], "{said}");
+        assert_eq!(row(&said, "lost"), [0, 0, 0], "{said}");
+    }
+    assert_eq!(place.schemas().await, ["kept", "public"], "only what is to be kept is kept");
+    let mut look = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let looked = look.args(["status", "--store", &place.url, "--schema", "kept"]).output().expect("it runs");
+    assert!(
+        looked.status.success() && text(&looked.stdout).contains("warehouse"),
+        "{}",
+        text(&looked.stderr)
+    );
+
+    // One that is there is nobody's to play in, and stays as it is.
+    let output = demo(&folder.0, &["--store", &place.url, "--schema", "kept"]).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("the schema kept is there already"), "{said}");
+    assert!(said.contains("name another by --schema"), "{said}");
+    assert_eq!(place.schemas().await, ["kept", "public"]);
+
+    let mut playing = Playing::start_with(&folder, &["--store", &place.url]);
+    playing.signal("-INT");
+    let (code, said) = playing.ended();
+    assert!(
+        code == Some(1) && said.contains("interrupted") && said.contains("its schema is removed"),
+        "{said}"
+    );
+    playing.no_relay_is_left();
+    assert_eq!(place.schemas().await, ["kept", "public"], "half a shop is removed");
+}
+
+/// An address where nobody listens.
+fn nobody() -> std::net::SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a port that was free")
+}
+
 #[test]
 fn a_server_that_will_not_do_is_said_so_without_its_password() {
     let folder = Folder::new("nowhere");
+    let nobody = nobody();
+    let away = format!("does not answer (host 127.0.0.1, port {}, database x)", nobody.port());
     for (address, code, part) in [
-        ("mysql://root:hush@127.0.0.1:1", 1, "does not answer"),
+        (&*format!("mysql://root:hush@{nobody}"), 1, "does not answer"),
         (&*server().replace("root@", "nobody:hush@"), 1, "Access denied"),
-        ("postgres://u:hush@127.0.0.1/x", 2, "--store: the demo runs on SQLite, with no server, unless"),
+        (&*format!("postgres://u:hush@{nobody}/x"), 1, away.as_str()),
+        ("postgres://u:hu@sh@127.0.0.1/x", 2, "--store: its user or password has an unescaped @"),
+        ("oracle://u:hush@127.0.0.1/x", 2, "--store: the demo runs on SQLite, with no server, unless"),
     ] {
         let output = demo(&folder.0, &["--store", address]).output().expect("it runs");
         let said = text(&output.stderr);

@@ -198,6 +198,68 @@ fn every_settings_file_that_is_shown_is_understood() {
     assert!(shown >= 4, "only {shown} were found");
 }
 
+/// What a reader copies compiles: each page with Rust in it is compiled by the doctests of the library, whole and as it stands.
+#[test]
+fn every_line_of_rust_in_the_documents_is_compiled() {
+    let library = std::fs::read_to_string(root().join("crates/postrider/src/lib.rs")).expect("the library");
+    let mut found = 0;
+    for page in pages() {
+        let fences = page.text.lines().filter(|line| line.starts_with("```rust"));
+        for fence in fences {
+            assert!(["```rust", "```rust,no_run"].contains(&fence), "{}: {fence}", page.name());
+            found += 1;
+        }
+        for (_, block) in page.blocks("rust").into_iter().chain(page.blocks("rust,no_run")) {
+            let is_hidden = |line: &&str| line.trim() == "#" || line.trim_start().starts_with("# ");
+            assert_eq!(
+                block.lines().find(is_hidden),
+                None,
+                "{}: a line that a reader does not see",
+                page.name()
+            );
+            let include = format!("include_str!(\"../../../{}\")", page.name());
+            assert!(library.contains(&include), "{} is not compiled: {include}", page.name());
+        }
+    }
+    assert_eq!(found, 5, "of README.md and getting-started.md");
+}
+
+/// Every publisher that is shown can be started by what is shown beside it.
+#[test]
+fn every_publisher_has_the_commands_that_start_it() {
+    let page = page("docs/getting-started.md");
+    let shown: String = page.blocks("sh").into_iter().map(|(_, block)| block).collect();
+    let mut found = 0;
+    for folder in ["java", "node", "python"] {
+        let folder = root().join("examples/publishers").join(folder);
+        for file in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path())
+        {
+            if file.is_file()
+                && file
+                    .extension()
+                    .is_some_and(|kind| ["java", "mjs", "py"].iter().any(|known| kind == *known))
+            {
+                let name = file.strip_prefix(root()).expect("in the repository").display().to_string();
+                assert!(shown.contains(&format!(" {name} ")), "nothing starts {name}");
+                found += 1;
+            }
+        }
+    }
+    assert_eq!(found, 4);
+    for path in shown.split_whitespace().filter(|word| word.starts_with("examples/")) {
+        assert!(root().join(path).exists(), "{path} is not there");
+    }
+    for part in [
+        "npm install --prefix examples/publishers/node pg",
+        "\"jdbc:postgresql://localhost/shop?user=",
+        "sqlite:shop.db",
+    ] {
+        assert!(shown.contains(part), "{part} is not shown");
+    }
+    let driver = format!("postgresql/{0}/postgresql-{0}.jar", xtask::jdbc::DRIVER.2);
+    assert!(shown.contains(&driver), "the driver of the tests is {driver}");
+}
+
 /// The words of a command, as a shell would have them.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);

@@ -113,9 +113,9 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     let ground = Ground::new().await;
     let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
     assert!(code == Some(0) && said.contains(" procedure postrider_number("), "{said}");
-    for _ in 0..2 {
+    for what in ["created the schema, version ", "nothing to do: the schema is up to date, at version "] {
         let (code, said) = ground.run(&ground.url, &["migrate"]);
-        assert!(code == Some(0) && said.contains("up to date"), "{said}");
+        assert!(code == Some(0) && said.starts_with(what), "{said}");
     }
     let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
     assert!(
@@ -247,11 +247,17 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     ground.end().await;
 }
 
+/// An address where nobody listens.
+fn nobody() -> std::net::SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a port that was free")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
     let ground = Ground::new().await;
     for (url, part) in [
-        ("mysql://root:hush@127.0.0.1:1/shop", "does not answer"),
+        (&*format!("mysql://root:hush@{}/shop", nobody()), "does not answer"),
         (&*ground.url.replace("root@", "nobody:hush@"), "check user and password"),
         ("mysqll://root:hush@127.0.0.1/shop", "it begins with postgres://, mysql:// or sqlite:"),
     ] {

@@ -29,7 +29,7 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
     let ground = Ground::new().await;
-    assert_eq!(ground.run(&["migrate"]), (Some(0), "the schema postrider is up to date\n".to_owned()));
+    assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let mut first = ground.relay("first");
     ground.record(0, 300).await;
     until("some are delivered", || first.lines().len() > 100).await;
@@ -211,7 +211,82 @@ async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
     ground.record(0, 3).await;
     until("all are delivered", || rider.lines().len() == 3).await;
     let (code, said) = ground.run(&["migrate", "--json"]);
-    assert_eq!((code, said.as_str()), (Some(0), "{\"up_to_date\":true,\"schema\":\"postrider\"}\n"));
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((code, &said["done"], &said["schema"]), (Some(0), &"nothing".into(), &"postrider".into()));
+    assert_eq!(said["up_to_date"], true);
+}
+
+/// Made, brought up to date, or left alone: each is said, with its versions.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_says_what_it_did() {
+    let ground = Ground::new().await;
+    let latest = postrider::postgres::schema_version();
+    let (_, all) = ground.run(&["migrate", "--print", "--all"]);
+    let (code, said) = ground.run(&["migrate"]);
+    assert_eq!((code, said), (Some(0), format!("created the schema postrider, version {latest}\n")));
+    let nothing = format!("nothing to do: the schema postrider is up to date, at version {latest}\n");
+    assert_eq!(ground.run(&["migrate"]), (Some(0), nothing));
+    // As an older version left it.
+    let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
+    let older = AssertSqlSafe(format!("drop schema postrider cascade;\n{older}\ncommit;"));
+    sqlx::raw_sql(older).execute(&ground.pool).await.expect("an older schema");
+    let (code, said) = ground.run(&["migrate", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((code, &said["done"]), (Some(0), &"updated".into()));
+    assert_eq!((&said["from"], &said["to"]), (&3.into(), &latest.into()));
+    let url = format!("sqlite:{}", ground.folder.0.join("shop.db").display());
+    let (code, said) = ground.run(&["migrate", "--store", &url]);
+    assert!(code == Some(0) && said.starts_with("created the schema, version "), "{said}");
+    let (code, said) = ground.run(&["migrate", "--store", &url]);
+    assert!(code == Some(0) && said.starts_with("nothing to do: the schema is up to date"), "{said}");
+}
+
+/// Whoever else listens on the usual port, of the same program or of another: a relay starts, says where it answers, and answers there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_relay_on_a_machine_starts_without_any_setting() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let usual = "[relay]\nlease = \"2s\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    let start = |name: &str| Rider::with(&ground.folder.0, &ground.url, name, usual);
+    let relays = [start("first"), start("second")];
+    for relay in &relays {
+        let alive = || relay.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n"));
+        until("it answers", alive).await;
+    }
+    let logs = [relays[0].log(), relays[1].log()];
+    assert_ne!(relays[0].address(), relays[1].address());
+    let gave_way =
+        |log: &&String| log.contains("is taken, so a free port is used; set http.listen to choose one");
+    assert!(logs.iter().filter(gave_way).count() >= 1, "{logs:?}");
+
+    // An address that somebody has chosen is not given up.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address");
+    let chosen = format!("{usual}[http]\nlisten = \"{address}\"\n");
+    let mut refused = Rider::with(&ground.folder.0, &ground.url, "refused", &chosen);
+    assert_eq!(refused.ended(), Some(1), "{}", refused.log());
+    assert!(
+        refused
+            .log()
+            .contains(&format!("http.listen: {address} can't be listened on: somebody else listens there"))
+    );
+}
+
+/// Nobody has to name a file that is called what it is called.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
+    ground.folder.file("postrider.toml", settings);
+    let rider = Rider::in_folder(&ground.folder.0, &ground.url, "found");
+    ground.record(0, 1).await;
+    until("it is delivered", || rider.lines().len() == 1).await;
+    assert!(
+        rider.log().contains("the settings are from ./postrider.toml, found in this folder"),
+        "{}",
+        rider.log()
+    );
 }
 
 /// A schema that is there is not made again: what it has is left out, and where nothing is lacking nothing is to be run.
@@ -233,8 +308,9 @@ async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
     let again =
         sqlx::raw_sql(AssertSqlSafe(pending)).execute(&ground.pool).await.expect_err("it was run already");
     assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
-    let (code, said) =
-        ground.run(&["migrate", "--print", "--store", "postgres://nobody@127.0.0.1:1/nowhere"]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let nowhere = format!("postgres://nobody@{}/nowhere", free.expect("a port that was free"));
+    let (code, said) = ground.run(&["migrate", "--print", "--store", &nowhere]);
     assert!(code == Some(1) && said.contains("--print --all"), "{said}");
 }
 

@@ -68,6 +68,13 @@ impl Error {
         self
     }
 
+    /// The same error with where the database was looked for, which must show no password.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.message = format!("{}; the address is {place}", self.message);
+        self
+    }
+
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -125,6 +132,19 @@ mod tests {
         assert_eq!(error.to_string(), "claim: the database does not answer");
         assert_eq!((error.operation(), error.message()), ("claim", "the database does not answer"));
         assert!(error.is_retryable());
+        assert_eq!(StdError::source(&error).map(ToString::to_string).as_deref(), Some("refused"));
+    }
+
+    #[test]
+    fn an_error_with_a_place_keeps_all_else() {
+        let error = Error::new(ErrorKind::Unreachable, "claim", "the database does not answer")
+            .caused_by(std::io::Error::other("refused"))
+            .at("host db, port 5432");
+        assert_eq!(
+            error.to_string(),
+            "claim: the database does not answer; the address is host db, port 5432"
+        );
+        assert_eq!((error.operation(), error.kind()), ("claim", ErrorKind::Unreachable));
         assert_eq!(StdError::source(&error).map(ToString::to_string).as_deref(), Some("refused"));
     }
 

@@ -10,6 +10,12 @@ use crate::{NewEvent, Result};
 ///
 /// Derive it (`#[derive(Event)]`), or implement it in an adapter module so that the domain struct stays
 /// pure; where the struct lives in another crate, use a [`Catalog`](crate::Catalog) entry instead.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event: it has no `Event`",
+    label = "not an event",
+    note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`",
+    note = "or implement `postrider::Event` for it in an adapter module"
+)]
 pub trait Event: Serialize {
     /// The event type, in the past tense: `OrderPaid`.
     const NAME: &'static str;
@@ -35,6 +41,11 @@ pub trait Event: Serialize {
 }
 
 /// What `record` takes: a typed [`Event`], or a [`NewEvent`] made by hand or from a catalog.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be recorded: it is not an event",
+    label = "neither an `Event` nor a `NewEvent`",
+    note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`"
+)]
 pub trait Recordable {
     /// The event to record: owned if it was made for this call, with an id that nobody else can have.
     fn to_new_event(&self) -> Result<Cow<'_, NewEvent>>;

@@ -17,6 +17,12 @@ use crate::{Lease, Order, Outcome, Recorded, Unavailable};
 /// this process next; events of a key are tried in their order, and after a failure of a key no later event of it is tried
 /// (under [`Order::Strict`], no later event at all). *Caller must*: give what was not reported again, later and in the
 /// same order. *On failure*: `Unavailable` speaks of the destination itself; what was reported before stands.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a sink",
+    label = "not a sink",
+    note = "a sink is `Kafka`, `Http`, `Lines` or a type that implements `postrider::Sink`; a sink that is made by `connect().await?` is made before \
+            `subscribe`, whose closure is not async"
+)]
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
     /// Delivers what it is given and reports each event as soon as its outcome is known.

@@ -10,6 +10,12 @@ use crate::{Clock, Lease, NewEvent, Recorded, Result, Store, Uuid};
 
 /// A database that has a log and can give handlers transactions on it: each store's `Outbox`.
 #[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an outbox",
+    label = "not an outbox",
+    note = "give the `Outbox` of `postrider::postgres`, `postrider::mysql`, `postrider::sqlite` or `postrider::testing`; a pool becomes one by \
+            `Outbox::migrated(&pool).await?`"
+)]
 pub trait Source: Clone + Send + Sync + 'static {
     /// What statements run on.
     type Connection: Send + 'static;

@@ -90,7 +90,7 @@ impl<S: Source> Consumer<S> {
     pub fn on<H, Shape>(mut self, handler: H) -> Self
     where
         H: Handler<S, Shape>,
-        H::Payload: Event,
+        H::Payload: Event + Decode,
         Shape: 'static,
     {
         self.handlers.on(handler);

@@ -7,7 +7,7 @@ use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::Error as SqlxError;
 use sqlx_core::connection::Connection;
 use sqlx_core::pool::PoolConnection;
-use sqlx_mysql::{MySql, MySqlConnection, MySqlDatabaseError, MySqlPool};
+use sqlx_mysql::{MySql, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool};
 
 use crate::session::{ANSWER, Session};
 
@@ -182,11 +182,29 @@ pub(crate) async fn acquire(pool: &MySqlPool, op: &'static str) -> Result<Sessio
             let options = pool.connect_options();
             match tokio::time::timeout(ANSWER, MySqlConnection::connect_with(&options)).await {
                 Ok(Ok(_)) => Err(failed(op)(SqlxError::PoolTimedOut)),
-                Ok(Err(reason)) => Err(failed(op)(reason)),
-                Err(_) => Err(silent(op)),
+                Ok(Err(reason)) => Err(placed(pool, failed(op)(reason))),
+                Err(_) => Err(placed(pool, silent(op))),
             }
         }
-        Err(error) => Err(failed(op)(error)),
+        Err(error) => Err(placed(pool, failed(op)(error))),
+    }
+}
+
+/// The error of a connection that was not made, with where it was to lead.
+fn placed(pool: &MySqlPool, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::Denied => error.at(place(&pool.connect_options())),
+        _ => error,
+    }
+}
+
+/// Where an address leads: host, port and database. Neither user nor password.
+pub fn place(options: &MySqlConnectOptions) -> String {
+    let database =
+        options.get_database().map_or_else(|| "no database".to_owned(), |name| format!("database {name}"));
+    match options.get_socket() {
+        Some(socket) => format!("socket {}, {database}", socket.display()),
+        None => format!("host {}, port {}, {database}", options.get_host(), options.get_port()),
     }
 }
 

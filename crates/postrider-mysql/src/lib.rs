@@ -67,6 +67,8 @@ mod tend;
 mod walk;
 
 #[doc(hidden)]
+#[doc(hidden)]
+pub use error::place;
 pub use hash::hash_of;
 pub use inbox::Inbox;
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::connection::Connection;
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::pool::PoolConnection;
-use sqlx_postgres::{PgConnection, PgDatabaseError, PgPool, Postgres};
+use sqlx_postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgPool, Postgres};
 
 use crate::session::{ANSWER, Session};
 
@@ -142,11 +142,30 @@ pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<Session> 
             let options = pool.connect_options();
             match tokio::time::timeout(ANSWER, PgConnection::connect_with(&options)).await {
                 Ok(Ok(_)) => Err(from_sqlx(op, SqlxError::PoolTimedOut)),
-                Ok(Err(reason)) => Err(from_sqlx(op, reason)),
-                Err(_) => Err(silent(op)),
+                Ok(Err(reason)) => Err(placed(pool, from_sqlx(op, reason))),
+                Err(_) => Err(placed(pool, silent(op))),
             }
         }
-        Err(error) => Err(from_sqlx(op, error)),
+        Err(error) => Err(placed(pool, from_sqlx(op, error))),
+    }
+}
+
+/// The error of a connection that was not made, with where it was to lead.
+fn placed(pool: &PgPool, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::Denied => error.at(place(&pool.connect_options())),
+        _ => error,
+    }
+}
+
+/// Where an address leads: host, port and database. Neither user nor password.
+pub fn place(options: &PgConnectOptions) -> String {
+    // As the server does where none is named.
+    let database = options.get_database().unwrap_or(options.get_username());
+    let (host, port) = (options.get_host(), options.get_port());
+    match options.get_socket() {
+        Some(socket) => format!("socket {}, port {port}, database {database}", socket.display()),
+        None => format!("host {host}, port {port}, database {database}"),
     }
 }
 

@@ -7,6 +7,11 @@ use serde_json::Value;
 use crate::Failure;
 
 /// A type that a handler can receive: whatever `serde` can make of JSON, or [`Raw`] for the payload as it is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be received by a handler: it has no `serde::Deserialize`",
+    label = "no `serde::Deserialize`",
+    note = "derive it: `#[derive(serde::Deserialize)]`; or receive the payload as it is, as `Received<Raw>`"
+)]
 pub trait Decode: Sized + Send + 'static {
     /// The payload, decoded; `newer` is what upcasters made of it, if they had to.
     fn decode(event: &Recorded, newer: Option<Value>) -> Result<Self, Failure>;

@@ -88,7 +88,7 @@ impl<S: Source> DispatcherBuilder<S> {
     pub fn on<H, Shape>(&mut self, handler: H)
     where
         H: Handler<S, Shape>,
-        H::Payload: Event,
+        H::Payload: Event + Decode,
         Shape: 'static,
     {
         let version = Some(<H::Payload as Event>::VERSION);

@@ -9,10 +9,14 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use postrider_core::Source;
 
-use crate::decode::Decode;
 use crate::{Context, Failure, Received, Tx};
 
 /// What a handler may take beside its event, in any order: a [`Context`], a [`Tx`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a handler on this outbox can take",
+    label = "neither a `Context` nor a `Tx` of this outbox",
+    note = "beside its event a handler takes a `Context`, and a `Tx` of the store that its relay is on, as `postrider::postgres::Tx`"
+)]
 pub trait Argument<S: Source>: Send + Sized + 'static {
     #[doc(hidden)]
     const TRANSACTIONAL: bool;
@@ -38,6 +42,11 @@ impl<S: Source> Argument<S> for Tx<S> {
 }
 
 /// What a handler of one event may return: nothing, or a result with any error.
+#[diagnostic::on_unimplemented(
+    message = "a handler can't return `{Self}`",
+    label = "not `Result<(), E>`",
+    note = "it returns nothing, or `Result<(), E>` where `E` is a `Failure` or an error"
+)]
 pub trait Answer: Send {
     #[doc(hidden)]
     fn answer(self) -> Result<(), Failure>;
@@ -86,6 +95,11 @@ impl<E: Into<Failure> + Send, F: Into<Failure> + Send> Answers for Result<Vec<Re
 }
 
 /// A struct that handles one type of event.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not handle `{T}`",
+    label = "no `Handle<{T}>`",
+    note = "implement `postrider::Handle<{T}>` for it"
+)]
 pub trait Handle<T>: Send + Sync + 'static {
     /// Handles an event. Any error by `?` is tried again.
     fn handle(
@@ -109,9 +123,18 @@ pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
 /// What can be registered for an event type. Implemented for async functions and closures that take a [`Received`] (or a
 /// `Vec` of them) and any of [`Argument`], and for every struct that
 /// [`Handle`]s something, or [`HandleWithin`] a transaction. `Shape` is inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    label = "not a handler",
+    note = "a handler is an async function or closure: `async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure>`",
+    note = "it takes a `Received<T>` or a `Vec<Received<T>>` first, then a `Context` and a `Tx` of the store that its relay is on, if it likes, and \
+            returns `Result<(), E>` where `E` is a `Failure` or an error; its future must be `Send`",
+    note = "or it is a struct that implements `postrider::Handle<T>` or `postrider::HandleWithin<S, T>`"
+)]
 pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
-    /// What the payload is decoded to.
-    type Payload: Decode;
+    /// What the payload is decoded to. That it can be is asked where the handler is given, so that the compiler names the type
+    /// that can't.
+    type Payload: Send + 'static;
     #[doc(hidden)]
     const TRANSACTIONAL: bool;
     #[doc(hidden)]
@@ -166,7 +189,7 @@ macro_rules! functions {
             S: Source,
             F: Fn(Received<T>, $($argument),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            T: Decode,
+            T: Send + 'static,
             R: Answer,
             $($argument: Argument<S>,)*
         {
@@ -195,7 +218,7 @@ macro_rules! functions {
             S: Source,
             F: Fn(Vec<Received<T>>, $($argument),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            T: Decode,
+            T: Send + 'static,
             R: Answers,
             $($argument: Argument<S>,)*
         {
@@ -228,7 +251,7 @@ impl<S, H, T> Handler<S, Struct<T>> for H
 where
     S: Source,
     H: Handle<T>,
-    T: Decode,
+    T: Send + 'static,
 {
     type Payload = T;
     const TRANSACTIONAL: bool = false;
@@ -250,7 +273,7 @@ impl<S, H, T> Handler<S, StructWithin<T>> for H
 where
     S: Source,
     H: HandleWithin<S, T>,
-    T: Decode,
+    T: Send + 'static,
 {
     type Payload = T;
     const TRANSACTIONAL: bool = true;

@@ -27,6 +27,7 @@ impl<S: Source> Route<S> {
     pub(crate) fn new<H, Shape>(name: &str, handler: H, version: Option<u32>) -> Self
     where
         H: Handler<S, Shape>,
+        H::Payload: Decode,
         Shape: 'static,
     {
         Self {
@@ -75,6 +76,7 @@ impl<S, H, Shape> Call<S> for Typed<H, Shape>
 where
     S: Source,
     H: Handler<S, Shape>,
+    H::Payload: Decode,
     Shape: 'static,
 {
     fn call(

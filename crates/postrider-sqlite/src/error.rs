@@ -3,6 +3,7 @@
 use postrider_core::{Error, ErrorKind};
 use sqlx_core::Error as SqlxError;
 use sqlx_core::error::DatabaseError;
+use sqlx_sqlite::{SqliteConnectOptions, SqlitePool};
 
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
@@ -52,6 +53,20 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
         };
         Error::new(kind, op, message).caused_by(error)
     }
+}
+
+/// The error of a file that can't be opened or used, with its name.
+pub(crate) fn placed(pool: &SqlitePool) -> impl Fn(Error) -> Error {
+    let options = pool.connect_options();
+    move |error| match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::Denied | ErrorKind::Corrupt => error.at(place(&options)),
+        _ => error,
+    }
+}
+
+/// Where an address leads: the file.
+pub fn place(options: &SqliteConnectOptions) -> String {
+    format!("the file {}", options.get_filename().display())
 }
 
 fn of_sqlite(error: &dyn DatabaseError) -> (ErrorKind, String) {

@@ -54,6 +54,8 @@ mod transaction;
 mod witness;
 
 #[doc(hidden)]
+#[doc(hidden)]
+pub use error::place;
 pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;

@@ -9,7 +9,7 @@ use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::{SqliteConnection, SqlitePool};
 
-use crate::error::failed;
+use crate::error::{failed, placed};
 
 struct Migration {
     version: i64,
@@ -37,8 +37,11 @@ const TABLE: &str = "create table if not exists postrider_migration (
 
 /// The version of the schema in a database; 0 where there is none.
 pub async fn schema_version(pool: &SqlitePool) -> Result<i64> {
-    let mut conn = pool.acquire().await.map_err(failed("migrate"))?;
-    version(&mut conn, "migrate").await
+    let found = async {
+        let mut conn = pool.acquire().await.map_err(failed("migrate"))?;
+        version(&mut conn, "migrate").await
+    };
+    found.await.map_err(placed(pool))
 }
 
 async fn version(conn: &mut SqliteConnection, op: &'static str) -> Result<i64> {

@@ -8,7 +8,7 @@ use sqlx_sqlite::{Sqlite, SqlitePool};
 use tokio::sync::Semaphore;
 
 use crate::bell::Watch;
-use crate::error::failed;
+use crate::error::{failed, placed};
 use crate::pools::Pools;
 use crate::store::SqliteStore;
 use crate::{migrate, position};
@@ -103,14 +103,14 @@ impl OutboxBuilder {
 
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
-        migrate::migrate(pool).await?;
-        self.open(pool, "migrate").await
+        migrate::migrate(pool).await.map_err(placed(pool))?;
+        self.open(pool, "migrate").await.map_err(placed(pool))
     }
 
     /// The outbox of a database that somebody else migrates.
     pub async fn connect(self, pool: &SqlitePool) -> Result<Outbox> {
-        migrate::check(pool).await?;
-        self.open(pool, "connect").await
+        migrate::check(pool).await.map_err(placed(pool))?;
+        self.open(pool, "connect").await.map_err(placed(pool))
     }
 
     async fn open(self, pool: &SqlitePool, op: &'static str) -> Result<Outbox> {

@@ -15,7 +15,7 @@ use sqlx_sqlite::{Sqlite, SqliteConnection};
 
 use crate::bell::{SqliteBell, Watch};
 use crate::clock;
-use crate::error::failed;
+use crate::error::{failed, placed};
 use crate::pools::Pools;
 use crate::sql::{Patch, Sql};
 use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
@@ -46,7 +46,7 @@ impl SqliteStore {
 
     /// A connection for reading.
     pub(crate) async fn conn(&self, op: &'static str) -> Result<PoolConnection<Sqlite>> {
-        self.pools.reading.acquire().await.map_err(failed(op))
+        self.pools.reading.acquire().await.map_err(failed(op)).map_err(placed(&self.pools.reading))
     }
 
     /// A transaction for reading: all that it looks at is of one time.

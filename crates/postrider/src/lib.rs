@@ -86,6 +86,44 @@ pub use postrider_relay::*;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+/// The code of the documents, compiled as it stands there.
+#[cfg(all(
+    doctest,
+    feature = "http",
+    feature = "kafka",
+    feature = "postgres",
+    feature = "sqlite",
+    feature = "testing"
+))]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/getting-started.md")]
+    struct GettingStarted;
+
+    /// An event that is recorded need not be readable; one that is handled must be.
+    ///
+    /// ```compile_fail,E0277
+    /// use postrider::{Event, Failure, Received, Relay};
+    ///
+    /// #[derive(serde::Serialize, Event)]
+    /// #[event(aggregate = "Order", id = order)]
+    /// struct OrderPaid {
+    ///     order: i64,
+    /// }
+    ///
+    /// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+    ///     Ok(())
+    /// }
+    ///
+    /// fn relay(outbox: &postrider::sqlite::Outbox) {
+    ///     Relay::new(outbox).subscribe("receipts", |s| s.on(receipt));
+    /// }
+    /// ```
+    struct HandledWithoutDeserialize;
+}
+
 /// Postrider to HTTP endpoints.
 #[cfg(feature = "http")]
 pub mod http {

@@ -111,15 +111,13 @@ impl Target {
             Notify::Webhook(url, token) => (url, token.as_ref()),
         };
         let url = Url::parse(url).ok().filter(Url::has_host).ok_or_else(|| {
-            Problem::new(format!(
-                "notify.{name}.url: it is no address such as https://host/path (it is not shown)"
-            ))
+            let what = "it is no address such as https://host/path (it is not shown)";
+            Problem::of(format!("notify.{name}.url"), what)
         })?;
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
         let mut token = token.map_err(|_| {
-            Problem::new(format!(
-                "notify.{name}.token: it has characters that no header can hold (it is not shown)"
-            ))
+            let what = "it has characters that no header can hold (it is not shown)";
+            Problem::of(format!("notify.{name}.token"), what)
         })?;
         if let Some(token) = &mut token {
             token.set_sensitive(true);

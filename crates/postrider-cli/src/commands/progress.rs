@@ -3,8 +3,14 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use unicode_width::UnicodeWidthStr;
+
+use crate::output;
+
 /// How wide the bar is.
 const BAR: u64 = 24;
+/// What is being done is not cropped below this.
+const LEAST: usize = 12;
 /// Into a file a line is written no more often than this.
 const PLAIN_PAUSE: Duration = Duration::from_secs(5);
 
@@ -26,7 +32,7 @@ impl Progress {
         let mut err = std::io::stderr().lock();
         // Whoever does not look does not stop the work.
         if self.terminal {
-            let _ = write!(err, "\r\x1b[K{step}{rest}");
+            let _ = write!(err, "\r\x1b[K{}", fitted(step, rest, width()));
             let _ = err.flush();
             self.drawn = true;
             return;
@@ -52,6 +58,20 @@ impl Drop for Progress {
     }
 }
 
+/// How many characters fit into a line, one less than the terminal has: a full line would be continued below.
+fn width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    let seen = size.map(|(terminal_size::Width(width), _)| usize::from(width));
+    told.or(seen).filter(|width| *width > 0).unwrap_or(80).saturating_sub(1)
+}
+
+/// One line that fits: a long name gives way, and how far it is stays.
+fn fitted(step: &str, rest: &str, width: usize) -> String {
+    let room = width.saturating_sub(rest.width());
+    output::crop(&format!("{}{rest}", output::crop(step, room.max(LEAST))), width)
+}
+
 /// `[######..................]  25 %`.
 pub(crate) fn bar(done: u64, of: u64) -> String {
     let part = |whole: u64| {
@@ -65,6 +85,19 @@ pub(crate) fn bar(done: u64, of: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_fits_and_keeps_how_far_it_is() {
+        let rest = format!("{}, about 1,234,567 to go", bar(1, 2));
+        let step = format!("catching up: {} ", "a-subscription-with-a-long-name".repeat(4));
+        for width in [40, 79, 200] {
+            let line = fitted(&step, &rest, width);
+            assert!(line.width() <= width, "{width}: {line}");
+            assert!(line.starts_with("catching up"), "{line}");
+        }
+        assert!(fitted(&step, &rest, 79).ends_with(&rest), "{}", fitted(&step, &rest, 79));
+        assert_eq!(fitted("short ", &rest, 79), format!("short {rest}"));
+    }
 
     #[test]
     fn a_bar_is_full_when_all_is_done_and_not_before() {

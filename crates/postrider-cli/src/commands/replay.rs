@@ -13,6 +13,7 @@ use postrider::{
 use serde::Serialize;
 use tokio::time::Instant;
 
+pub(crate) use self::catch_up::missing;
 use self::unfinished::Unfinished;
 use super::progress::Progress;
 use super::{times, unknown};
@@ -46,8 +47,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Don't wait until relays have caught up
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
+    /// Wait this long for relays to catch up, as in 90s or 2h; it goes on by itself afterwards, and the exit code is 1
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = times::ago)]
+    wait: Duration,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -167,7 +171,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         output::note(format!("a relay delivers it that has a [[subscription]] named {name}"));
     }
     if !arguments.no_wait {
-        goal.wait(&controls).await?;
+        goal.wait(&controls, arguments.wait).await?;
     }
     Ok(true)
 }

@@ -58,6 +58,9 @@ pub(crate) fn in_environment() -> impl Iterator<Item = (&'static str, &'static s
 }
 
 #[cfg(test)]
+pub(crate) use tests::every_table;
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
@@ -95,6 +98,13 @@ mod tests {
             }
         }
         text
+    }
+
+    /// The settings of a file with every table.
+    pub(crate) fn every_table() -> Config {
+        let secrets = super::super::Secrets::new(BTreeMap::new());
+        let table = file(false).parse().unwrap_or_else(|error| panic!("{error}"));
+        Config::understand(Section::root(table, &secrets)).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     fn understood(text: &str) -> String {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::secret::without_password;
-use super::{Problem, Section, duration};
+use super::{Problem, Section, address, duration};
 
 /// The database.
 #[derive(Clone)]
@@ -20,7 +20,18 @@ pub(crate) struct Store {
     pub(crate) bell: bool,
 }
 
+impl Default for Store {
+    fn default() -> Self {
+        Self { url: None, schema: "postrider".to_owned(), connections: 10, bell: true }
+    }
+}
+
 impl Store {
+    /// With this address, and else as it is unless set.
+    pub(crate) fn at(url: &str) -> Self {
+        Self { url: Some(url.to_owned()), ..Self::default() }
+    }
+
     /// Whether it is a file rather than a server.
     pub(crate) fn is_file(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.starts_with("sqlite:"))
@@ -74,7 +85,7 @@ pub(crate) struct Log {
 
 /// `[store]`.
 pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
-    let mut store = Store { url: None, schema: "postrider".to_owned(), connections: 10, bell: true };
+    let mut store = Store::default();
     let Some(mut section) = section else { return Ok(store) };
     store.url = section.text("url")?;
     if let Some(url) = &store.url {
@@ -83,8 +94,14 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
             let what = "it begins with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
             return Err(section.problem("url", what));
         }
+        address::check(url).map_err(|what| section.problem("url", what))?;
     }
     if let Some(schema) = section.text("schema")? {
+        // Only PostgreSQL has one, and knows what it may be called.
+        if !store.is_file() && !store.is_mysql() {
+            let named = postrider::postgres::migration_sql(&schema);
+            named.map_err(|error| section.problem("schema", error.message()))?;
+        }
         store.schema = schema;
     }
     if let Some(connections) = section.parsed("connections", "a number of connections, 2 or more")? {
@@ -139,16 +156,38 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
     Ok(relay)
 }
 
+/// Where the endpoints listen.
+#[derive(Clone, Copy)]
+pub(crate) struct Listen {
+    /// The address.
+    pub(crate) address: SocketAddr,
+    /// Whether somebody set it. One that nobody set gives way to another when it is taken.
+    pub(crate) is_set: bool,
+}
+
+impl fmt::Debug for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)
+    }
+}
+
 /// `[http]`: nowhere if it is `"off"`.
-pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<SocketAddr>, Problem> {
-    let usual = SocketAddr::from(([127, 0, 0, 1], 9187));
+pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Problem> {
+    // In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
+    let usual = Listen { address: SocketAddr::from(([127, 0, 0, 1], 7678)), is_set: false };
     let Some(mut section) = section else { return Ok(Some(usual)) };
     let listen = match section.text("listen")? {
         None => Some(usual),
         Some(text) if text == "off" => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            section.problem("listen", format!("{text:?} is no address; write \"127.0.0.1:9187\", or \"off\""))
-        })?),
+        Some(text) => {
+            let address = text.parse().map_err(|_| {
+                section.problem(
+                    "listen",
+                    format!("{text:?} is no address; write \"127.0.0.1:7678\", or \"off\""),
+                )
+            })?;
+            Some(Listen { address, is_set: true })
+        }
     };
     section.finish()?;
     Ok(listen)

@@ -1,5 +1,6 @@
 //! Values that are not to be seen: where they come from, and how they are hidden.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Where values come from that are not in the file: `env:NAME` and `file:PATH`.
@@ -20,11 +21,33 @@ impl Secrets {
             return value.cloned().ok_or_else(|| format!("the environment variable {name} is not set"));
         }
         if let Some(path) = text.strip_prefix("file:") {
+            let path = &*self.credential(path)?;
             let value = std::fs::read_to_string(path);
             let value = value.map_err(|error| format!("the file {path} can't be read: {}", plain(&error)))?;
-            return Ok(value.trim_end_matches(['\r', '\n']).to_owned());
+            let value = value.trim_end_matches(['\r', '\n']);
+            if value.trim().is_empty() {
+                return Err(format!("the file {path} is empty; write the value into it"));
+            }
+            return Ok(value.to_owned());
         }
         Ok(text.to_owned())
+    }
+}
+
+/// What a path begins with that is a credential which systemd gives to a unit.
+const CREDENTIALS: &str = "$CREDENTIALS_DIRECTORY/";
+
+impl Secrets {
+    /// The path, with the folder of the unit's credentials in its place.
+    fn credential<'p>(&self, path: &'p str) -> Result<Cow<'p, str>, String> {
+        let Some(name) = path.strip_prefix(CREDENTIALS) else { return Ok(Cow::Borrowed(path)) };
+        let folder = self.environment.get("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
+        let folder = folder.ok_or_else(|| {
+            format!(
+                "CREDENTIALS_DIRECTORY is not set: systemd sets it for a unit with LoadCredential={name}:…"
+            )
+        })?;
+        Ok(Cow::Owned(format!("{folder}/{name}")))
     }
 }
 

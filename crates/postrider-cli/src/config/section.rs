@@ -44,12 +44,12 @@ impl<'a> Section<'a> {
 
     /// A problem with a key of this section.
     pub(crate) fn problem(&self, key: &str, what: impl Display) -> Problem {
-        Problem::new(format!("{}: {what}", self.path_of(key)))
+        Problem::of(self.path_of(key), what)
     }
 
     /// A problem with this section itself.
     pub(crate) fn own_problem(&self, what: impl Display) -> Problem {
-        Problem::new(format!("{}: {what}", self.path))
+        Problem::of(&self.path, what)
     }
 
     fn take(&mut self, key: &'static str) -> Option<Value> {

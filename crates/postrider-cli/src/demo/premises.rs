@@ -3,11 +3,13 @@
 //! The statements are the same in every database; what is not is in a file of its own.
 
 mod mysql;
+mod postgres;
 mod sqlite;
 
 use postrider::{Source, Uuid};
 
 pub(crate) use mysql::Mysql;
+pub(crate) use postgres::Postgres;
 pub(crate) use sqlite::{FILE, Sqlite};
 
 use super::shop::Sale;
@@ -47,7 +49,7 @@ pub(crate) trait Premises: Clone + Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Both sides of its log.
-    fn controls(&self) -> Controls;
+    fn controls(&self) -> impl Future<Output = Result<Controls, Failure>> + Send;
 
     /// What an application does: it changes its data and records the event, all or nothing.
     fn sell(&self, sale: Sale) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -107,21 +109,22 @@ macro_rules! premises {
                 self.name
             }
 
-            fn controls(&self) -> Controls {
-                Controls::of(self.outbox.store())
+            async fn controls(&self) -> Result<Controls, Failure> {
+                self.both_sides().await
             }
 
             async fn sell(&self, sale: Sale) -> Result<(), Failure> {
                 let mut tx = self.begin().await?;
-                query(CHANGE).bind(&sale.customer).execute(&mut *tx).await?;
-                let number = query(NUMBER).bind(&sale.customer).fetch_one(&mut *tx).await?.try_get(0)?;
+                query(Self::sql(CHANGE)).bind(&sale.customer).execute(&mut *tx).await?;
+                let number =
+                    query(Self::sql(NUMBER)).bind(&sale.customer).fetch_one(&mut *tx).await?.try_get(0)?;
                 let event = sale.event(number)?;
                 let event_id = self.outbox.record(&mut tx, &event).await?;
-                let changed = query(CHANGED).bind(event_id).bind(&sale.customer).bind(number);
+                let changed = query(Self::sql(CHANGED)).bind(event_id).bind(&sale.customer).bind(number);
                 changed.execute(&mut *tx).await?;
                 if sale.regretted {
                     tx.rollback().await?;
-                    query(REGRETTED).bind(event_id).execute(&self.pool).await?;
+                    query(Self::sql(REGRETTED)).bind(event_id).execute(&self.pool).await?;
                 } else {
                     tx.commit().await?;
                 }
@@ -129,7 +132,8 @@ macro_rules! premises {
             }
 
             async fn did(connection: &mut $connection, deed: &Deed<'_>) -> Result<(), Failure> {
-                let did = query(DID).bind(deed.subscription).bind(deed.event_id).bind(deed.customer);
+                let did =
+                    query(Self::sql(DID)).bind(deed.subscription).bind(deed.event_id).bind(deed.customer);
                 did.bind(deed.number).bind(deed.relay).execute(connection).await?;
                 Ok(())
             }
@@ -140,19 +144,20 @@ macro_rules! premises {
             }
 
             async fn could_not(&self, deed: &Deed<'_>) -> Result<(), Failure> {
-                let could_not = query(COULD_NOT).bind(deed.subscription).bind(deed.event_id);
+                let could_not = query(Self::sql(COULD_NOT)).bind(deed.subscription).bind(deed.event_id);
                 could_not.execute(&self.pool).await?;
                 Ok(())
             }
 
             async fn overtake(&self, deed: &Deed<'_>) -> Result<(), Failure> {
-                let overtake = query(OVERTAKE).bind(deed.subscription).bind(deed.customer).bind(deed.number);
+                let overtake =
+                    query(Self::sql(OVERTAKE)).bind(deed.subscription).bind(deed.customer).bind(deed.number);
                 overtake.execute(&self.pool).await?;
                 Ok(())
             }
 
             async fn count(&self, statement: &'static str, texts: &[&str]) -> Result<i64, Failure> {
-                let mut count = query(statement);
+                let mut count = query(Self::sql(statement));
                 for text in texts {
                     count = count.bind(*text);
                 }
@@ -160,7 +165,7 @@ macro_rules! premises {
             }
 
             async fn tally(&self, subscription: &str) -> Result<Counts, Failure> {
-                let tally = query(include_str!("../../../sql/demo/tally.sql"));
+                let tally = query(Self::sql(include_str!("../../../sql/demo/tally.sql")));
                 let tally = tally.bind(subscription).bind(subscription).bind(subscription);
                 let row = tally.fetch_one(&self.pool).await?;
                 Ok(Counts {

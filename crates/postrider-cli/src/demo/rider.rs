@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::Server;
 use super::fault::Fault;
 use crate::Failure;
 
@@ -28,15 +29,16 @@ impl Rider {
     pub(crate) fn start(
         name: &'static str,
         folder: &Path,
-        address: Option<&str>,
+        server: Option<Server<'_>>,
         fault: Option<Fault>,
     ) -> Result<Self, Failure> {
         let log = folder.join(format!("{name}.log").replace(' ', "-"));
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["demo", "--relay", name, "--keep"]).arg(folder);
         // Not an argument: everybody sees those, and a password may be in it.
-        if let Some(address) = address {
-            command.env(ADDRESS, address);
+        if let Some(server) = server {
+            command.env(ADDRESS, server.address);
+            command.args(server.schema.iter().flat_map(|schema| ["--schema", schema]));
         }
         if let Some(fault) = fault {
             command.args(["--break", &format!("{fault:?}").to_lowercase()]);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use super::Server;
 use super::fault::Fault;
 use super::glance::{Glance, in_hand};
 use super::premises::Premises;
@@ -46,12 +47,12 @@ pub(crate) async fn play(
     screen: &mut Screen,
     premises: impl Premises,
     folder: &Path,
-    address: Option<&str>,
+    server: Option<Server<'_>>,
     fault: Option<Fault>,
 ) -> Result<Ending, Failure> {
     let shop = Shop::new(premises);
-    let controls = shop.premises.controls();
-    let start = |name| Rider::start(name, folder, address, fault);
+    let controls = shop.premises.controls().await?;
+    let start = |name| Rider::start(name, folder, server, fault);
     let riders = vec![start(RELAYS[0])?, start(RELAYS[1])?];
     let sales = shop.sell();
     let mut stage = Stage { screen, shop, controls, riders, sales };

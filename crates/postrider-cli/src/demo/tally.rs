@@ -118,11 +118,13 @@ impl Tally {
 }
 
 /// Says where the shop is, and how to look around in it.
-pub(crate) fn look_around(screen: &mut Screen, store: &str) {
+pub(crate) fn look_around(screen: &mut Screen, store: &str, schema: Option<&str>) {
     let program = std::env::args_os().next().unwrap_or_else(|| "postrider".into());
     let (store, program) = (output::quoted(store), output::quoted(&program.to_string_lossy()));
+    let schema =
+        schema.map(|schema| format!("    export POSTRIDER_STORE_SCHEMA={schema}\n")).unwrap_or_default();
     screen.say(&format!(
-        "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n    {program} status\n    \
+        "\n  The shop is kept. Look around:\n\n    export POSTRIDER_STORE_URL={store}\n{schema}    {program} status\n    \
          {program} dead list"
     ));
 }

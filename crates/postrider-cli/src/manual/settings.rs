@@ -8,10 +8,10 @@ const HEAD: &str = "\
 Made from the code by `cargo xtask docs`; a test keeps it fresh. `postrider.example.toml` is a commented example, and
 `postrider config check` says what was understood, with secrets hidden.
 
-Settings come from a TOML file (`--config FILE`, or `POSTRIDER_CONFIG`), then from the environment, then from flags: each wins
-over the one before. A time is written as `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h30m\"` or `\"7d\"`. A value may be `\"env:NAME\"`, which is
-an environment variable, or `\"file:PATH\"`, which is a file's content: that is for secrets. What is not known is refused, with
-what was meant.
+Settings come from a TOML file (`--config FILE`, or `POSTRIDER_CONFIG`, or else `./postrider.toml` if it is there), then from the
+environment, then from flags: each wins over the one before. A time is written as `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h30m\"` or `\"7d\"`. A value may be `\"env:NAME\"`, which is
+an environment variable, or `\"file:PATH\"`, which is a file's content: that is for secrets. Under systemd
+`\"file:$CREDENTIALS_DIRECTORY/NAME\"` is what the unit has by `LoadCredential=NAME:…`. What is not known is refused, with what was meant.
 
 Any setting outside of lists can be given by a flag, as in `--set relay.lease=10s`. Those of the tables marked so can be given
 in the environment, as in `POSTRIDER_RELAY_LEASE`.

@@ -69,6 +69,11 @@ impl Table {
         super::print(&self.text(super::width()))
     }
 
+    /// Whether nothing has to be cropped or left out for this width.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        self.text(None).lines().all(|line| line.width() <= width)
+    }
+
     /// The table as text, no wider than this if that is possible.
     pub(crate) fn text(&self, width: Option<usize>) -> String {
         let widths = self.fitted(width.unwrap_or(usize::MAX));
@@ -131,7 +136,30 @@ fn plain(cell: &str) -> String {
     cell.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-fn crop(cell: &str, width: usize) -> String {
+/// A text in lines of this width, broken between words, so many at most; what is left out is shown by `…`.
+pub(crate) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in plain(text).split_whitespace() {
+        let line = lines.last_mut().map_or(0, |line| line.width());
+        if line > 0 && line + 1 + word.width() > width {
+            lines.push(String::new());
+        }
+        let Some(line) = lines.last_mut() else { break };
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    let more = lines.len() > most;
+    lines.truncate(most);
+    if let (true, Some(last)) = (more, lines.last_mut()) {
+        last.push_str(" …");
+    }
+    lines.iter().map(|line| crop(line, width)).collect()
+}
+
+/// A text of this width at most; what is left out is shown by `…`.
+pub(crate) fn crop(cell: &str, width: usize) -> String {
     if cell.width() <= width {
         return cell.to_owned();
     }
@@ -181,6 +209,19 @@ mod tests {
         }
         let narrow = table().text(Some(24));
         assert!(narrow.contains("the destin…") && !narrow.contains("NOTE"), "{narrow}");
+    }
+
+    #[test]
+    fn a_text_is_broken_between_words_and_ends_with_what_shows_that_there_is_more() {
+        let text = "the destination does not answer, and has not for a very long time indeed";
+        let lines = wrapped(text, 20, 9);
+        assert_eq!(lines.join(" "), text);
+        assert!(lines.iter().all(|line| line.width() <= 20), "{lines:?}");
+        let lines = wrapped(text, 20, 2);
+        assert!(lines.len() == 2 && lines[1].ends_with('…'), "{lines:?}");
+        assert!(lines.iter().all(|line| line.width() <= 20), "{lines:?}");
+        assert_eq!(wrapped("a\u{1b}[31mb", 20, 2), ["a [31mb"]);
+        assert!(wrapped(&"x".repeat(50), 20, 2).iter().all(|line| line.width() <= 20));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is ready-made fits the program that it is made for.
 
 mod query;
+mod schema;
 mod yaml;
 
 use std::collections::BTreeSet;
@@ -136,13 +137,11 @@ fn a_query_that_is_wrong_is_found_out() {
 }
 
 /// A relay in a process of its own, and a folder; both go away.
-#[cfg(target_os = "linux")]
 struct Unit {
     folder: PathBuf,
     child: Option<std::process::Child>,
 }
 
-#[cfg(target_os = "linux")]
 impl Drop for Unit {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
@@ -165,19 +164,17 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
     let mut unit = Unit { folder: folder.clone(), child: None };
     let socket = UnixDatagram::bind(folder.join("notify")).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = free.local_addr().expect("an address").to_string();
-    drop(free);
     let url = format!("sqlite:{}", folder.join("shop.db").display());
     let settings = format!(
-        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n\
+        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n"
     );
     std::fs::write(folder.join("p.toml"), settings).expect("the settings");
     let command = |name: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args([name, "--config"]).arg(folder.join("p.toml")).env_clear();
-        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(folder.join("log")).expect("a file"));
         command
     };
     assert!(command("migrate").status().expect("it runs").success());
@@ -192,6 +189,9 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
     assert_eq!(hear(), "READY=1");
+    let log = std::fs::read_to_string(folder.join("log")).expect("a log");
+    let address = log.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let address = address.unwrap_or_else(|| panic!("it says where it answers: {log}")).to_owned();
     let bucket = "postrider_attempts_bucket{subscription=\"out\",stream=\"events\",le=\"1\"} 1";
     let end = Instant::now() + Duration::from_secs(30);
     loop {
@@ -362,6 +362,166 @@ fn the_unit_starts_what_there_is() {
     );
 }
 
+/// The secret is in no environment: it is a file that systemd hands to the unit alone.
+#[test]
+fn the_unit_s_credentials_are_what_the_settings_find() {
+    let unit = text("deploy/postrider.service");
+    let credential =
+        unit.lines().find_map(|line| line.strip_prefix("LoadCredential=")).expect("a credential");
+    let (name, source) = credential.split_once(':').expect("a name and a file");
+    let shown = text("deploy/README.md");
+    let setting = format!("url = \"file:$CREDENTIALS_DIRECTORY/{name}\"");
+    assert!(unit.contains(&setting) && shown.contains(&setting), "{setting} is shown");
+    assert!(shown.contains(source), "{source} is made");
+
+    let folder = std::env::temp_dir().join(format!("postrider-credentials-{}", postrider::Uuid::new_v4()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let _unit = Unit { folder: folder.clone(), child: None };
+    std::fs::write(folder.join("p.toml"), format!("[store]\n{setting}\n")).expect("the settings");
+    std::fs::write(folder.join(name), "postgres://ada:planted@db/shop\n").expect("the credential");
+    let check = |directory: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.args(["config", "check", "--config"]).arg(folder.join("p.toml")).env_clear();
+        command.envs(directory.map(|directory| ("CREDENTIALS_DIRECTORY", directory)));
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), said.into_owned())
+    };
+    let (code, said) = check(Some(&folder));
+    assert!(code == Some(0) && said.contains("postgres://ada:***@db/shop"), "{said}");
+    let (code, said) = check(None);
+    assert!(code == Some(2) && said.contains("CREDENTIALS_DIRECTORY is not set: systemd sets it"), "{said}");
+    let (code, said) = check(Some(Path::new("/nowhere")));
+    assert!(
+        code == Some(2) && said.contains(&format!("/nowhere/{name} can't be read: it does not exist")),
+        "{said}"
+    );
+}
+
+/// The parts of a Kubernetes file, and what is wrong with them.
+fn kubernetes(text: &str) -> (Vec<Value>, Vec<String>) {
+    let schema: Value = serde_json::from_str(include_str!("kubernetes.schema.json")).expect("a schema");
+    let documents = yaml::parse_typed(text).unwrap_or_else(|error| panic!("{error}"));
+    let mut faults = Vec::new();
+    for document in &documents {
+        let part = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        let kind = format!("{}/{}", part("apiVersion"), part("kind"));
+        match &schema["kinds"][&kind] {
+            Value::Null => faults.push(format!("there is no schema of {kind}")),
+            of_kind => {
+                let found = schema::faults(document, of_kind, &schema["definitions"]);
+                faults.extend(found.into_iter().map(|fault| format!("{kind}{fault}")));
+            }
+        }
+    }
+    (documents, faults)
+}
+
+#[test]
+fn what_kubernetes_is_given_is_as_its_api_has_it_and_fits_together() {
+    let (documents, faults) = kubernetes(&text("deploy/kubernetes.yaml"));
+    assert!(faults.is_empty(), "{faults:#?}");
+    let of = |kind: &str| {
+        documents.iter().find(|each| each["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+    };
+    let deployment = &of("Deployment")["spec"];
+    let pod = &deployment["template"]["spec"];
+    let relay = &pod["containers"][0];
+    // Who selects the relays finds them, and not the job.
+    let labels = &deployment["template"]["metadata"]["labels"];
+    for selector in [
+        &deployment["selector"]["matchLabels"],
+        &of("Service")["spec"]["selector"],
+        &of("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+    ] {
+        let all = selector.as_object().expect("labels");
+        assert!(!all.is_empty() && all.iter().all(|(name, value)| &labels[name] == value), "{selector}");
+        let of_job = &of("Job")["spec"]["template"]["metadata"]["labels"];
+        assert!(all.iter().any(|(name, value)| &of_job[name] != value), "{selector}");
+    }
+    let port = relay["ports"][0]["containerPort"].as_u64().expect("a port");
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        assert_eq!(
+            (&relay[probe]["httpGet"]["path"], &relay[probe]["httpGet"]["port"]),
+            (&path.into(), &relay["ports"][0]["name"])
+        );
+    }
+    assert_eq!(of("Service")["spec"]["ports"][0]["port"], port);
+    // What is mounted is there, and the settings are understood, with the secret where it is mounted.
+    for container in [relay, &of("Job")["spec"]["template"]["spec"]["containers"][0]] {
+        let mounts = container["volumeMounts"].as_array().expect("mounts");
+        let volumes = pod["volumes"].as_array().expect("volumes");
+        for mount in mounts {
+            let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).expect("a volume");
+            let source = if volume["secret"].is_object() {
+                &volume["secret"]["secretName"]
+            } else {
+                &volume["configMap"]["name"]
+            };
+            let kind = if volume["secret"].is_object() { "Secret" } else { "ConfigMap" };
+            assert_eq!(&of(kind)["metadata"]["name"], source);
+        }
+        let settings = format!("{}/postrider.toml", mounts[0]["mountPath"].as_str().expect("a path"));
+        assert_eq!(container["args"][2], settings.as_str());
+    }
+    let folder = std::env::temp_dir().join(format!("postrider-kubernetes-{}", postrider::Uuid::new_v4()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let _unit = Unit { folder: folder.clone(), child: None };
+    let (key, secret) =
+        of("Secret")["stringData"].as_object().and_then(|all| all.iter().next()).expect("a secret");
+    std::fs::write(folder.join(key), secret.as_str().expect("text")).expect("the secret");
+    let settings = of("ConfigMap")["data"]["postrider.toml"].as_str().expect("settings");
+    let mounted = format!("file:/run/secrets/postrider/{key}");
+    assert!(settings.contains(&mounted), "{settings}");
+    let settings = settings.replace("/run/secrets/postrider", &folder.display().to_string());
+    std::fs::write(folder.join("p.toml"), settings).expect("the settings");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let output = command
+        .args(["config", "check", "--json", "--config"])
+        .arg(folder.join("p.toml"))
+        .env_clear()
+        .output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let understood: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(understood["http"]["listen"], format!("0.0.0.0:{port}"));
+}
+
+/// The check finds what it is for.
+#[test]
+fn what_kubernetes_would_pass_over_or_refuse_is_found_out() {
+    let file = text("deploy/kubernetes.yaml");
+    for (right, wrong, fault) in [
+        (
+            "readinessProbe:",
+            "readynessProbe:",
+            "Deployment.spec.template.spec.containers[0].readynessProbe: there is no such field",
+        ),
+        ("replicas: 2", "replicas: \"2\"", "Deployment.spec.replicas: \"2\" is not of the type integer"),
+        (
+            "prometheus.io/port: \"7678\"",
+            "prometheus.io/port: 7678",
+            "annotations.prometheus.io/port: 7678 is not of the type string",
+        ),
+        ("containerPort: 7678", "containerPort: 76780", "containerPort: 76780 is out of bounds"),
+        ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "there is no schema of apps/v1beta1/Deployment"),
+        ("restartPolicy: OnFailure", "restartPolicy: Sometimes", "\"Sometimes\" is none of"),
+        ("memory: 256Mi", "memory: 256MB", "\"256MB\" is no quantity"),
+        (
+            "          image: registry.example/postrider:0.1.0\n          args: [\"relay\"",
+            "          args: [\"relay\"",
+            "image is missing",
+        ),
+        ("name: postrider-migrate", "name: Postrider_migrate", "\"Postrider_migrate\" is no dns-label"),
+    ] {
+        assert!(file.contains(right), "{right}");
+        let (_, faults) = kubernetes(&file.replacen(right, wrong, 1));
+        assert!(faults.iter().any(|found| found.contains(fault)), "{wrong}: {faults:?}");
+    }
+    let crossed = "a: &x 1\n---\nb: *x\n";
+    assert!(yaml::parse_typed(crossed).is_err(), "an alias of another document is refused, as by Kubernetes");
+}
+
 #[test]
 fn the_image_is_built_from_what_there_is() {
     let file = text("deploy/Dockerfile");
@@ -370,6 +530,10 @@ fn the_image_is_built_from_what_there_is() {
     assert!(text("Cargo.toml").contains("\n[profile.dist]\n"));
     assert!(text("crates/postrider-cli/Cargo.toml").contains("\nkafka-tls = "));
     assert!(file.lines().any(|line| line == "USER 10001:10001"), "not as root");
+    let check = file.lines().find_map(|line| line.strip_prefix("HEALTHCHECK ")).expect("a health check");
+    assert!(check.ends_with("CMD [\"postrider\", \"health\"]"), "{check}");
+    let compose = &yaml("deploy/compose.yaml")["services"]["relay"]["healthcheck"]["test"];
+    assert_eq!(*compose, serde_json::json!(["CMD", "postrider", "health"]));
     assert!(text("deploy/Dockerfile.dockerignore").lines().any(|line| line == "target"));
 }
 
@@ -408,10 +572,10 @@ fn what_compose_mounts_is_there_and_its_settings_are_understood() {
         .arg(path("deploy/compose/postrider.toml"))
         .env_clear()
         .env("POSTRIDER_STORE_URL", environment.as_str().expect("an address"))
-        .env("POSTRIDER_HTTP_LISTEN", "0.0.0.0:9187")
+        .env("POSTRIDER_HTTP_LISTEN", "0.0.0.0:7678")
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(text("deploy/Dockerfile").contains("POSTRIDER_HTTP_LISTEN=0.0.0.0:9187"));
+    assert!(text("deploy/Dockerfile").contains("POSTRIDER_HTTP_LISTEN=0.0.0.0:7678"));
 }

@@ -49,8 +49,10 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
     found.assert("sink out", "ok", &["standard output"]);
 
     let file = ground.settings(out);
+    let away = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let away = format!("postgres://user:planted-secret@{}/shop", away.expect("a port that was free"));
     for (url, about, words) in [
-        ("postgres://user:planted-secret@127.0.0.1:1/shop", "database", &["does not answer", "start it"][..]),
+        (away.as_str(), "database", &["does not answer", "start it"][..]),
         ("sqlite:/nowhere/at/all.db", "database", &[][..]),
     ] {
         let found = diagnosis(ground.command(&["doctor", "--json", "--config", &file, "--store", url]));

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use postrider::{DeliveryChange, DeliveryFailure, Subscription, Uuid};
 
 use crate::support::log::{Log, Mess};
-use crate::support::{Rider, until};
+use crate::support::{Rider, postrider, until};
 
 crate::on_both!(
     the_dead_are_listed_and_shown_with_their_errors,
+    the_dead_fit_into_80_columns_with_what_went_wrong,
     a_requeue_keeps_the_order_of_its_aggregate,
     a_discard_lets_the_key_go_on_and_is_written_down,
     nothing_happens_unless_it_is_said_which_and_confirmed,
@@ -49,6 +50,31 @@ async fn the_dead_are_listed_and_shown_with_their_errors(log: Log) {
     assert!(text.contains(&format!("postrider dead requeue {}", mess.dead)), "{text}");
     let sentence = mess.log.run(&["dead", "show", &mess.done.to_string()]).sentence(1);
     assert!(sentence.contains("is dead for no subscription"), "{sentence}");
+}
+
+async fn the_dead_fit_into_80_columns_with_what_went_wrong(log: Log) {
+    let subscription = "orders-to-the-warehouse-in-hamburg";
+    log.store.subscribe(&Subscription::new(subscription)).await.expect("subscribe");
+    let event = log.record("7", 1).await;
+    let mut lease = log.claim(subscription).await;
+    let why = "the endpoint answered 422: the field customer.address.postal_code must have five digits";
+    log.settle(&mut lease, |_, id| Some(DeliveryChange::dead(id, 12, DeliveryFailure::new("http-422", why))))
+        .await;
+    let output = postrider(&log.url, &["dead", "list"]).env("COLUMNS", "80").output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let all: Vec<&str> = text.split_whitespace().collect();
+    for whole in [event.to_string().as_str(), "12"] {
+        assert!(all.contains(&whole), "{whole}: {text}");
+    }
+    assert!(all.join(" ").contains(&format!("http-422: {why}")), "{text}");
+    assert!(text.contains("orders-to-the-wareh"), "{text}");
+    let wide = postrider(&log.url, &["dead", "list"]).env("COLUMNS", "400").output().expect("it runs");
+    assert_eq!(
+        String::from_utf8_lossy(&wide.stdout).lines().count(),
+        2,
+        "a line for each where there is room"
+    );
 }
 
 /// The event that died comes first, and those that waited behind it after it, although another key went on meanwhile.

@@ -8,6 +8,7 @@ use crate::support::{Rider, postrider, until};
 crate::on_both!(
     a_replay_brings_everything_from_an_event_on_again,
     a_replay_as_a_new_subscription_leaves_the_old_one_alone,
+    a_replay_that_nobody_delivers_ends_and_says_what_is_missing,
     a_replay_is_refused_where_it_must_be,
     a_replay_that_was_killed_is_found_by_who_looks,
     a_replay_that_is_given_up_leaves_nothing_behind,
@@ -82,6 +83,22 @@ async fn a_replay_as_a_new_subscription_leaves_the_old_one_alone(log: Log) {
     assert!((2..=7).all(|number| numbers.contains(&number)) && !numbers.contains(&0), "{numbers:?}");
     let sentence = mess.log.run(&["replay", "mail", "--since", "1h", "--as", "resting", "--yes"]).sentence(1);
     assert!(sentence.contains("choose another name"), "{sentence}");
+}
+
+async fn a_replay_that_nobody_delivers_ends_and_says_what_is_missing(log: Log) {
+    let mess = Mess::new(log).await;
+    let event = mess.done.to_string();
+    let arguments = ["replay", "mail", "--event", &event, "--as", "again", "--yes", "--wait", "300ms"];
+    let said = mess.log.run(&arguments);
+    let sentence = said.err.lines().last().unwrap_or_default();
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(
+        sentence.contains("again has not caught up after ") && sentence.contains(" events to go."),
+        "{sentence}"
+    );
+    let missing = "No relay holds a lane of it; start one that has a [[subscription]] named again";
+    assert!(sentence.contains(missing), "{sentence}");
+    assert!(said.out.contains("again reads "), "it was made: {}", said.out);
 }
 
 async fn a_replay_is_refused_where_it_must_be(log: Log) {

@@ -10,6 +10,7 @@ crate::on_both!(
     on_a_terminal_what_adds_something_is_asked_first,
     lanes_are_changed_while_a_relay_runs,
     a_change_of_lanes_need_not_be_waited_for,
+    a_change_of_lanes_that_does_not_end_says_what_is_missing,
     a_subscription_is_removed_by_force_only_while_it_is_held,
 );
 
@@ -138,6 +139,27 @@ async fn a_change_of_lanes_need_not_be_waited_for(log: Log) {
     let mess = Mess::new(log).await;
     let text = mess.log.run(&["subscriptions", "lanes", "growing", "4", "--yes", "--no-wait"]).good();
     assert!(text.contains("growing is changing to 4 lanes"), "{text}");
+}
+
+async fn a_change_of_lanes_that_does_not_end_says_what_is_missing(log: Log) {
+    let mess = Mess::new(log).await;
+    // Nobody reads it on.
+    let said = mess.log.run(&["subscriptions", "lanes", "growing", "4", "--yes", "--wait", "300ms"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{}", said.err);
+    let sentence = said.err.lines().last().unwrap_or_default();
+    assert!(sentence.contains("growing has not changed to 4 lanes after "), "{sentence}");
+    // A holder that does not give its lane back.
+    let said = mess.log.run(&["subscriptions", "lanes", "mail", "2", "--yes", "--wait", "300ms"]);
+    let sentence = said.err.lines().last().unwrap_or_default();
+    assert!(sentence.contains("its holders have not given their lanes back. relay-1 holds it"), "{sentence}");
+    let said = mess.log.run(&["subscriptions", "lanes", "mail", "2", "--yes", "--wait", "300ms", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!((said.code, &answer["subscription"]), (Some(1), &"mail".into()));
+    assert!(answer["message"].as_str().is_some_and(|what| what.contains("relay-1 holds it")), "{answer}");
+    assert_eq!(
+        mess.log.run(&["subscriptions", "lanes", "mail", "2", "--wait", "1s", "--no-wait"]).code,
+        Some(2)
+    );
 }
 
 async fn a_subscription_is_removed_by_force_only_while_it_is_held(log: Log) {

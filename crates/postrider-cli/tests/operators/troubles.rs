@@ -56,16 +56,49 @@ async fn a_database_that_is_away_is_a_sentence() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its address").port();
     drop(taken);
-    for url in [
-        format!("postgres://user:planted-password@127.0.0.1:{port}/shop"),
-        "sqlite:/nowhere/at/all/planted.db".to_owned(),
+    for (url, place) in [
+        (
+            format!("postgres://user:planted-password@127.0.0.1:{port}/shop"),
+            format!("host 127.0.0.1, port {port}, database shop"),
+        ),
+        (
+            format!("mysql://user:planted-password@127.0.0.1:{port}/shop"),
+            format!("host 127.0.0.1, port {port}, database shop"),
+        ),
+        ("sqlite:/nowhere/at/all/shop.db".to_owned(), "the file /nowhere/at/all/shop.db".to_owned()),
     ] {
         for sentence in sentences(&url) {
+            assert!(sentence.contains(&format!("the address is {place}")), "{sentence}");
             assert!(!sentence.contains("planted-password"), "{sentence}");
         }
     }
     let missing = server().rsplit_once('/').map(|(base, _)| format!("{base}/not_there")).expect("an address");
-    assert!(sentences(&missing).iter().all(|sentence| sentence.contains("there is no such database")));
+    for sentence in sentences(&missing) {
+        assert!(sentence.contains("there is no such database"), "{sentence}");
+        assert!(sentence.contains("database not_there"), "{sentence}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named() {
+    let folder = Folder::new();
+    let file = folder.file("notes.txt", &"not a database\n".repeat(100));
+    let url = format!("sqlite:{}", file.display());
+    for arguments in [&["migrate"][..], &["status"]] {
+        let sentence = said(&postrider(&url, arguments).output().expect("it runs")).sentence(1);
+        assert!(sentence.contains(&format!("the file {}", file.display())), "{sentence}");
+    }
+}
+
+/// A server that takes connections and says nothing.
+#[test]
+fn a_database_that_says_nothing_is_named() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("its address").port();
+    let url = format!("postgres://user:planted-password@127.0.0.1:{port}/shop");
+    let sentence = said(&postrider(&url, &["status"]).output().expect("it runs")).sentence(1);
+    assert!(sentence.contains(&format!("host 127.0.0.1, port {port}, database shop")), "{sentence}");
+    assert!(!sentence.contains("planted-password"), "{sentence}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,6 +115,7 @@ async fn a_wrong_password_is_a_sentence_without_it() {
     let (_, host) = address.rsplit_once('@').expect("an address with a user");
     for sentence in sentences(&format!("postgres://app:planted-password@{host}")) {
         assert!(sentence.contains("refused the login; check user and password"), "{sentence}");
+        assert!(sentence.contains("the address is host 127.0.0.1, port "), "{sentence}");
         assert!(!sentence.contains("planted-password"), "{sentence}");
     }
 }
@@ -133,7 +167,7 @@ async fn no_secret_and_no_payload_is_in_any_output() {
     let (scheme, rest) = mess.log.url.split_once("://").expect("an address");
     let (user, host) = rest.split_once('@').expect("a user");
     let url = format!("{scheme}://{user}:planted-password@{host}");
-    let settings = "[sink.hook]\ntype = \"http\"\nurl = \"http://u:planted-login@127.0.0.1:1/planted-path\"\ntoken = \"planted-token\"\n\
+    let settings = "[sink.hook]\ntype = \"http\"\nurl = \"http://u:planted-login@hook.invalid/planted-path\"\ntoken = \"planted-token\"\n\
          [[subscription]]\nname = \"hook\"\nsink = \"hook\"\n";
     let file = mess.log.folder.file("p.toml", settings).display().to_string();
     let event = mess.dead.to_string();

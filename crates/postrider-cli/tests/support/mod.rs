@@ -148,6 +148,16 @@ impl Rider {
         Self::by(Command::new(env!("CARGO_BIN_EXE_postrider")), folder, url, name, settings)
     }
 
+    /// A relay that is started in a folder and told of no settings.
+    pub fn in_folder(folder: &Path, url: &str, name: &str) -> Self {
+        let (out, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+        command.arg("relay").current_dir(folder).env_clear().env("POSTRIDER_STORE_URL", url);
+        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
+        command.stderr(std::fs::File::create(&log).expect("a file"));
+        Self { process: command.spawn().expect("it starts"), out, log }
+    }
+
     /// The same, ignoring SIGHUP from the start or not, whatever the tests themselves do.
     pub fn hung_up(ignores: bool, folder: &Path, url: &str, name: &str, settings: &str) -> Self {
         let mut command = Command::new("/usr/bin/env");
@@ -226,7 +236,7 @@ impl Rider {
     }
 
     /// The address that its endpoints answer on.
-    fn address(&self) -> Option<String> {
+    pub fn address(&self) -> Option<String> {
         let log = self.log();
         let rest = log.split("address=").nth(1)?;
         Some(rest.split_whitespace().next()?.to_owned())

@@ -78,12 +78,54 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
         let fits = if arguments.wanted.is_set() { " that fits" } else { "" };
         output::line(format!("nothing is dead{fits}"))?;
     } else {
-        table(&dead).show()?;
+        shown(&dead)?;
     }
     if more {
         output::note("there are more; --limit shows them, filters leave others out");
     }
     Ok(true)
+}
+
+/// A line for each where they fit as they are; otherwise what went wrong stands below, for it is what matters.
+fn shown(dead: &[Stuck]) -> Result<(), Failure> {
+    match output::width() {
+        Some(width) if !table(dead).fits(width) => output::print(&stacked(dead, width)),
+        _ => table(dead).show(),
+    }
+}
+
+/// How many lines what went wrong has at most; `dead show` has all of it.
+const LINES: usize = 3;
+
+fn stacked(dead: &[Stuck], width: usize) -> String {
+    let now = OffsetDateTime::now_utc();
+    let mut table = Table::new([
+        Column::whole("event"),
+        Column::text("subscription"),
+        Column::number("tries"),
+        Column::number("last").spare(),
+        Column::text("type").spare(),
+    ]);
+    for stuck in dead {
+        table.row([
+            stuck.event.event_id.to_string(),
+            stuck.subscription.clone(),
+            stuck.attempts.to_string(),
+            stuck.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
+            stuck.event.event_type.to_string(),
+        ]);
+    }
+    let text = table.text(Some(width));
+    let mut lines = text.lines();
+    let mut out = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, stuck) in lines.zip(dead) {
+        let code = stuck.error_code.as_deref().unwrap_or("failed");
+        let what = format!("{code}: {}", stuck.error_message.as_deref().unwrap_or_default());
+        let below = output::wrapped(&what, width.saturating_sub(2), LINES);
+        out.push_str(&format!("{line}\n"));
+        out.extend(below.iter().map(|line| format!("  {line}\n")));
+    }
+    out
 }
 
 fn table(dead: &[Stuck]) -> Table {

@@ -16,6 +16,26 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// After so long without a holder it is said that there is none.
 const UNATTENDED: Duration = Duration::from_secs(5);
 
+/// After so long without a holder nobody is waited for any more.
+const NOBODY: Duration = Duration::from_secs(60);
+
+/// What a subscription that does not get on is waiting for: a relay, or time.
+pub(crate) fn missing(info: &SubscriptionInfo) -> String {
+    let name = &info.subscription.name;
+    let holders: std::collections::BTreeSet<&str> =
+        info.lanes.iter().filter_map(|lane| lane.owner.as_deref()).collect();
+    match holders.into_iter().collect::<Vec<_>>().as_slice() {
+        _ if info.paused => {
+            format!("It is paused; let it go on by `postrider subscriptions resume {name}`")
+        }
+        [] => format!("No relay holds a lane of it; start one that has a [[subscription]] named {name}"),
+        holders => format!(
+            "{} holds it and goes on by itself; `postrider status {name}` shows how it gets on",
+            holders.join(" and ")
+        ),
+    }
+}
+
 /// Where the lanes of a subscription are to stand.
 pub(crate) struct Goal {
     /// The subscription.
@@ -46,8 +66,8 @@ impl Goal {
         info.lanes.iter().map(|lane| goal(lane.lane).saturating_sub(lane.reached).max(0).unsigned_abs()).sum()
     }
 
-    /// Waits until they are there, or somebody has seen enough.
-    pub(crate) async fn wait(&self, controls: &Controls) -> Result<(), Failure> {
+    /// Waits until they are there, or somebody has seen enough. That it takes longer is an error that says what is missing.
+    pub(crate) async fn wait(&self, controls: &Controls, patience: Duration) -> Result<(), Failure> {
         let name = &self.subscription;
         let mut asked = std::pin::pin!(asked_to_end());
         let mut progress = Progress::new();
@@ -66,12 +86,21 @@ impl Goal {
                 held_at = Instant::now();
             }
             let step = match held_at.elapsed() < UNATTENDED {
-                true => format!("{name} catches up "),
-                false => format!("{name} waits: no relay holds a lane of it "),
+                true => format!("catching up: {name} "),
+                false => format!("no relay holds a lane of {name} "),
             };
             let rest =
                 format!("{}, about {} to go", progress::bar(total - left, total), output::number(left));
             progress.show(&step, &rest);
+            let alone = held_at.elapsed();
+            if began.elapsed() >= patience || alone >= NOBODY {
+                progress.end();
+                let took = output::age(began.elapsed());
+                let (left, what) = (output::count(left, "event"), missing(&info));
+                return Err(
+                    format!("{name} has not caught up after {took}: about {left} to go. {what}").into()
+                );
+            }
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
                 () = &mut asked => {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use postrider::{Relane, Subscription, asked_to_end};
+use tokio::time::Instant;
 
 use super::super::progress::Progress;
-use super::super::unknown;
+use super::super::{replay, times, unknown};
 use super::tell;
 use crate::Failure;
 use crate::confirm::Consent;
@@ -24,8 +25,11 @@ pub(crate) struct Arguments {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(Subscription::MOST_LANES)))]
     lanes: u32,
     /// Begin the change and don't wait for its end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
+    /// Wait this long for its end, as in 90s or 10m; it goes on by itself afterwards, and the exit code is 1
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = times::ago)]
+    wait: Duration,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -35,7 +39,7 @@ pub(crate) struct Arguments {
 
 /// Begins the change, and waits for its end.
 pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
-    let Arguments { name, lanes, no_wait, json, consent } = arguments;
+    let Arguments { name, lanes, no_wait, wait, json, consent } = arguments;
     consent.check()?;
     let info = unknown::subscription(&*controls.desk, name).await?;
     let (now, many) = (info.subscription.lanes, output::count(u64::from(*lanes), "lane"));
@@ -55,6 +59,7 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
     }
     let mut progress = Progress::new();
     let mut end = std::pin::pin!(asked_to_end());
+    let began = Instant::now();
     while step != Relane::Done {
         progress.show(
             match step {
@@ -71,6 +76,23 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
             }
         }
         step = controls.store.relane(name, *lanes).await?;
+        let info = unknown::subscription(&*controls.desk, name).await?;
+        if step != Relane::Done && began.elapsed() >= *wait {
+            progress.end();
+            let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
+            let state = match step {
+                Relane::Recalling => "its holders have not given their lanes back".to_owned(),
+                _ => format!("its lanes are not at one position, up to {behind} events behind the log's end"),
+            };
+            let took = output::age(began.elapsed());
+            let missing = replay::missing(&info);
+            let what = format!("has not changed to {many} after {took}: {state}. {missing}");
+            return if *json {
+                tell(true, name, true, &what).map(|_| false)
+            } else {
+                Err(format!("{name} {what}").into())
+            };
+        }
     }
     progress.end();
     tell(*json, name, true, &format!("has {many}"))

@@ -84,7 +84,12 @@ pub(crate) const TABLES: &[Described] = &[
         head: "[http]",
         what: "Where `/metrics`, `/healthz` and `/readyz` are answered.",
         environment: true,
-        settings: &[usual("listen", TEXT, "\"127.0.0.1:9187\"", "The address; `\"off\"` for nowhere.")],
+        settings: &[usual(
+            "listen",
+            TEXT,
+            "\"127.0.0.1:7678\"",
+            "The address; `\"off\"` for nowhere. Where it is not set and the port is taken, the relay takes a free port and logs which.",
+        )],
     },
     Described {
         place: "log",

@@ -78,6 +78,15 @@ impl Mysql {
         remove(&self.pool).await
     }
 
+    async fn both_sides(&self) -> Result<Controls, Failure> {
+        Ok(Controls::of(self.outbox.store()))
+    }
+
+    /// A statement as this database has it.
+    fn sql(statement: &'static str) -> &'static str {
+        statement
+    }
+
     async fn begin(&self) -> Result<Transaction<'static, MySql>, Failure> {
         Ok(self.pool.begin().await?)
     }

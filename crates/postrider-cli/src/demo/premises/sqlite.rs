@@ -42,6 +42,15 @@ impl Sqlite {
         Ok(Self { pool, outbox, name: "SQLite" })
     }
 
+    async fn both_sides(&self) -> Result<Controls, Failure> {
+        Ok(Controls::of(self.outbox.store()))
+    }
+
+    /// A statement as this database has it.
+    fn sql(statement: &'static str) -> &'static str {
+        statement
+    }
+
     async fn begin(&self) -> Result<Transaction<'static, Driver>, Failure> {
         Ok(self.outbox.begin().await?)
     }

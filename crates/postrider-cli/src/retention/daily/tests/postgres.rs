@@ -96,12 +96,14 @@ impl Log {
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&self.pool).await.expect("a count")
     }
 
-    /// Whether an event is in the archive that comes after one that is not.
+    /// Whether an event is in the archive that comes after one that is not. One that was committed while a day was read is late:
+    /// it was settled a day after its neighbours, and leaves a day after them.
     async fn is_torn(&self) -> bool {
         let schema = &self.schema;
         let sql = format!(
             "select exists (select from {schema}.event e join {schema}.settled_batch b \
-             on e.id between b.first_id and b.last_id where e.id < (select max(id) from {schema}.archive))"
+             on e.id between b.first_id and b.last_id where e.id < (select max(id) from {schema}.archive) \
+             and not exists (select from {schema}.settled_batch l where l.late @> array[e.id]))"
         );
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&self.pool).await.expect("an answer")
     }

@@ -1,0 +1,131 @@
+//! `postrider migrate`: the schema, made or brought up to date, or the SQL for it.
+
+use postrider::{mysql, postgres, sqlite};
+use serde::Serialize;
+use sqlx_mysql::MySqlPoolOptions;
+use sqlx_postgres::PgPoolOptions;
+use sqlx_sqlite::SqlitePoolOptions;
+
+use crate::config::Store;
+use crate::database::{Address, PATIENCE};
+use crate::{Failure, output};
+
+/// Prints the SQL that creates or updates the schema: what the database lacks, or all of it.
+pub(crate) async fn print(store: &Store, all: bool) -> Result<bool, Failure> {
+    if store.is_file() {
+        return Err("--print is for servers; SQLite has no DBA to give it to".into());
+    }
+    let sql = match Address::of(store)? {
+        Address::Mysql(_) if all => {
+            return Err("--all is for PostgreSQL: on MariaDB and MySQL the SQL depends on the server".into());
+        }
+        Address::Mysql(options) => {
+            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pending = mysql::migration_sql(&pool.connect_lazy_with(options)).await?;
+            if pending.is_empty() { "-- the schema is up to date\n".to_owned() } else { pending }
+        }
+        _ => postgres_migration(store, all).await?,
+    };
+    output::print(&sql)?;
+    Ok(true)
+}
+
+async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure> {
+    if all || store.url.is_none() {
+        return Ok(postgres::migration_sql(&store.schema)?);
+    }
+    let Address::Postgres(options) = Address::of(store)? else {
+        return Ok(postgres::migration_sql(&store.schema)?);
+    };
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE).connect_lazy_with(options);
+    let applied = postgres::applied_version(&pool, &store.schema).await.map_err(|error| {
+        format!("{error}; --print asks the database for its version, and --print --all prints everything without it")
+    })?;
+    Ok(postgres::migration_sql_since(&store.schema, applied)?)
+}
+
+/// What `migrate` did.
+#[derive(Serialize)]
+struct Migrated {
+    /// `created`, `updated`, `repaired` or `nothing`.
+    done: Done,
+    /// The version before; 0 where there was none.
+    from: i64,
+    /// The version now.
+    to: i64,
+    /// Always: it is an error otherwise.
+    up_to_date: bool,
+    schema: Option<String>,
+}
+
+#[derive(Serialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Done {
+    Created,
+    Updated,
+    Repaired,
+    Nothing,
+}
+
+impl Migrated {
+    fn of(from: i64, to: i64, repaired: bool, schema: Option<String>) -> Self {
+        let done = match from {
+            0 => Done::Created,
+            _ if from < to => Done::Updated,
+            _ if repaired => Done::Repaired,
+            _ => Done::Nothing,
+        };
+        Self { done, from, to, up_to_date: true, schema }
+    }
+
+    fn sentence(&self) -> String {
+        let name = self.schema.as_ref().map(|schema| format!(" {schema}")).unwrap_or_default();
+        let (from, to) = (self.from, self.to);
+        match self.done {
+            Done::Created => format!("created the schema{name}, version {to}"),
+            Done::Updated => format!("updated the schema{name} from version {from} to {to}"),
+            Done::Repaired => {
+                format!("made the missing parts of the schema{name} anew; it stays at version {to}")
+            }
+            Done::Nothing => format!("nothing to do: the schema{name} is up to date, at version {to}"),
+        }
+    }
+}
+
+/// Creates or updates the schema.
+pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
+    let migrated = match Address::of(store)? {
+        Address::Postgres(options) => {
+            let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pool = pool.connect_lazy_with(options);
+            let from = postgres::applied_version(&pool, &store.schema).await?;
+            postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
+            let to = postgres::applied_version(&pool, &store.schema).await?;
+            Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()))
+        }
+        Address::Mysql(options) => {
+            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+            let pool = pool.connect_lazy_with(options);
+            let from = mysql::schema_version(&pool).await?;
+            let lacks = !mysql::migration_sql(&pool).await?.is_empty();
+            mysql::Outbox::migrated(&pool).await?;
+            Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None)
+        }
+        Address::Sqlite(options) => {
+            let pool = SqlitePoolOptions::new()
+                .max_connections(1)
+                .connect_lazy_with(options.create_if_missing(true));
+            let from = sqlite::schema_version(&pool).await?;
+            sqlite::Outbox::migrated(&pool).await?;
+            let to = sqlite::schema_version(&pool).await?;
+            pool.close().await;
+            Migrated::of(from, to, false, None)
+        }
+    };
+    if json {
+        output::json(&migrated)?;
+    } else {
+        output::line(migrated.sentence())?;
+    }
+    Ok(true)
+}

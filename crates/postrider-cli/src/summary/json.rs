@@ -1,0 +1,208 @@
+//! What was understood, as JSON: the tables of the file with all their settings, those that nobody set included. Secrets are hidden.
+
+use postrider::{OnDead, Start, WhileUnavailable};
+use serde_json::{Map, Value, json};
+
+use crate::config::sink::{Envelope, HttpSink, KafkaSink};
+use crate::config::{Alert, Config, Notify, Reader, Retention, Sink, duration, endpoint, without_password};
+use crate::output::Time;
+
+/// What stands for a secret that is set.
+const HIDDEN: &str = "***";
+
+/// The settings, as they are named in the file.
+pub(super) fn json(config: &Config) -> Value {
+    let store = &config.store;
+    let relay = &config.relay;
+    json!({
+        "file": config.file.as_ref().map(|file| file.path.display().to_string()),
+        "store": {
+            "url": store.url.as_deref().map(without_password),
+            "schema": store.schema,
+            "connections": store.connections,
+            "bell": store.bell,
+        },
+        "relay": {
+            "name": relay.name,
+            "lease": duration::show(relay.lease),
+            "poll_interval": duration::show(relay.poll),
+            "shutdown_grace": duration::show(relay.grace),
+            "figures_every": duration::show(relay.figures),
+            "alerts_every": duration::show(relay.alerts),
+        },
+        "http": {
+            "listen": config.listen.map_or_else(|| "off".to_owned(), |listen| listen.address.to_string()),
+        },
+        "log": { "format": if config.log.json { "json" } else { "human" }, "level": config.log.level },
+        "subscription": config.readers.iter().map(subscription).collect::<Vec<_>>(),
+        "sink": config.sinks.iter().map(|(name, sink)| (name.clone(), of_sink(sink))).collect::<Map<_, _>>(),
+        "retention": config.retention.as_ref().map(retention),
+        "alert": config.alerts.iter().map(alert).collect::<Vec<_>>(),
+        "notify": config.notify.iter().map(|(name, each)| (name.clone(), notify(each))).collect::<Map<_, _>>(),
+    })
+}
+
+fn subscription(reader: &Reader) -> Value {
+    json!({
+        "name": reader.name,
+        "sink": reader.sink,
+        "streams": reader.streams,
+        "types": reader.types,
+        "order": reader.order.to_string(),
+        "lanes": reader.lanes,
+        "batch": reader.batch,
+        "start": match reader.start {
+            Start::Beginning => json!("beginning"),
+            Start::Now => json!("now"),
+            Start::At(time) => json!(Time(time)),
+        },
+        "retry": reader.retry.to_string(),
+        "on_dead": match reader.on_dead {
+            OnDead::Skip => "skip",
+            OnDead::Hold => "hold",
+        },
+        "while_unavailable": match reader.while_unavailable {
+            WhileUnavailable::Wait => "wait",
+            WhileUnavailable::Expire => "expire",
+        },
+        "concurrency": reader.concurrency,
+        "timeout": duration::show(reader.timeout),
+        "patience": duration::show(reader.patience),
+        "longest_pause": duration::show(reader.longest_pause),
+        "replay": if reader.replay { "allow" } else { "forbid" },
+    })
+}
+
+fn of_sink(sink: &Sink) -> Value {
+    match sink {
+        Sink::Kafka(sink) => kafka(sink),
+        Sink::Http(sink) => http(sink),
+        Sink::Stdout(Envelope { source, kind }) => {
+            json!({ "type": "stdout", "source": source, "event_type": kind })
+        }
+    }
+}
+
+fn kafka(sink: &KafkaSink) -> Value {
+    let (login, user) = match &sink.login {
+        Some((mechanism, user, _)) => (Some(mechanism.to_lowercase()), Some(user)),
+        None => (None, None),
+    };
+    json!({
+        "type": "kafka",
+        "brokers": sink.brokers,
+        "topic": sink.topic,
+        "topics": sink.topics.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "format": sink.format.to_string(),
+        "send_timeout": duration::show(sink.timeout),
+        "tls": sink.tls || sink.authority.is_some(),
+        "authority": sink.authority,
+        "login": login,
+        "user": user,
+        "password": sink.login.as_ref().map(|_| HIDDEN),
+        // Their values may be secrets.
+        "properties": sink.properties.iter().map(|(name, _)| (name.clone(), json!(HIDDEN))).collect::<Map<_, _>>(),
+        "source": sink.envelope.source,
+        "event_type": sink.envelope.kind,
+    })
+}
+
+fn http(sink: &HttpSink) -> Value {
+    let statuses = sink.statuses.iter();
+    let statuses =
+        statuses.map(|(status, blame)| (status.to_string(), json!(format!("{blame:?}").to_lowercase())));
+    json!({
+        "type": "http",
+        "url": endpoint(&sink.url),
+        "format": sink.format.to_string(),
+        "batch": sink.batch,
+        "secret": sink.secret.as_ref().map(|_| HIDDEN),
+        "token": sink.token.as_ref().map(|_| HIDDEN),
+        "authority": sink.authority,
+        "statuses": statuses.collect::<Map<_, _>>(),
+        "longest_retry_after": duration::show(sink.longest_retry_after),
+        "source": sink.envelope.source,
+        "event_type": sink.envelope.kind,
+    })
+}
+
+fn retention(retention: &Retention) -> Value {
+    let filing = &retention.filing;
+    let target = filing.target.as_ref().map(|target| {
+        let columns =
+            target.columns().iter().map(|(column, field)| (column.clone(), json!(field.to_string())));
+        json!({ "table": target.name(), "columns": columns.collect::<Map<_, _>>() })
+    });
+    json!({
+        "delivered": duration::show(retention.delivered),
+        "archive": retention.archive,
+        "archived": retention.archived.map(duration::show),
+        "inbox": duration::show(retention.inbox),
+        "at": format!("{:02}:{:02}", retention.at / 60, retention.at % 60),
+        "batch": retention.pacing.batch,
+        "pause": duration::show(retention.pacing.pause),
+        "share": retention.pacing.share,
+        "mask": filing.mask.to_string().split(", ").filter(|path| !path.is_empty()).collect::<Vec<_>>(),
+        "by_month": filing.by_month,
+        "target": target,
+    })
+}
+
+fn alert(alert: &Alert) -> Value {
+    use crate::config::alert::Of;
+    let (subscription, of) = match &alert.of {
+        Of::One(name) => (Some(name), None),
+        Of::Each => (None, Some("each")),
+        Of::All => (None, Some("all")),
+    };
+    json!({
+        "when": alert.when.to_string(),
+        "name": alert.name,
+        "to": alert.to,
+        "subscription": subscription,
+        "of": of,
+        "repeat": alert.repeat.map(duration::show),
+    })
+}
+
+fn notify(notify: &Notify) -> Value {
+    match notify {
+        Notify::Slack(url) => json!({ "type": "slack", "url": endpoint(url) }),
+        Notify::PagerDuty(url, _) => json!({ "type": "pagerduty", "url": endpoint(url), "key": HIDDEN }),
+        Notify::Webhook(url, token) => {
+            json!({ "type": "webhook", "url": endpoint(url), "token": token.as_ref().map(|_| HIDDEN) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::described::{TABLES, every_table};
+
+    /// A setting that is added is added here, too.
+    #[test]
+    fn every_setting_that_is_described_is_shown() {
+        let shown = json(&every_table());
+        let list = |name: &str| shown[name][0].clone();
+        for table in TABLES {
+            let there = match (table.place, table.kind) {
+                ("subscription" | "alert", _) => list(table.place),
+                // In words.
+                ("subscription.retry", _) => continue,
+                ("sink.*", Some(kind)) => shown["sink"][kind].clone(),
+                ("notify.*", Some(kind)) => shown["notify"][kind].clone(),
+                ("retention.target", _) => shown["retention"]["target"].clone(),
+                (place, _) => shown[place].clone(),
+            };
+            let keys: BTreeSet<&str> =
+                there.as_object().map(|all| all.keys().map(String::as_str).collect()).unwrap_or_default();
+            let settings = table.settings.iter().map(|setting| setting.name);
+            // A preset stands for its conditions.
+            let settings: BTreeSet<&str> = settings.filter(|name| *name != "preset").collect();
+            assert_eq!(keys, settings, "{}", table.head);
+        }
+    }
+}
