@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use postrider_core::{Clock, Limits, Result, Trace};
+use sqlx_core::sql_str::SqlSafeStr;
 use sqlx_postgres::PgPool;
 use tokio::sync::Semaphore;
 
+use crate::error::{acquire, during};
 use crate::inbox::Inbox;
 use crate::migrate;
+use crate::pooler::{Pooler, is_shared};
+use crate::session::Sessions;
 use crate::sql::{Patch, Schema, Sql};
 use crate::store::{PgStore, StoreOptions};
 
@@ -20,7 +24,7 @@ pub struct Outbox {
     pub(crate) source: Option<String>,
     pub(crate) trace: Option<Trace>,
     pub(crate) clock: Clock,
-    pub(crate) store: StoreOptions,
+    pub(crate) store: Arc<StoreOptions>,
     /// How many handlers may have a transaction at once.
     pub(crate) handlers: Arc<Semaphore>,
 }
@@ -56,6 +60,28 @@ impl Outbox {
         PgStore::open(&self.pool, Arc::clone(&self.sql), self.clock.clone(), options).await
     }
 
+    /// The connections of its pool, for statements of its own.
+    pub(crate) fn sessions(&self) -> Sessions {
+        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.manner), "begin".into_sql_str())
+    }
+
+    /// Finds out whether the pool's connections share their sessions, if nobody has said so.
+    async fn meet(self, pooler: Pooler) -> Result<Self> {
+        let is_shared = match pooler {
+            Pooler::Transaction => true,
+            Pooler::None => false,
+            Pooler::Detect => {
+                let mut first = acquire(&self.pool, "connect").await?;
+                let found = is_shared(&mut first, &self.pool.connect_options()).await;
+                found.map_err(during("connect"))?
+            }
+        };
+        if is_shared {
+            self.sql.manner.share();
+        }
+        Ok(self)
+    }
+
     /// The inbox of a consumer.
     pub fn inbox(&self, consumer: impl Into<String>) -> Inbox {
         Inbox::new(self, consumer.into())
@@ -73,7 +99,7 @@ impl Outbox {
 
     async fn grant(&self, sql: &str, role: &str) -> Result<()> {
         let query = self.sql.text("grant", sql).query().bind(role.to_owned());
-        query.execute(&self.pool).await.map_err(crate::error::during("grant"))?;
+        query.execute(&self.sessions()).await.map_err(during("grant"))?;
         Ok(())
     }
 }
@@ -87,6 +113,7 @@ pub struct OutboxBuilder {
     trace: Option<Trace>,
     clock: Clock,
     store: StoreOptions,
+    pooler: Pooler,
     patch: Option<Patch>,
 }
 
@@ -99,6 +126,7 @@ impl Default for OutboxBuilder {
             trace: None,
             clock: Clock::Database,
             store: StoreOptions::default(),
+            pooler: Pooler::Detect,
             patch: None,
         }
     }
@@ -147,6 +175,13 @@ impl OutboxBuilder {
         self
     }
 
+    /// What is between the pool and the database. Unless it is set, that is found out by a second connection when the outbox is made.
+    #[must_use]
+    pub fn pooler(mut self, pooler: Pooler) -> Self {
+        self.pooler = pooler;
+        self
+    }
+
     /// Changes the text of statements: how tests plant bugs.
     #[doc(hidden)]
     #[must_use]
@@ -157,16 +192,18 @@ impl OutboxBuilder {
 
     /// Brings the schema up to date and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
+        let pooler = self.pooler;
         let outbox = self.build(pool)?;
         migrate::migrate(pool, &outbox.sql.schema).await?;
-        Ok(outbox)
+        outbox.meet(pooler).await
     }
 
     /// Returns the outbox on a schema that is up to date already.
     pub async fn connect(self, pool: &PgPool) -> Result<Outbox> {
+        let pooler = self.pooler;
         let outbox = self.build(pool)?;
         migrate::check(pool, &outbox.sql.schema).await?;
-        Ok(outbox)
+        outbox.meet(pooler).await
     }
 
     fn build(self, pool: &PgPool) -> Result<Outbox> {
@@ -178,7 +215,7 @@ impl OutboxBuilder {
             source: self.source,
             trace: self.trace,
             clock: self.clock,
-            store: self.store,
+            store: Arc::new(self.store),
             // A quarter of the pool stays for the application, whatever handlers do.
             handlers: Arc::new(Semaphore::new(
                 (pool.options().get_max_connections() as usize * 3 / 4).max(1),

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use postrider::postgres::Pooler;
+
 use super::secret::without_password;
 use super::{Problem, Section, duration};
 
@@ -18,6 +20,17 @@ pub(crate) struct Store {
     pub(crate) connections: u32,
     /// Whether publishers ring sleeping relays.
     pub(crate) bell: bool,
+    /// Where the bell listens, if not at its address.
+    pub(crate) listen_url: Option<String>,
+    /// What is between this program and a PostgreSQL.
+    pub(crate) pooler: Pooler,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        let schema = "postrider".to_owned();
+        Self { url: None, schema, connections: 10, bell: true, listen_url: None, pooler: Pooler::Detect }
+    }
 }
 
 impl Store {
@@ -42,6 +55,8 @@ impl fmt::Debug for Store {
             .field("schema", &self.schema)
             .field("connections", &self.connections)
             .field("bell", &self.bell)
+            .field("listen_url", &self.listen_url.as_deref().map(without_password))
+            .field("pooler", &self.pooler)
             .finish()
     }
 }
@@ -74,7 +89,7 @@ pub(crate) struct Log {
 
 /// `[store]`.
 pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
-    let mut store = Store { url: None, schema: "postrider".to_owned(), connections: 10, bell: true };
+    let mut store = Store::default();
     let Some(mut section) = section else { return Ok(store) };
     store.url = section.text("url")?;
     if let Some(url) = &store.url {
@@ -95,6 +110,24 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     if let Some(bell) = section.parsed("bell", "true or false")? {
         store.bell = bell;
+    }
+    store.listen_url = section.text("listen_url")?;
+    if let Some(url) = &store.listen_url
+        && !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind))
+    {
+        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
+        return Err(section.problem("listen_url", what));
+    }
+    if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
+        return Err(section.problem("listen_url", "it is for PostgreSQL: no other database has a LISTEN"));
+    }
+    if let Some(pooler) = section.text("pooler")? {
+        store.pooler = match pooler.as_str() {
+            "detect" => Pooler::Detect,
+            "transaction" => Pooler::Transaction,
+            "none" => Pooler::None,
+            _ => return Err(section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\"")),
+        };
     }
     section.finish()?;
     Ok(store)

@@ -46,6 +46,17 @@ pub(crate) const TABLES: &[Described] = &[
                 "true",
                 "Whether publishers ring sleeping relays. Turn it off where they use two-phase commit.",
             ),
+            other(
+                "listen_url",
+                TEXT,
+                "Where the bell listens, on PostgreSQL; `url` unless set. LISTEN needs a session of its own: where `url` leads to a pooler in transaction mode, this is the address of the database itself. Without it the relay polls there.",
+            ),
+            usual(
+                "pooler",
+                TEXT,
+                "\"detect\"",
+                "What is between the relay and its PostgreSQL: `transaction` for a pooler in transaction mode, `none` for no pooler or one in session mode. `detect` finds out when the relay starts, by a second connection.",
+            ),
         ],
     },
     Described {
