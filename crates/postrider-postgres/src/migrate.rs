@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("running", include_str!("../sql/migrations/0006_running.sql")),
     ("due", include_str!("../sql/migrations/0007_due.sql")),
     ("away", include_str!("../sql/migrations/0008_away.sql")),
+    ("privileges", include_str!("../sql/migrations/0009_privileges.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;
