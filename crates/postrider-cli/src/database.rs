@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
+use postrider::{Desk, Limits, NewEvent, mysql, postgres, sqlite};
 use serde::Serialize;
 use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
@@ -262,6 +262,10 @@ pub(crate) async fn migrate(store: &Store, json: bool) -> Result<bool, Failure> 
             let pool = pool.connect_lazy_with(options);
             // Migrations are whole transactions: whatever is in between, they work.
             let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
+            let outbox = match store.max_payload {
+                Some(bytes) => outbox.limits(Limits { payload: bytes as usize, ..Limits::default() }),
+                None => outbox,
+            };
             outbox.migrated(&pool).await?;
             Some(store.schema.clone())
         }

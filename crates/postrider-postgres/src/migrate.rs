@@ -9,8 +9,8 @@ use sqlx_postgres::{PgConnection, PgPool};
 
 use crate::bell::stable_hash;
 use crate::error::{acquire, during};
-use crate::session::SessionTransaction;
-use crate::sql::Schema;
+use crate::session::{SessionTransaction, Sessions};
+use crate::sql::{Schema, Sql};
 
 /// Each with its name; the number is its place. Never changed once released: only added to.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("due", include_str!("../sql/migrations/0007_due.sql")),
     ("away", include_str!("../sql/migrations/0008_away.sql")),
     ("privileges", include_str!("../sql/migrations/0009_privileges.sql")),
+    ("limits", include_str!("../sql/migrations/0010_limits.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;
@@ -128,6 +129,27 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
         note.execute(&mut *tx).await.map_err(during("migrate"))?;
     }
     tx.commit().await.map_err(during("migrate"))
+}
+
+/// The largest payload, in bytes, that the log takes; set first, if a size is given.
+pub(crate) async fn max_payload(sessions: &Sessions, sql: &Sql, set: Option<usize>) -> Result<usize> {
+    const OP: &str = "migrate";
+    if let Some(size) = set {
+        let size = i32::try_from(size).map_err(|_| {
+            Error::new(
+                ErrorKind::Invalid,
+                OP,
+                "max_payload must be below 2 GiB: the database keeps no larger value",
+            )
+        })?;
+        // Whoever may not set it may use it as it is: it is the owner's.
+        let text =
+            sql.text("max_payload", "select {schema}.set_max_payload($1) where {schema}.max_payload() <> $1");
+        text.query().bind(size).execute(sessions).await.map_err(during(OP))?;
+    }
+    let row = sql.text("max_payload", "select {schema}.max_payload()").query().fetch_one(sessions).await;
+    let size: i32 = row.and_then(|row| row.try_get(0)).map_err(during(OP))?;
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
 }
 
 /// Whether the schema is what this program needs.

@@ -66,7 +66,7 @@ impl Outbox {
     }
 
     /// Finds out whether the pool's connections share their sessions, if nobody has said so.
-    async fn meet(self, pooler: Pooler) -> Result<Self> {
+    async fn meet(mut self, pooler: Pooler, set: Option<usize>) -> Result<Self> {
         let is_shared = match pooler {
             Pooler::Transaction => true,
             Pooler::None => false,
@@ -79,6 +79,9 @@ impl Outbox {
         if is_shared {
             self.sql.manner.share();
         }
+        // What the log takes is one setting for all publishers.
+        let most = migrate::max_payload(&self.sessions(), &self.sql, set).await?;
+        self.limits.payload = if set.is_some() { most } else { most.min(self.limits.payload) };
         Ok(self)
     }
 
@@ -108,7 +111,7 @@ impl Outbox {
 #[derive(Debug, Clone)]
 pub struct OutboxBuilder {
     schema: String,
-    limits: Limits,
+    limits: Option<Limits>,
     source: Option<String>,
     trace: Option<Trace>,
     clock: Clock,
@@ -121,7 +124,7 @@ impl Default for OutboxBuilder {
     fn default() -> Self {
         Self {
             schema: "postrider".into(),
-            limits: Limits::default(),
+            limits: None,
             source: None,
             trace: None,
             clock: Clock::Database,
@@ -140,10 +143,11 @@ impl OutboxBuilder {
         self
     }
 
-    /// How large the parts of an event may be.
+    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
+    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -192,10 +196,10 @@ impl OutboxBuilder {
 
     /// Brings the schema up to date and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
-        let pooler = self.pooler;
+        let (pooler, set) = (self.pooler, self.limits.as_ref().map(|limits| limits.payload));
         let outbox = self.build(pool)?;
         migrate::migrate(pool, &outbox.sql.schema).await?;
-        outbox.meet(pooler).await
+        outbox.meet(pooler, set).await
     }
 
     /// Returns the outbox on a schema that is up to date already.
@@ -203,7 +207,7 @@ impl OutboxBuilder {
         let pooler = self.pooler;
         let outbox = self.build(pool)?;
         migrate::check(pool, &outbox.sql.schema).await?;
-        outbox.meet(pooler).await
+        outbox.meet(pooler, None).await
     }
 
     fn build(self, pool: &PgPool) -> Result<Outbox> {
@@ -211,7 +215,8 @@ impl OutboxBuilder {
         Ok(Outbox {
             pool: pool.clone(),
             sql,
-            limits: self.limits,
+            // Unless there are limits of its own, a payload may be what the log takes.
+            limits: self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() }),
             source: self.source,
             trace: self.trace,
             clock: self.clock,

@@ -24,12 +24,22 @@ pub(crate) struct Store {
     pub(crate) listen_url: Option<String>,
     /// What is between this program and a PostgreSQL.
     pub(crate) pooler: Pooler,
+    /// The largest payload, in bytes, that `migrate` lets the log take.
+    pub(crate) max_payload: Option<u32>,
 }
 
 impl Default for Store {
     fn default() -> Self {
         let schema = "postrider".to_owned();
-        Self { url: None, schema, connections: 10, bell: true, listen_url: None, pooler: Pooler::Detect }
+        Self {
+            url: None,
+            schema,
+            connections: 10,
+            bell: true,
+            listen_url: None,
+            pooler: Pooler::Detect,
+            max_payload: None,
+        }
     }
 }
 
@@ -57,6 +67,7 @@ impl fmt::Debug for Store {
             .field("bell", &self.bell)
             .field("listen_url", &self.listen_url.as_deref().map(without_password))
             .field("pooler", &self.pooler)
+            .field("max_payload", &self.max_payload)
             .finish()
     }
 }
@@ -120,6 +131,10 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
         return Err(section.problem("listen_url", "it is for PostgreSQL: no other database has a LISTEN"));
+    }
+    store.max_payload = section.parsed("max_payload", "a number of bytes, 1 to 1073741824")?;
+    if store.max_payload.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
+        return Err(section.problem("max_payload", "it must be 1 to 1073741824 bytes"));
     }
     if let Some(pooler) = section.text("pooler")? {
         store.pooler = match pooler.as_str() {

@@ -51,6 +51,11 @@ pub(crate) const TABLES: &[Described] = &[
                 TEXT,
                 "Where the bell listens, on PostgreSQL; `url` unless set. LISTEN needs a session of its own: where `url` leads to a pooler in transaction mode, this is the address of the database itself. Without it the relay polls there.",
             ),
+            other(
+                "max_payload",
+                COUNT,
+                "The largest payload in bytes, on PostgreSQL: `postrider migrate` writes it into the database, where every publisher meets it, in any language. Unless set it stays as it is: 1048576 (1 MiB) in a new log.",
+            ),
             usual(
                 "pooler",
                 TEXT,
