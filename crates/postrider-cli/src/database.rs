@@ -247,6 +247,11 @@ async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure>
     Ok(postgres::migration_sql_since(&store.schema, applied)?)
 }
 
+/// The usual limits but for the largest payload.
+fn payload_limit(bytes: u32) -> Limits {
+    Limits { payload: bytes as usize, ..Limits::default() }
+}
+
 /// What `migrate` did, as JSON.
 #[derive(Serialize)]
 struct Migrated {
@@ -263,7 +268,7 @@ pub(crate) async fn migrate(store: &Store, json: bool) -> Result<bool, Failure> 
             // Migrations are whole transactions: whatever is in between, they work.
             let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
             let outbox = match store.max_payload {
-                Some(bytes) => outbox.limits(Limits { payload: bytes as usize, ..Limits::default() }),
+                Some(bytes) => outbox.limits(payload_limit(bytes)),
                 None => outbox,
             };
             outbox.migrated(&pool).await?;
@@ -278,7 +283,11 @@ pub(crate) async fn migrate(store: &Store, json: bool) -> Result<bool, Failure> 
             let pool = SqlitePoolOptions::new()
                 .max_connections(1)
                 .connect_lazy_with(options.create_if_missing(true));
-            sqlite::Outbox::migrated(&pool).await?;
+            let outbox = match store.max_payload {
+                Some(bytes) => sqlite::Outbox::builder().limits(payload_limit(bytes)),
+                None => sqlite::Outbox::builder(),
+            };
+            outbox.migrated(&pool).await?;
             pool.close().await;
             None
         }

@@ -99,7 +99,7 @@ const BEFORE_LOOKS: &str = "drop trigger postrider_delivery_place; drop trigger 
          where holds and state in ('running', 'retrying', 'dead'); \
      create index postrider_delivery_next on postrider_delivery (subscription, next_at) where state = 'retrying'; \
      alter table postrider_lane drop column away; alter table postrider_lane drop column away_since; \
-     delete from postrider_migration where version > 4";
+     drop trigger postrider_event_limit; drop table postrider_setting; delete from postrider_migration where version > 4";
 
 #[tokio::test]
 async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
