@@ -15,11 +15,13 @@ pub enum Kind {
     Mysql,
     /// A Kafka of one broker.
     Kafka,
+    /// A PgBouncer in transaction mode, in front of the PostgreSQL.
+    Pgbouncer,
 }
 
 impl Kind {
     /// All kinds, in the order they are spoken of.
-    pub const ALL: [Self; 3] = [Self::Postgres, Self::Mysql, Self::Kafka];
+    pub const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Kafka, Self::Pgbouncer];
 
     /// The variable that holds the address of the server to test against.
     pub fn variable(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Kind {
             Self::Postgres => "POSTRIDER_TEST_POSTGRES",
             Self::Mysql => "POSTRIDER_TEST_MYSQL",
             Self::Kafka => "POSTRIDER_TEST_KAFKA",
+            Self::Pgbouncer => "POSTRIDER_TEST_PGBOUNCER",
         }
     }
 
@@ -39,7 +42,7 @@ impl Kind {
     /// clients to begin with.
     pub fn address(self, port: u16) -> String {
         match self {
-            Self::Postgres => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
+            Self::Postgres | Self::Pgbouncer => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
             Self::Mysql => format!("mysql://root@127.0.0.1:{port}/test"),
             Self::Kafka => format!("127.0.0.1:{port}"),
         }
@@ -63,6 +66,7 @@ impl Kind {
             Self::Postgres => "postgres",
             Self::Mysql => "mysql",
             Self::Kafka => "kafka",
+            Self::Pgbouncer => "pgbouncer",
         }
     }
 
@@ -71,7 +75,7 @@ impl Kind {
         match self {
             // A killed one would leave its child processes.
             Self::Postgres => "QUIT",
-            Self::Mysql | Self::Kafka => "KILL",
+            Self::Mysql | Self::Kafka | Self::Pgbouncer => "KILL",
         }
     }
 }
@@ -82,6 +86,7 @@ impl fmt::Display for Kind {
             Self::Postgres => "PostgreSQL",
             Self::Mysql => "MariaDB",
             Self::Kafka => "Kafka",
+            Self::Pgbouncer => "PgBouncer",
         })
     }
 }

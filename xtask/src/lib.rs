@@ -1,7 +1,7 @@
 //! Developers' commands as a library: throw-away servers for tests, the test run, the checks of CI.
 //!
 //! The binary `xtask` only reads arguments and calls what is here. The integration tests of the other crates
-//! use [`postgres::Cluster`], [`mariadb::Mariadb`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
+//! use [`postgres::Cluster`], [`pgbouncer::Pgbouncer`], [`mariadb::Mariadb`] and [`kafka::Broker`] when they need a server of their own that they may stop, kill
 //! or restore, and [`line::Line`] for a server that falls silent.
 //!
 //! Nothing here knows what Postrider does: it starts servers and runs `cargo`.
@@ -25,6 +25,7 @@ pub mod maven;
 pub mod node;
 pub mod openssl;
 pub mod package;
+pub mod pgbouncer;
 pub mod port;
 pub mod postgres;
 pub mod process;

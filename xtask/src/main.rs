@@ -40,10 +40,10 @@ Usage: cargo xtask COMMAND
                                    run a command with the servers it needs
   help                             print this
 
-The servers, a PostgreSQL, a MariaDB and a Kafka, are throw-away ones on free ports. WITHOUT is --no-services or --no-kafka.
-POSTRIDER_TEST_POSTGRES=postgres://..., POSTRIDER_TEST_MYSQL=mysql://... and POSTRIDER_TEST_KAFKA=host:port use those servers
-instead; POSTRIDER_TEST_POSTGRES_BIN names the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a
-MariaDB installation.
+The servers, a PostgreSQL, a PgBouncer in front of it, a MariaDB and a Kafka, are throw-away ones on free ports. WITHOUT is
+--no-services or --no-kafka. POSTRIDER_TEST_POSTGRES=postgres://..., POSTRIDER_TEST_PGBOUNCER=postgres://...,
+POSTRIDER_TEST_MYSQL=mysql://... and POSTRIDER_TEST_KAFKA=host:port use those servers instead; POSTRIDER_TEST_POSTGRES_BIN names
+the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a MariaDB installation.
 ";
 
 /// The exit code for arguments that make no sense.
@@ -98,7 +98,7 @@ fn kinds(options: &[&str]) -> Option<Vec<Kind>> {
     let is_left = |kind: &Kind| match kind {
         _ if options.contains(&"--no-services") => false,
         Kind::Kafka => !options.contains(&"--no-kafka"),
-        Kind::Postgres | Kind::Mysql => true,
+        Kind::Postgres | Kind::Mysql | Kind::Pgbouncer => true,
     };
     let known = options.iter().all(|option| ["--no-services", "--no-kafka"].contains(option));
     known.then(|| Kind::ALL.into_iter().filter(is_left).collect())

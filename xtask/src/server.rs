@@ -11,6 +11,7 @@ use crate::kind::Kind;
 use crate::mariadb::programs::Programs;
 use crate::mariadb::{self, Mariadb};
 use crate::package;
+use crate::pgbouncer::{self, Pgbouncer};
 use crate::postgres::{self, Cluster, binaries};
 
 /// A server that this process started and that ends with it.
@@ -22,18 +23,22 @@ pub enum Server {
     Mariadb(Mariadb),
     /// A Kafka of the programs on this machine.
     Broker(Box<Broker>),
+    /// A PgBouncer of the programs on this machine.
+    Pooler(Pgbouncer),
     /// Any of them, of an image.
     Container(Container),
 }
 
 impl Server {
     /// Starts a server of that kind: from the programs of this machine, which are installed first where they are
-    /// missing and that is possible, else in a container. A database gets `settings` beside the usual ones.
-    pub fn start(kind: Kind, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    /// missing and that is possible, else in a container. A database gets `settings` beside the usual ones; a pooler goes in front
+    /// of the PostgreSQL at `behind`.
+    pub fn start(kind: Kind, settings: &[(&str, &str)], behind: Option<&str>) -> Result<Self, Failure> {
         let (there, packages) = match kind {
             Kind::Postgres => (binaries::find()?.is_some(), postgres::PACKAGES),
             Kind::Mysql => (Programs::find()?.is_some(), mariadb::PACKAGES),
             Kind::Kafka => (Kit::has_programs(), java::PACKAGES),
+            Kind::Pgbouncer => (Pgbouncer::program().is_some(), pgbouncer::PACKAGES),
         };
         if !there {
             if package::can_install()? {
@@ -43,6 +48,7 @@ impl Server {
                     Kind::Postgres => Container::postgres(settings).map(Self::Container),
                     Kind::Mysql => Container::mariadb(settings).map(Self::Container),
                     Kind::Kafka => Container::kafka().map(Self::Container),
+                    Kind::Pgbouncer => Err(pgbouncer::missing()),
                 };
             }
         }
@@ -50,6 +56,11 @@ impl Server {
             Kind::Postgres => Cluster::create(settings).map(Self::Cluster),
             Kind::Mysql => Mariadb::create(settings).map(Self::Mariadb),
             Kind::Kafka => Broker::create(&kafka::Options::new()).map(Box::new).map(Self::Broker),
+            Kind::Pgbouncer => {
+                let behind =
+                    behind.ok_or_else(|| Failure::new("a PgBouncer must have a PostgreSQL behind it"))?;
+                Pgbouncer::before(pgbouncer::place_of(behind), &[]).map(Self::Pooler)
+            }
         }
     }
 
@@ -59,6 +70,7 @@ impl Server {
             Self::Cluster(cluster) => cluster.port(),
             Self::Mariadb(server) => server.port(),
             Self::Broker(broker) => broker.port(),
+            Self::Pooler(pooler) => pooler.port(),
             Self::Container(container) => container.port(),
         }
     }

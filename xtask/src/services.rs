@@ -26,23 +26,38 @@ impl Services {
 
     /// Starts of `kinds` what does not run, at the same time; what runs is used again. Gives them in order.
     ///
-    /// Where one of them fails, the others stay up.
-    pub fn up(&self, kinds: &[Kind]) -> Result<Vec<Service>, Failure> {
+    /// Where one of them fails, the others stay up. A pooler comes last: it goes in front of the PostgreSQL at `given`, or of that
+    /// of these services, and is started anew with it.
+    pub fn up(&self, kinds: &[Kind], given: Option<&str>) -> Result<Vec<Service>, Failure> {
         let _alone = self.lock()?;
-        server::at_once(kinds, |kind| self.up_one(kind))
+        let servers: Vec<Kind> = kinds.iter().copied().filter(|kind| *kind != Kind::Pgbouncer).collect();
+        let was_there = matches!(self.status(Kind::Postgres)?, Status::Running(_));
+        let mut services = server::at_once(&servers, |kind| self.up_one(kind, None))?;
+        if kinds.contains(&Kind::Pgbouncer) {
+            let own = services.iter().find(|service| service.kind == Kind::Postgres);
+            let own = own.map(|service| Kind::Postgres.address(service.port()));
+            if given.is_some() || !was_there {
+                self.end(Kind::Pgbouncer)?;
+            }
+            services.push(self.up_one(Kind::Pgbouncer, given.map(ToOwned::to_owned).or(own).as_deref())?);
+        }
+        Ok(services)
     }
 
     /// Stops what was started and removes its folder; gives what it was.
     pub fn down(&self) -> Result<Vec<(Kind, Status)>, Failure> {
         let _alone = self.lock()?;
-        server::at_once(&Kind::ALL, |kind| {
-            let status = self.status(kind)?;
-            if let Status::Running(service) | Status::Dead(service) = &status {
-                service.stop()?;
-                fs::remove_file(self.file(kind)).map_err(|error| unwritable(&self.file(kind), &error))?;
-            }
-            Ok((kind, status))
-        })
+        server::at_once(&Kind::ALL, |kind| Ok((kind, self.end(kind)?)))
+    }
+
+    /// Stops what was started of that kind; gives what it was.
+    fn end(&self, kind: Kind) -> Result<Status, Failure> {
+        let status = self.status(kind)?;
+        if let Status::Running(service) | Status::Dead(service) = &status {
+            service.stop()?;
+            fs::remove_file(self.file(kind)).map_err(|error| unwritable(&self.file(kind), &error))?;
+        }
+        Ok(status)
     }
 
     /// What was started of that kind, and whether it runs.
@@ -60,16 +75,17 @@ impl Services {
         Ok(if service.is_running() { Status::Running(service) } else { Status::Dead(service) })
     }
 
-    fn up_one(&self, kind: Kind) -> Result<Service, Failure> {
+    fn up_one(&self, kind: Kind, behind: Option<&str>) -> Result<Service, Failure> {
         match self.status(kind)? {
             Status::Running(service) => return Ok(service),
             Status::Dead(service) => service.stop()?,
             Status::Absent => {}
         }
-        let place = match Server::start(kind, &[])? {
+        let place = match Server::start(kind, &[], behind)? {
             Server::Cluster(cluster) => Place::Process(cluster.detach()?),
             Server::Mariadb(server) => Place::Process(server.detach()?),
             Server::Broker(broker) => Place::Process(broker.detach()?),
+            Server::Pooler(pooler) => Place::Process(pooler.detach()?),
             Server::Container(container) => {
                 let (id, port) = container.detach();
                 Place::Container { id, port }

@@ -26,17 +26,19 @@ impl Session {
     /// For tests: of each kind the server in the environment, else the one of `services up`, else one of its own.
     /// Those that have to be started are started at the same time.
     pub fn open(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
-        Self::of(kinds, |kind| match services.status(kind)? {
-            Status::Running(service) => Ok(Source::Service(service)),
-            Status::Absent | Status::Dead(_) => Server::start(kind, &[]).map(Source::Own),
+        // A pooler that was left running is in front of the PostgreSQL that was.
+        let fits = |kind: Kind| kind != Kind::Pgbouncer || Kind::Postgres.given().is_none();
+        Self::of(kinds, |kind, behind| match services.status(kind)? {
+            Status::Running(service) if fits(kind) => Ok(Source::Service(service)),
+            _ => Server::start(kind, &[], behind).map(Source::Own),
         })
     }
 
     /// For benchmarks: of each kind the server in the environment, else one of its own, a database with `settings`.
     pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        Self::of(kinds, |kind| {
+        Self::of(kinds, |kind, behind| {
             let settings = if kind == Kind::Kafka { &[] } else { settings };
-            Server::start(kind, settings).map(Source::Own)
+            Server::start(kind, settings, behind).map(Source::Own)
         })
     }
 
@@ -44,7 +46,7 @@ impl Session {
     /// need be and outlives the session.
     pub fn leave(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
         let missing: Vec<Kind> = kinds.iter().copied().filter(|kind| kind.given().is_none()).collect();
-        let mut started = services.up(&missing)?.into_iter();
+        let mut started = services.up(&missing, Kind::Postgres.given().as_deref())?.into_iter();
         let servers = kinds.iter().filter_map(|kind| match kind.given() {
             Some(address) => Some((*kind, Source::Given(address))),
             None => started.next().map(|service| (*kind, Source::Service(service))),
@@ -64,11 +66,23 @@ impl Session {
         if described.is_empty() { "no servers".to_owned() } else { described.join(" and ") }
     }
 
-    fn of(kinds: &[Kind], start: impl Fn(Kind) -> Result<Source, Failure> + Sync) -> Result<Self, Failure> {
-        let servers = server::at_once(kinds, |kind| match kind.given() {
+    /// All at the same time, but for the pooler: it goes in front of the PostgreSQL, which has to be there.
+    fn of(
+        kinds: &[Kind],
+        start: impl Fn(Kind, Option<&str>) -> Result<Source, Failure> + Sync,
+    ) -> Result<Self, Failure> {
+        let source = |kind: Kind, behind: Option<&str>| match kind.given() {
             Some(address) => Ok((kind, Source::Given(address))),
-            None => start(kind).map(|source| (kind, source)),
-        })?;
+            None => start(kind, behind).map(|source| (kind, source)),
+        };
+        let (poolers, others): (Vec<Kind>, Vec<Kind>) =
+            kinds.iter().copied().partition(|kind| *kind == Kind::Pgbouncer);
+        let mut servers = server::at_once(&others, |kind| source(kind, None))?;
+        for kind in poolers {
+            let behind = servers.iter().find(|(kind, _)| *kind == Kind::Postgres);
+            let behind = behind.map(|(kind, source)| source.address(*kind));
+            servers.push(source(kind, behind.as_deref())?);
+        }
         Ok(Self { servers })
     }
 }

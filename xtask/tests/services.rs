@@ -14,7 +14,8 @@ use xtask::process::{self, Process};
 
 const SOON: Duration = Duration::from_secs(20);
 
-const NOTHING_STARTED: &str = "PostgreSQL: not started\nMariaDB: not started\nKafka: not started\n";
+const NOTHING_STARTED: &str =
+    "PostgreSQL: not started\nMariaDB: not started\nKafka: not started\nPgBouncer: not started\n";
 
 /// A target folder of its own, so that the developer's services stay out of it.
 struct Sandbox {
@@ -55,7 +56,7 @@ impl Sandbox {
 
     /// `services run` of a command that says its servers' addresses and then never ends.
     fn run_for_ever(&self) -> (Child, Servers) {
-        let script = r#"echo "$POSTRIDER_TEST_POSTGRES $POSTRIDER_TEST_MYSQL POSTRIDER_TEST_KAFKA=$POSTRIDER_TEST_KAFKA"; exec tail -f "$1" >&2"#;
+        let script = r#"echo "$POSTRIDER_TEST_POSTGRES $POSTRIDER_TEST_MYSQL POSTRIDER_TEST_KAFKA=$POSTRIDER_TEST_KAFKA POSTRIDER_TEST_PGBOUNCER=$POSTRIDER_TEST_PGBOUNCER"; exec tail -f "$1" >&2"#;
         let marker = self.target.join("marker");
         fs::write(&marker, "").expect("a file");
         let mut run = self.xtask(&["services", "run", "--", "sh", "-c", script, "sh"]);
@@ -120,6 +121,19 @@ impl Server {
         found.expect("a broker on that port")
     }
 
+    /// The pooler whose address stands in `text`.
+    fn pgbouncer_at(text: &str) -> Self {
+        let port = number_after(text, "POSTRIDER_TEST_PGBOUNCER=postgres://postgres@127.0.0.1:");
+        let listens = format!("\nlisten_port = {port}\n");
+        let found = process::list().into_iter().find_map(|process| {
+            let settings = PathBuf::from(process.command.trim_end().rsplit(' ').next()?);
+            let is_it = settings.ends_with("pgbouncer.ini")
+                && fs::read_to_string(&settings).is_ok_and(|text| text.contains(&listens));
+            is_it.then(|| Self { port, folder: settings.parent().expect("its folder").to_owned(), process })
+        });
+        found.expect("a pooler on that port")
+    }
+
     fn answers(&self) -> bool {
         TcpStream::connect(("127.0.0.1", self.port)).is_ok()
     }
@@ -132,12 +146,17 @@ impl Server {
 
 /// One server of each kind.
 #[derive(Debug)]
-struct Servers([Server; 3]);
+struct Servers([Server; 4]);
 
 impl Servers {
     /// Those whose addresses stand in `text`.
     fn at(text: &str) -> Self {
-        Self([Server::postgres_at(text), Server::mysql_at(text), Server::kafka_at(text)])
+        Self([
+            Server::postgres_at(text),
+            Server::mysql_at(text),
+            Server::kafka_at(text),
+            Server::pgbouncer_at(text),
+        ])
     }
 
     fn answer(&self) -> bool {
@@ -190,7 +209,7 @@ fn services_come_up_without_kafka_when_asked_to() {
     assert!(!exports.contains("POSTRIDER_TEST_KAFKA"), "{exports}");
     let status = sandbox.answer(&["services", "status"]);
     assert!(
-        status.matches(": running\n").count() == 2 && status.ends_with("Kafka: not started\n"),
+        status.matches(": running\n").count() == 3 && status.contains("Kafka: not started\n"),
         "{status}"
     );
 
@@ -224,7 +243,7 @@ fn a_service_whose_process_died_is_reported_as_dead_and_replaced() {
 fn a_process_that_took_over_the_id_of_a_service_is_not_touched() {
     let sandbox = Sandbox::new("stranger");
     let state = sandbox.target.join("services");
-    for name in ["postgres", "mysql", "kafka"] {
+    for name in ["postgres", "mysql", "kafka", "pgbouncer"] {
         let folder = std::env::temp_dir().join(format!("postrider-stranger-{name}-{}", std::process::id()));
         let text = format!("pid={}\nport=1\nfolder={}\n", std::process::id(), folder.display());
         fs::write(state.join(name), text).expect("a file");
@@ -240,13 +259,13 @@ fn a_process_that_took_over_the_id_of_a_service_is_not_touched() {
 fn a_given_address_is_used_and_nothing_is_started() {
     let sandbox = Sandbox::new("given");
     let (postgres, kafka) = ("postgres://somebody@db.example/test", "kafka.example:9092");
-    let mysql = "mysql://somebody@db.example/test";
+    let (mysql, pooler) = ("mysql://somebody@db.example/test", "postgres://somebody@pooler.example/test");
     let mut up = sandbox.xtask(&["services", "up"]);
     up.env("POSTRIDER_TEST_POSTGRES", postgres).env("POSTRIDER_TEST_KAFKA", kafka);
-    up.env("POSTRIDER_TEST_MYSQL", mysql);
+    up.env("POSTRIDER_TEST_MYSQL", mysql).env("POSTRIDER_TEST_PGBOUNCER", pooler);
     let up = up.output().expect("xtask runs");
     let exports = String::from_utf8_lossy(&up.stdout);
-    assert!([postgres, mysql, kafka].iter().all(|address| exports.contains(address)), "{exports}");
+    assert!([postgres, mysql, kafka, pooler].iter().all(|address| exports.contains(address)), "{exports}");
     assert_eq!(sandbox.answer(&["services", "status"]), NOTHING_STARTED);
 }
 
@@ -255,14 +274,20 @@ fn a_command_gets_servers_that_end_with_it() {
     let sandbox = Sandbox::new("run");
     let script = r#"
         echo "$POSTRIDER_TEST_POSTGRES $POSTRIDER_TEST_MYSQL POSTRIDER_TEST_KAFKA=$POSTRIDER_TEST_KAFKA"
+        echo "POSTRIDER_TEST_PGBOUNCER=$POSTRIDER_TEST_PGBOUNCER"
+        "$POSTRIDER_TEST_POSTGRES_BIN/psql" -qAt -c "select 'behind'" "$POSTRIDER_TEST_PGBOUNCER"
         "$POSTRIDER_TEST_POSTGRES_BIN/pg_isready" -d "$POSTRIDER_TEST_POSTGRES" && exit 7
     "#;
     let run = sandbox.output(&["services", "run", "--", "sh", "-c", script]);
     assert_eq!(run.status.code(), Some(7), "the command's own exit code: {run:?}");
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    for prefix in
-        ["postgres://postgres@127.0.0.1:", "mysql://root@127.0.0.1:", "POSTRIDER_TEST_KAFKA=127.0.0.1:"]
-    {
+    assert!(said.contains("\nbehind\n"), "PgBouncer passes on to PostgreSQL: {said}");
+    for prefix in [
+        "postgres://postgres@127.0.0.1:",
+        "mysql://root@127.0.0.1:",
+        "POSTRIDER_TEST_KAFKA=127.0.0.1:",
+        "POSTRIDER_TEST_PGBOUNCER=postgres://postgres@127.0.0.1:",
+    ] {
         let port = number_after(&said, prefix);
         assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the server is gone with the command");
     }

@@ -184,8 +184,12 @@ mod tests {
             ("sqlite://var/shop.db?mode=rw", "postrider", "var/shop.db"),
             ("sqlite:shop.db", "postrider", "shop.db"),
         ] {
-            let store =
-                Store { url: Some(url.to_owned()), schema: schema.to_owned(), connections: 2, bell: true };
+            let store = Store {
+                url: Some(url.to_owned()),
+                schema: schema.to_owned(),
+                connections: 2,
+                ..Store::default()
+            };
             assert_eq!(source(&store), name);
         }
     }

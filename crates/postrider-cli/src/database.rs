@@ -41,24 +41,19 @@ impl Address {
                 "store.url: no database is named; set it in the file, as POSTRIDER_STORE_URL or by --store";
             return Err(Problem::new(what));
         };
-        let wrong = |_| {
+        let wrong = || {
             Problem::of("store.url", format!("{} can't be understood as an address", without_password(url)))
         };
         if url.starts_with("sqlite:") {
-            let options = SqliteConnectOptions::from_str(url).map_err(wrong)?;
+            let options = SqliteConnectOptions::from_str(url).map_err(|_| wrong())?;
             return Ok(Self::Sqlite(options.busy_timeout(Duration::from_secs(10))));
         }
         if store.is_mysql() {
             // The driver knows one name for both.
             let url = url.replacen("mariadb://", "mysql://", 1);
-            return Ok(Self::Mysql(MySqlConnectOptions::from_str(&url).map_err(wrong)?));
+            return Ok(Self::Mysql(MySqlConnectOptions::from_str(&url).map_err(|_| wrong())?));
         }
-        let options = PgConnectOptions::from_str(url).map_err(wrong)?;
-        // The driver would log in as `anonymous`.
-        Ok(Self::Postgres(match os_user::name().filter(|_| !names_a_user(url)) {
-            Some(name) => options.username(&name),
-            None => options,
-        }))
+        Ok(Self::Postgres(postgres_address(url).ok_or_else(wrong)?))
     }
 }
 
@@ -70,6 +65,17 @@ pub(crate) fn place(store: &Store) -> String {
         Ok(Address::Sqlite(options)) => sqlite::place(&options),
         Err(_) => "not known".to_owned(),
     }
+}
+
+/// An address of a PostgreSQL, if it is one.
+fn postgres_address(url: &str) -> Option<PgConnectOptions> {
+    // A pooler refuses settings that it does not know, and nothing here is a number with a fraction.
+    let options = PgConnectOptions::from_str(url).ok()?.extra_float_digits(None);
+    // The driver would log in as `anonymous`.
+    Some(match os_user::name().filter(|_| !names_a_user(url)) {
+        Some(name) => options.username(&name),
+        None => options,
+    })
 }
 
 /// Whether an address of PostgreSQL, or the environment, names a user.
@@ -94,8 +100,8 @@ impl Database {
             Address::Postgres(options) => {
                 let pool = PgPoolOptions::new().max_connections(store.connections).acquire_timeout(PATIENCE);
                 let pool = pool.connect_lazy_with(options);
-                let outbox = postgres::Outbox::builder().schema(&store.schema);
-                Ok(Self::Postgres(outbox.store_options(store_options(store)).connect(&pool).await?))
+                let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(store.pooler);
+                Ok(Self::Postgres(outbox.store_options(store_options(store)?).connect(&pool).await?))
             }
             Address::Mysql(options) => {
                 let pool = MySqlPoolOptions::new().max_connections(store.connections);
@@ -142,8 +148,10 @@ impl Database {
     async fn recorded(&self, event: &NewEvent, once: bool) -> Result<bool, Failure> {
         match self {
             Self::Postgres(outbox) if once => {
-                let mut connection = outbox.pool().acquire().await?;
-                Ok(outbox.record_once(&mut connection, event).await?)
+                let mut transaction = outbox.pool().begin().await?;
+                let recorded = outbox.record_once(&mut transaction, event).await?;
+                transaction.commit().await?;
+                Ok(recorded)
             }
             Self::Postgres(outbox) => Ok(outbox.record_outside_transaction(event).await.map(|_| true)?),
             Self::Mysql(outbox) if once => {
@@ -187,12 +195,22 @@ impl Controls {
     }
 }
 
-fn store_options(store: &Store) -> postgres::StoreOptions {
-    postgres::StoreOptions {
+fn store_options(store: &Store) -> Result<postgres::StoreOptions, Problem> {
+    let listen = store.listen_url.as_ref().map(|url| {
+        let wrong = || {
+            Problem::new(format!(
+                "store.listen_url: {} can't be understood as an address",
+                without_password(url)
+            ))
+        };
+        postgres_address(url).ok_or_else(wrong)
+    });
+    Ok(postgres::StoreOptions {
         connections: store.connections,
         bell: store.bell,
+        listen: listen.transpose()?,
         ..postgres::StoreOptions::default()
-    }
+    })
 }
 
 /// Whether the database is named well, if it is named. Nobody is asked.
@@ -200,5 +218,8 @@ pub(crate) fn check(store: &Store) -> Result<(), Problem> {
     if store.url.is_none() {
         return Ok(());
     }
-    Address::of(store).map(drop)
+    if let Address::Postgres(_) = Address::of(store)? {
+        store_options(store)?;
+    }
+    Ok(())
 }

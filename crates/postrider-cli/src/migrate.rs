@@ -1,6 +1,6 @@
 //! `postrider migrate`: the schema, made or brought up to date, or the SQL for it.
 
-use postrider::{mysql, postgres, sqlite};
+use postrider::{Limits, mysql, postgres, sqlite};
 use serde::Serialize;
 use sqlx_mysql::MySqlPoolOptions;
 use sqlx_postgres::PgPoolOptions;
@@ -92,6 +92,11 @@ impl Migrated {
     }
 }
 
+/// The usual limits but for the largest payload.
+fn payload_limit(bytes: u32) -> Limits {
+    Limits { payload: bytes as usize, ..Limits::default() }
+}
+
 /// Creates or updates the schema.
 pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
     let migrated = match Address::of(store)? {
@@ -99,7 +104,13 @@ pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
             let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
             let pool = pool.connect_lazy_with(options);
             let from = postgres::applied_version(&pool, &store.schema).await?;
-            postgres::Outbox::builder().schema(&store.schema).migrated(&pool).await?;
+            // Migrations are whole transactions: whatever is in between, they work.
+            let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
+            let outbox = match store.max_payload {
+                Some(bytes) => outbox.limits(payload_limit(bytes)),
+                None => outbox,
+            };
+            outbox.migrated(&pool).await?;
             let to = postgres::applied_version(&pool, &store.schema).await?;
             Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()))
         }
@@ -116,7 +127,11 @@ pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
                 .max_connections(1)
                 .connect_lazy_with(options.create_if_missing(true));
             let from = sqlite::schema_version(&pool).await?;
-            sqlite::Outbox::migrated(&pool).await?;
+            let outbox = match store.max_payload {
+                Some(bytes) => sqlite::Outbox::builder().limits(payload_limit(bytes)),
+                None => sqlite::Outbox::builder(),
+            };
+            outbox.migrated(&pool).await?;
             let to = sqlite::schema_version(&pool).await?;
             pool.close().await;
             Migrated::of(from, to, false, None)

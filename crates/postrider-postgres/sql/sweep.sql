@@ -1,4 +1,4 @@
--- One round of archive or prune: see the function. Lock: the advisory lock of sweeps, the rows that go; for a new month of the
+-- One round of archive or prune: see the function. Lock: the turn of sweeps, the rows that go; for a new month of the
 -- archive also its months. Index: event_pkey.
 -- Parameters: $1 the time, if not the database's, $2 age in microseconds, $3 limit, $4 after this id, $5 whether to keep a copy in
 --   the archive.

@@ -58,6 +58,19 @@ pub(crate) struct Hub {
     line: Line,
 }
 
+/// Whether a relay is rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hearing {
+    /// Notifications arrive.
+    Hears,
+    /// It listens, and nothing arrives.
+    Deaf,
+    /// Sessions are shared, and there is no address to listen at.
+    NoLine,
+    /// It is turned off.
+    Off,
+}
+
 /// What the listening task has heard.
 struct Heard {
     rung: watch::Sender<u64>,
@@ -83,7 +96,7 @@ impl Hub {
 
     /// Begins to listen, once.
     fn listen(&self) {
-        if self.line.is_on() {
+        if self.line.is_on() && self.line.is_there() {
             self.ear.get_or_init(|| {
                 let (line, pool) = (self.line.clone(), self.pool.clone());
                 let channel = self.sql.schema.channel();
@@ -92,10 +105,13 @@ impl Hub {
         }
     }
 
-    /// Whether notifications arrive, as a message to itself tells; nothing if the bell is off.
-    pub(crate) async fn hears(&self, within: Duration) -> Option<bool> {
+    /// Whether notifications arrive, as a message to itself tells.
+    pub(crate) async fn hears(&self, within: Duration) -> Hearing {
         if !self.line.is_on() {
-            return None;
+            return Hearing::Off;
+        }
+        if !self.line.is_there() {
+            return Hearing::NoLine;
         }
         self.listen();
         let mut rung = self.heard.rung.subscribe();
@@ -104,12 +120,14 @@ impl Hub {
                 let _ = rung.changed().await;
             }
         };
-        Some(tokio::time::timeout(within, heard).await.is_ok())
+        if tokio::time::timeout(within, heard).await.is_ok() { Hearing::Hears } else { Hearing::Deaf }
     }
 
     /// Rings without an event.
     pub(crate) async fn ring(&self) -> Result<()> {
-        let query = sqlx_core::query::query("select pg_notify($1, '')").bind(self.sql.schema.channel());
+        let query = sqlx_core::query::query("select pg_notify($1, '')")
+            .persistent(false)
+            .bind(self.sql.schema.channel());
         asked("ring", query.execute(&self.pool)).await?;
         self.heard.ring();
         Ok(())
@@ -167,13 +185,13 @@ async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: St
 
 /// Listens on one connection until it breaks, or does not answer.
 async fn hear(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sqlx_core::Result<()> {
-    let mut listener = Listener(Some(PgListener::connect_with(&line.pool()).await?));
+    let mut listener = Listener(Some(PgListener::connect_with(&line.pool().await?).await?));
     listener.eager_reconnect(false);
     let echo = format!("{ECHO}{}", Uuid::now_v7());
     let begun = async {
         listener.listen(channel).await?;
         // From another connection: behind a pooler, one may hear itself and nobody else.
-        let call = sqlx_core::query::query("select pg_notify($1, $2)");
+        let call = sqlx_core::query::query("select pg_notify($1, $2)").persistent(false);
         call.bind(channel.to_owned()).bind(echo.clone()).execute(pool).await
     };
     answered(begun).await?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use postrider_core::{Check, ErrorKind, OffsetDateTime, Result};
 use sqlx_postgres::PgRow;
 
+use crate::bell::Hearing;
 use crate::error::during;
 use crate::migrate::schema_version;
 use crate::row;
@@ -53,6 +54,7 @@ impl PgStore {
             restore(&row)?,
         ];
         checks.push(self.trigger().await?);
+        checks.push(pooler(self.sql.manner.is_shared()));
         checks.push(bell(self.hub.hears(ECHO).await));
         Ok(checks)
     }
@@ -221,15 +223,29 @@ fn restore(row: &PgRow) -> Result<Check> {
     })
 }
 
-fn bell(hears: Option<bool>) -> Check {
-    match hears {
-        Some(true) => Check::good("bell", "notifications arrive"),
-        Some(false) => Check::warn(
+fn pooler(is_shared: bool) -> Check {
+    let found = if is_shared {
+        "one in transaction mode: every statement has a transaction to itself, and nothing stays behind in its sessions"
+    } else {
+        "none, or one in session mode: each connection has a session of its own"
+    };
+    Check::good("pooler", found)
+}
+
+fn bell(hearing: Hearing) -> Check {
+    match hearing {
+        Hearing::Hears => Check::good("bell", "notifications arrive"),
+        Hearing::Deaf => Check::warn(
             "bell",
             "notifications do not arrive: a pooler hides LISTEN, and events wait for the next poll",
             "let relays connect to the database itself, or in the pooler's session mode",
         ),
-        None => Check::warn(
+        Hearing::NoLine => Check::warn(
+            "bell",
+            "LISTEN needs a session of its own, and a pooler in transaction mode shares them: events wait for the next poll",
+            "set store.listen_url to the address of the database itself",
+        ),
+        Hearing::Off => Check::warn(
             "bell",
             "it is turned off: events wait for the next poll",
             "turn it on unless publishers \

@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Fill, Lease, PastAttempt, Result};
 
-use crate::error::{acquire, during};
+use crate::error::during;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
 impl PgStore {
     pub(crate) async fn due_now(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
-        let mut connection = acquire(&self.pool, "due").await?;
+        let mut connection = self.pool.hold("due").await?;
         let mut rows = self
             .sql
             .due_of(lease.order)
@@ -29,7 +29,7 @@ impl PgStore {
         let mut names = Names::of(&self.sql);
         let mut batch = DueBatch::default();
         let (mut fill, mut cut, mut stands) = (Fill::new(lease.bytes), false, true);
-        while let Some(row) = &rows.try_next().await.map_err(during("due"))? {
+        while let Some(row) = &self.noticed(rows.try_next().await).map_err(during("due"))? {
             let now = row::timestamp(row, 20)?;
             if row::opt_i64(row, 0)?.is_none() {
                 stands = row::flag(row, 23)?;
@@ -59,7 +59,7 @@ impl PgStore {
         if cut {
             connection.sever();
         } else {
-            drop(connection);
+            connection.finish("due").await?;
         }
         if !stands {
             return Err(self.elsewhere("due").await);

@@ -109,6 +109,12 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         "25P02" => {
             (ErrorKind::Database, "an earlier statement of this transaction failed; roll it back".to_owned())
         }
+        "26000" | "42P05" => (
+            ErrorKind::Unreachable,
+            said(
+                "a pooler in transaction mode is between this program and the database; set store.pooler to transaction",
+            ),
+        ),
         "53300" => (ErrorKind::Unreachable, said("the database takes no more connections")),
         "57014" => (ErrorKind::Conflict, said("the statement was cancelled")),
         "XX001" => (ErrorKind::Corrupt, ours.unwrap_or_else(|| said("the database is damaged"))),

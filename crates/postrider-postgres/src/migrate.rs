@@ -9,8 +9,8 @@ use sqlx_postgres::{PgConnection, PgPool};
 
 use crate::bell::stable_hash;
 use crate::error::{acquire, during};
-use crate::session::SessionTransaction;
-use crate::sql::Schema;
+use crate::session::{SessionTransaction, Sessions};
+use crate::sql::{Schema, Sql};
 
 /// Each with its name; the number is its place. Never changed once released: only added to.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -24,6 +24,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("away", include_str!("../sql/migrations/0008_away.sql")),
     ("relays", include_str!("../sql/migrations/0009_relays.sql")),
     ("attempts", include_str!("../sql/migrations/0010_attempts.sql")),
+    ("privileges", include_str!("../sql/migrations/0011_privileges.sql")),
+    ("limits", include_str!("../sql/migrations/0012_limits.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;
@@ -64,9 +66,7 @@ pub fn migration_sql_since(schema: &str, applied: i32) -> Result<String> {
 /// The version of a schema in a database; 0 if it was never made.
 pub async fn applied_version(pool: &PgPool, schema: &str) -> Result<i32> {
     let schema = Schema::new(schema)?;
-    let mut connection = acquire(pool, "connect").await?;
-    check_server(&mut connection).await?;
-    Ok(version(&mut connection, &schema).await?.unwrap_or(0))
+    Ok(look(pool, &schema, "connect").await?.unwrap_or(0))
 }
 
 fn pending(applied: i32) -> impl Iterator<Item = (usize, &'static (&'static str, &'static str))> {
@@ -104,19 +104,19 @@ create table if not exists {schema}.migration (
 
 /// Applies what is missing, in one transaction, one process at a time.
 pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
-    let mut connection = acquire(pool, "migrate").await?;
-    check_server(&mut connection).await?;
     // Nothing to do is the usual case, and asks for no lock and no privilege to create.
-    if let Ok(Some(version)) = version(&mut connection, schema).await
-        && version == schema_version()
-    {
-        return Ok(());
+    match look(pool, schema, "migrate").await {
+        Ok(found) if found == Some(schema_version()) => return Ok(()),
+        // Whoever may not look may not create either, and is told what is missing for that.
+        Err(error) if error.kind() != ErrorKind::Denied => return Err(error),
+        _ => {}
     }
+    let connection = acquire(pool, "migrate").await?;
     let begin = format!("begin isolation level read committed read write;\n{SESSION}");
     let begin = AssertSqlSafe(begin).into_sql_str();
     let mut tx = SessionTransaction::begin(connection, Some(begin)).await.map_err(during("migrate"))?;
     let lock = sqlx_core::query::query("select pg_advisory_xact_lock($1)");
-    let lock = lock.bind(lock_of(schema));
+    let lock = lock.persistent(false).bind(lock_of(schema));
     lock.execute(&mut *tx).await.map_err(during("migrate"))?;
     run(&mut tx, &schema.fill(PREPARE)).await?;
     let applied = version(&mut tx, schema).await?.unwrap_or(0);
@@ -125,6 +125,7 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
         run(&mut tx, &schema.fill(sql)).await?;
         let note = schema.fill("insert into {schema}.migration (version, name) values ($1, $2)");
         let note = sqlx_core::query::query(AssertSqlSafe(note))
+            .persistent(false)
             .bind(i32::try_from(place + 1).unwrap_or(i32::MAX))
             .bind(*name);
         note.execute(&mut *tx).await.map_err(during("migrate"))?;
@@ -132,11 +133,30 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
     tx.commit().await.map_err(during("migrate"))
 }
 
+/// The largest payload, in bytes, that the log takes; set first, if a size is given.
+pub(crate) async fn max_payload(sessions: &Sessions, sql: &Sql, set: Option<usize>) -> Result<usize> {
+    const OP: &str = "migrate";
+    if let Some(size) = set {
+        let size = i32::try_from(size).map_err(|_| {
+            Error::new(
+                ErrorKind::Invalid,
+                OP,
+                "max_payload must be below 2 GiB: the database keeps no larger value",
+            )
+        })?;
+        // Whoever may not set it may use it as it is: it is the owner's.
+        let text =
+            sql.text("max_payload", "select {schema}.set_max_payload($1) where {schema}.max_payload() <> $1");
+        text.query().bind(size).execute(sessions).await.map_err(during(OP))?;
+    }
+    let row = sql.text("max_payload", "select {schema}.max_payload()").query().fetch_one(sessions).await;
+    let size: i32 = row.and_then(|row| row.try_get(0)).map_err(during(OP))?;
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
+}
+
 /// Whether the schema is what this program needs.
 pub(crate) async fn check(pool: &PgPool, schema: &Schema) -> Result<()> {
-    let mut connection = acquire(pool, "connect").await?;
-    check_server(&mut connection).await?;
-    let applied = version(&mut connection, schema).await?.unwrap_or(0);
+    let applied = look(pool, schema, "connect").await?.unwrap_or(0);
     refuse_newer(applied, schema)?;
     if applied < schema_version() {
         return Err(Error::new(
@@ -167,11 +187,25 @@ fn refuse_newer(applied: i32, schema: &Schema) -> Result<()> {
     ))
 }
 
+/// The version of a schema; nothing if it was never made. It is asked in a transaction and without prepared statements: nobody knows
+/// yet whether there is a pooler.
+async fn look(pool: &PgPool, schema: &Schema, op: &'static str) -> Result<Option<i32>> {
+    let begin = Some("begin".into_sql_str());
+    let mut tx = SessionTransaction::begin(acquire(pool, op).await?, begin).await.map_err(during(op))?;
+    let found = async {
+        check_server(&mut tx).await?;
+        version(&mut tx, schema).await
+    };
+    let found = found.await;
+    tx.rollback().await.map_err(during(op))?;
+    found
+}
+
 async fn check_server(connection: &mut PgConnection) -> Result<()> {
     let query = sqlx_core::query::query(
         "select current_setting('server_version_num')::integer, current_setting('server_version')",
     );
-    let row = query.fetch_one(connection).await.map_err(during("connect"))?;
+    let row = query.persistent(false).fetch_one(connection).await.map_err(during("connect"))?;
     let number: i32 = row.try_get(0).map_err(during("connect"))?;
     if number < OLDEST_SERVER {
         let version: String = row.try_get(1).map_err(during("connect"))?;
@@ -186,12 +220,13 @@ async fn check_server(connection: &mut PgConnection) -> Result<()> {
 async fn version(connection: &mut PgConnection, schema: &Schema) -> Result<Option<i32>> {
     let there =
         sqlx_core::query::query("select to_regclass($1) is not null").bind(schema.fill("{schema}.migration"));
-    let row = there.fetch_one(&mut *connection).await.map_err(during("connect"))?;
+    let row = there.persistent(false).fetch_one(&mut *connection).await.map_err(during("connect"))?;
     if !row.try_get::<bool, _>(0).map_err(during("connect"))? {
         return Ok(None);
     }
     let newest = schema.fill("select max(version) from {schema}.migration");
     let row = sqlx_core::query::query(AssertSqlSafe(newest))
+        .persistent(false)
         .fetch_one(connection)
         .await
         .map_err(during("connect"))?;

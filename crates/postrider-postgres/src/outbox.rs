@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use postrider_core::{Clock, Limits, Result, Trace};
+use sqlx_core::sql_str::SqlSafeStr;
 use sqlx_postgres::PgPool;
 use tokio::sync::Semaphore;
 
+use crate::error::{acquire, during};
 use crate::inbox::Inbox;
 use crate::migrate;
+use crate::pooler::{Pooler, is_shared};
+use crate::session::Sessions;
 use crate::sql::{Patch, Schema, Sql};
 use crate::store::{PgStore, StoreOptions};
 
@@ -20,7 +24,7 @@ pub struct Outbox {
     pub(crate) source: Option<String>,
     pub(crate) trace: Option<Trace>,
     pub(crate) clock: Clock,
-    pub(crate) store: StoreOptions,
+    pub(crate) store: Arc<StoreOptions>,
     /// How many handlers may have a transaction at once.
     pub(crate) handlers: Arc<Semaphore>,
 }
@@ -56,6 +60,31 @@ impl Outbox {
         PgStore::open(&self.pool, Arc::clone(&self.sql), self.clock.clone(), options).await
     }
 
+    /// The connections of its pool, for statements of its own.
+    pub(crate) fn sessions(&self) -> Sessions {
+        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.manner), "begin".into_sql_str())
+    }
+
+    /// Finds out whether the pool's connections share their sessions, if nobody has said so.
+    async fn meet(mut self, pooler: Pooler, set: Option<usize>) -> Result<Self> {
+        let is_shared = match pooler {
+            Pooler::Transaction => true,
+            Pooler::None => false,
+            Pooler::Detect => {
+                let mut first = acquire(&self.pool, "connect").await?;
+                let found = is_shared(&mut first, &self.pool.connect_options()).await;
+                found.map_err(during("connect"))?
+            }
+        };
+        if is_shared {
+            self.sql.manner.share();
+        }
+        // What the log takes is one setting for all publishers.
+        let most = migrate::max_payload(&self.sessions(), &self.sql, set).await?;
+        self.limits.payload = if set.is_some() { most } else { most.min(self.limits.payload) };
+        Ok(self)
+    }
+
     /// The inbox of a consumer.
     pub fn inbox(&self, consumer: impl Into<String>) -> Inbox {
         Inbox::new(self, consumer.into())
@@ -73,7 +102,7 @@ impl Outbox {
 
     async fn grant(&self, sql: &str, role: &str) -> Result<()> {
         let query = self.sql.text("grant", sql).query().bind(role.to_owned());
-        query.execute(&self.pool).await.map_err(crate::error::during("grant"))?;
+        query.execute(&self.sessions()).await.map_err(during("grant"))?;
         Ok(())
     }
 }
@@ -82,11 +111,12 @@ impl Outbox {
 #[derive(Debug, Clone)]
 pub struct OutboxBuilder {
     schema: String,
-    limits: Limits,
+    limits: Option<Limits>,
     source: Option<String>,
     trace: Option<Trace>,
     clock: Clock,
     store: StoreOptions,
+    pooler: Pooler,
     patch: Option<Patch>,
 }
 
@@ -94,11 +124,12 @@ impl Default for OutboxBuilder {
     fn default() -> Self {
         Self {
             schema: "postrider".into(),
-            limits: Limits::default(),
+            limits: None,
             source: None,
             trace: None,
             clock: Clock::Database,
             store: StoreOptions::default(),
+            pooler: Pooler::Detect,
             patch: None,
         }
     }
@@ -112,10 +143,11 @@ impl OutboxBuilder {
         self
     }
 
-    /// How large the parts of an event may be.
+    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
+    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -147,6 +179,13 @@ impl OutboxBuilder {
         self
     }
 
+    /// What is between the pool and the database. Unless it is set, that is found out by a second connection when the outbox is made.
+    #[must_use]
+    pub fn pooler(mut self, pooler: Pooler) -> Self {
+        self.pooler = pooler;
+        self
+    }
+
     /// Changes the text of statements: how tests plant bugs.
     #[doc(hidden)]
     #[must_use]
@@ -157,16 +196,18 @@ impl OutboxBuilder {
 
     /// Brings the schema up to date and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
+        let (pooler, set) = (self.pooler, self.limits.as_ref().map(|limits| limits.payload));
         let outbox = self.build(pool)?;
         migrate::migrate(pool, &outbox.sql.schema).await?;
-        Ok(outbox)
+        outbox.meet(pooler, set).await
     }
 
     /// Returns the outbox on a schema that is up to date already.
     pub async fn connect(self, pool: &PgPool) -> Result<Outbox> {
+        let pooler = self.pooler;
         let outbox = self.build(pool)?;
         migrate::check(pool, &outbox.sql.schema).await?;
-        Ok(outbox)
+        outbox.meet(pooler, None).await
     }
 
     fn build(self, pool: &PgPool) -> Result<Outbox> {
@@ -174,11 +215,12 @@ impl OutboxBuilder {
         Ok(Outbox {
             pool: pool.clone(),
             sql,
-            limits: self.limits,
+            // Unless there are limits of its own, a payload may be what the log takes.
+            limits: self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() }),
             source: self.source,
             trace: self.trace,
             clock: self.clock,
-            store: self.store,
+            store: Arc::new(self.store),
             // A quarter of the pool stays for the application, whatever handlers do.
             handlers: Arc::new(Semaphore::new(
                 (pool.options().get_max_connections() as usize * 3 / 4).max(1),

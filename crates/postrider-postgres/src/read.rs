@@ -5,7 +5,7 @@ use postrider_core::{Batch, Fill, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
-use crate::error::{acquire, during};
+use crate::error::during;
 use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
 use crate::store::{Home, PgStore};
@@ -207,14 +207,14 @@ impl PgStore {
     /// sent: its connection is given up, because a server sends all of an answer otherwise. Whoever reads wide events again and
     /// again asks for fewer rows, so that it is the exception.
     async fn fetch(&self, query: Query<'_, Postgres, PgArguments>, bytes: u64) -> Result<Taken> {
-        let mut connection = acquire(&self.pool, "read").await?;
+        let mut connection = self.pool.hold("read").await?;
         let mut rows = query.fetch(&mut *connection);
         let mut scan = None;
         let mut stands = false;
         let mut events: Vec<ReadEvent> = Vec::new();
         let (mut fill, mut cut) = (Fill::new(bytes), None);
         let mut names = Names::of(&self.sql);
-        while let Some(row) = rows.try_next().await.map_err(during("read"))? {
+        while let Some(row) = self.noticed(rows.try_next().await).map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {
                 scan = Some(Scan {
                     late: row::int64(&row, 0)?,
@@ -247,7 +247,7 @@ impl PgStore {
         if cut.is_some() {
             connection.sever();
         } else {
-            drop(connection);
+            connection.finish("read").await?;
         }
         if !stands {
             return Err(self.elsewhere("read").await);

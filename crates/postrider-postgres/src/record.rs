@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace, Uuid};
 use sqlx_postgres::PgConnection;
 
-use crate::error::{acquire, during};
+use crate::error::during;
 use crate::outbox::Outbox;
 
 impl Outbox {
@@ -90,8 +90,10 @@ impl Outbox {
     /// Records an event by itself, on a connection of the outbox's pool, outside of any transaction of the
     /// caller's: nothing ties it to a change of the application's data.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
-        let mut connection = acquire(&self.pool, "record").await?;
-        self.record(&mut connection, event).await
+        let mut connection = self.sessions().hold("record").await?;
+        let id = self.record(&mut connection, event).await?;
+        connection.finish("record").await?;
+        Ok(id)
     }
 
     /// The event, checked, and its headers as JSON, with the outbox's source and the current trace where it has none.

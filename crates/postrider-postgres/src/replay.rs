@@ -14,8 +14,7 @@ use crate::store::PgStore;
 
 const OP: &str = "replay";
 /// Retention stands aside: what is about to be read again must not be taken, nor its marks in the inbox.
-const STAND_ASIDE: &str = "select pg_advisory_xact_lock(hashtextextended('postrider sweep {schema}', 0)), \
-     pg_advisory_xact_lock(hashtextextended('postrider inbox {schema}', 0))";
+const STAND_ASIDE: &str = "select from {schema}.turn order by name for update";
 /// The subscription first, then its lanes, as a change of lanes does.
 const SUBSCRIPTION: &str =
     "select replay, lanes_next is not null, start_frontier from {schema}.subscription where name = $1";

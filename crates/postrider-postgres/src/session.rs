@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use postrider_core::Result;
 use sqlx_core::Either;
 use sqlx_core::connection::Connection;
 use sqlx_core::executor::{Execute, Executor};
@@ -20,27 +21,111 @@ use sqlx_postgres::{
     PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager, PgTypeInfo, Postgres,
 };
 
+use crate::error::{acquire, during};
+use crate::pooler::Manner;
+
 /// How long a connection may take to say that it is there, whether it is wanted or comes back.
 pub(crate) const ANSWER: Duration = Duration::from_secs(3);
 
-/// The connections of a store. Whoever runs a statement on it gets one for that statement.
+/// The connections of a store, or of an outbox. Whoever runs a statement on it gets one for that statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     pool: PgPool,
+    manner: Arc<Manner>,
+    /// How a transaction begins where sessions are shared with strangers.
+    begin: SqlStr,
 }
 
 impl Sessions {
-    pub(crate) fn new(pool: PgPool) -> Self {
-        Self { pool }
+    pub(crate) fn new(pool: PgPool, manner: Arc<Manner>, begin: SqlStr) -> Self {
+        Self { pool, manner, begin }
     }
 
     /// A transaction.
     pub(crate) async fn begin(&self) -> sqlx_core::Result<SessionTransaction> {
-        SessionTransaction::begin(self.session().await?, None).await
+        let begin = self.manner.is_shared().then(|| self.begin.clone());
+        SessionTransaction::begin(self.session().await?, begin).await
+    }
+
+    /// A connection for the statements of one moment. What is done with it has to be [`finish`](Hold::finish)ed.
+    pub(crate) async fn hold(&self, op: &'static str) -> Result<Hold> {
+        let session = acquire(&self.pool, op).await?;
+        if !self.manner.is_shared() {
+            return Ok(Hold::Session(session));
+        }
+        let begun = SessionTransaction::begin(session, Some(self.begin.clone())).await;
+        begun.map(Hold::Transaction).map_err(during(op))
     }
 
     async fn session(&self) -> sqlx_core::Result<Session> {
         self.pool.acquire().await.map(Session::from)
+    }
+
+    /// What came of a statement that ran alone: where sessions are shared, it had a transaction to itself.
+    async fn alone<T>(
+        &self,
+        run: impl AsyncFnOnce(&mut PgConnection) -> sqlx_core::Result<T>,
+    ) -> sqlx_core::Result<T> {
+        if self.manner.is_shared() {
+            let mut transaction =
+                SessionTransaction::begin(self.session().await?, Some(self.begin.clone())).await?;
+            let outcome = run(&mut transaction).await;
+            return match outcome {
+                Ok(outcome) => transaction.commit().await.map(|()| outcome),
+                Err(error) => {
+                    self.manner.notice(&error);
+                    let _ = transaction.rollback().await;
+                    Err(error)
+                }
+            };
+        }
+        let outcome = run(&mut *self.session().await?).await;
+        outcome.inspect_err(|error| self.manner.notice(error))
+    }
+}
+
+/// A connection for the statements of one moment: with a session of its own, or within a transaction.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    Session(Session),
+    Transaction(SessionTransaction),
+}
+
+impl Hold {
+    /// Keeps what was done. Dropped without it, it is undone where sessions are shared.
+    pub(crate) async fn finish(self, op: &'static str) -> Result<()> {
+        match self {
+            Self::Session(_) => Ok(()),
+            Self::Transaction(transaction) => transaction.commit().await.map_err(during(op)),
+        }
+    }
+
+    /// Closes it at once, without a goodbye: the rest of an answer is not sent then.
+    pub(crate) fn sever(self) {
+        match self {
+            Self::Session(session) => session.sever(),
+            Self::Transaction(transaction) => transaction.sever(),
+        }
+    }
+}
+
+impl Deref for Hold {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match self {
+            Self::Session(session) => session,
+            Self::Transaction(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Hold {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match self {
+            Self::Session(session) => session,
+            Self::Transaction(transaction) => transaction,
+        }
     }
 }
 
@@ -64,8 +149,8 @@ impl<'p> Executor<'p> for &'_ Sessions {
     {
         let sessions = self.clone();
         let all = async move {
-            let mut session = sessions.session().await?;
-            let all: Vec<_> = (&mut *session).fetch_many(query).try_collect().await?;
+            let all: Vec<_> =
+                sessions.alone(async |connection| connection.fetch_many(query).try_collect().await).await?;
             Ok::<_, sqlx_core::Error>(stream::iter(all.into_iter().map(Ok)))
         };
         stream::once(all).try_flatten().boxed()
@@ -76,7 +161,9 @@ impl<'p> Executor<'p> for &'_ Sessions {
         E: 'q + Execute<'q, Postgres>,
     {
         let sessions = self.clone();
-        Box::pin(async move { (&mut *sessions.session().await?).fetch_optional(query).await })
+        Box::pin(
+            async move { sessions.alone(async |connection| connection.fetch_optional(query).await).await },
+        )
     }
 
     fn prepare_with<'e>(
@@ -165,6 +252,14 @@ impl SessionTransaction {
         Ok(())
     }
 
+    /// Closes its connection at once, and with it the transaction.
+    pub(crate) fn sever(mut self) {
+        self.open = false;
+        if let Some(connection) = self.session.connection.take() {
+            drop(connection.detach());
+        }
+    }
+
     pub(crate) async fn rollback(mut self) -> sqlx_core::Result<()> {
         PgTransactionManager::rollback(&mut self.session).await?;
         self.open = false;
@@ -195,13 +290,18 @@ impl Drop for SessionTransaction {
 }
 
 /// Whether connections of a pool can be believed to be there.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Trust {
     /// When one was last found that did not answer: what has been idle since before that is not asked at all.
     silent: Arc<Mutex<Option<Instant>>>,
+    manner: Arc<Manner>,
 }
 
 impl Trust {
+    pub(crate) fn new(manner: Arc<Manner>) -> Self {
+        Self { silent: Arc::default(), manner }
+    }
+
     /// Lets a pool hand out connections that have just answered, and no others.
     pub(crate) fn guard(self, options: PoolOptions<Postgres>) -> PoolOptions<Postgres> {
         options.test_before_acquire(false).before_acquire(move |connection, standing| {
@@ -212,7 +312,9 @@ impl Trust {
 
     async fn is_there(&self, connection: &mut PgConnection, standing: &PoolConnectionMetadata) -> bool {
         let silent = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if silent.is_some_and(|silent| silent.elapsed() <= standing.idle_for) {
+        if silent.is_some_and(|silent| silent.elapsed() <= standing.idle_for)
+            || self.manner.outdates(standing.age)
+        {
             return false;
         }
         match tokio::time::timeout(ANSWER, connection.ping()).await {

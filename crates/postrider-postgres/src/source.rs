@@ -153,8 +153,10 @@ impl Source for Outbox {
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
         let query = self.sql.handled.query().bind(consumer.to_owned()).bind(events.to_vec());
         let look = async {
-            let mut connection = acquire(&self.pool, "inbox").await?;
-            query.fetch_all(&mut *connection).await.map_err(during("inbox"))
+            let mut connection = self.sessions().hold("inbox").await?;
+            let rows = query.fetch_all(&mut *connection).await.map_err(during("inbox"))?;
+            connection.finish("inbox").await?;
+            Ok(rows)
         };
         let rows = within(LOOK, "inbox", look).await?;
         let known = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>();
@@ -195,7 +197,7 @@ impl Outbox {
         }
         let marked: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
         let marks = Marks {
-            pool: Sessions::new(self.pool.clone()),
+            pool: self.sessions(),
             sql: Arc::clone(&self.sql),
             id: row.try_get(2).map_err(during("begin"))?,
             consumer: effect.consumer.to_owned(),
@@ -208,9 +210,10 @@ impl Outbox {
 
     async fn list(&self, sql: &Sql, after: i64, limit: u32) -> Result<Vec<Recorded>> {
         let query = sql.text("recorded", include_str!("../sql/recorded.sql")).query();
-        let mut connection = acquire(&self.pool, "read").await?;
+        let mut connection = self.sessions().hold("read").await?;
         let query = query.bind(after).bind(i64::from(limit));
         let rows = query.fetch_all(&mut *connection).await.map_err(during("read"))?;
+        connection.finish("read").await?;
         let mut names = Names::of(sql);
         rows.iter().map(|row| row::recorded(row, &mut names)).collect()
     }

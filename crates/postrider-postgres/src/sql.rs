@@ -8,6 +8,8 @@ use sqlx_core::query::Query;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, Postgres};
 
+use crate::pooler::Manner;
+
 /// Changes the text of a statement, by its file's name: how tests plant bugs to see that they are found.
 #[doc(hidden)]
 pub type Patch = fn(name: &str, text: &str) -> Option<String>;
@@ -40,6 +42,8 @@ pub(crate) struct Sql {
     pub(crate) disarm: Text,
     pub(crate) running: Text,
     patch: Option<Patch>,
+    /// Whether statements may be prepared by name, once a connection.
+    pub(crate) manner: Arc<Manner>,
     /// The same statements, for rows that the server can't send as they are; made when they are needed.
     careful: OnceLock<Arc<Sql>>,
     is_careful: bool,
@@ -102,13 +106,13 @@ fn stands([subscription, ctid, lane, epoch, owner, position, from, system]: Proo
 
 impl Sql {
     pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
-        Self::build(schema, patch, false)
+        Self::build(schema, patch, Arc::default(), false)
     }
 
     /// The statements that return events, with a mark wherever the server can't send a text: one such text makes it refuse a
     /// whole answer. They look at every text of every row, so they are only for reading again what was refused.
     pub(crate) fn careful(&self) -> Arc<Self> {
-        let made = || Arc::new(Self::build(self.schema.clone(), self.patch, true));
+        let made = || Arc::new(Self::build(self.schema.clone(), self.patch, Arc::clone(&self.manner), true));
         Arc::clone(self.careful.get_or_init(made))
     }
 
@@ -126,7 +130,7 @@ impl Sql {
         self.is_careful
     }
 
-    fn build(schema: Schema, patch: Option<Patch>, is_careful: bool) -> Self {
+    fn build(schema: Schema, patch: Option<Patch>, manner: Arc<Manner>, is_careful: bool) -> Self {
         let load = |name: &str, text: &str, parts: &[(&str, &str)]| {
             let mut text = patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
             for (placeholder, part) in parts {
@@ -135,7 +139,7 @@ impl Sql {
             if is_careful {
                 text = carefully(&text);
             }
-            Text(schema.statement(&text).into())
+            Text { text: schema.statement(&text).into(), manner: Arc::clone(&manner) }
         };
         let read = |name: &str, text: &str| {
             [(false, false), (false, true), (true, false), (true, true)].map(|(filtered, open)| {
@@ -201,6 +205,7 @@ impl Sql {
             running: load("running", include_str!("../sql/running.sql"), &[]),
             schema,
             patch,
+            manner: Arc::clone(&manner),
             careful: OnceLock::new(),
             is_careful,
         }
@@ -210,7 +215,7 @@ impl Sql {
     pub(crate) fn text(&self, name: &str, text: &str) -> Text {
         let text = self.patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
         let text = if self.is_careful { carefully(&text) } else { text };
-        Text(self.schema.statement(&text).into())
+        Text { text: self.schema.statement(&text).into(), manner: Arc::clone(&self.manner) }
     }
 }
 
@@ -249,15 +254,19 @@ impl fmt::Debug for Sql {
 
 /// A statement's text. It is ours but for the schema's name, which is quoted: that is why it is safe.
 #[derive(Clone)]
-pub(crate) struct Text(Arc<str>);
+pub(crate) struct Text {
+    text: Arc<str>,
+    manner: Arc<Manner>,
+}
 
 impl Text {
     pub(crate) fn query<'q>(&self) -> Query<'q, Postgres, PgArguments> {
-        sqlx_core::query::query(AssertSqlSafe(Arc::clone(&self.0)))
+        let query = sqlx_core::query::query(AssertSqlSafe(Arc::clone(&self.text)));
+        query.persistent(!self.manner.is_shared())
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 

@@ -1,6 +1,7 @@
 //! The store: what relays use. The work itself is in the modules named after it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,17 +11,19 @@ use postrider_core::{
     Position, Relane, RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed,
     Subscription, Sweep, Swept, Uuid,
 };
+use sqlx_core::connection::Connection;
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
-use crate::error::{acquire, during, is_unsendable};
+use crate::error::{during, is_unsendable};
+use crate::pooler::{Manner, begin_with_settings, is_shared};
 use crate::session::{Sessions, Trust};
 use crate::sql::Sql;
 use crate::sweep::Reached;
 
 /// How a relay's own sessions behave.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct StoreOptions {
     /// How many connections the store may open; 10 unless set.
     pub connections: u32,
@@ -30,45 +33,82 @@ pub struct StoreOptions {
     /// Whether publishers ring sleeping relays by `NOTIFY`. Publishers that use two-phase commit can't
     /// (`PREPARE TRANSACTION` forbids it): turn it off on every relay then, and events wait for the poll.
     pub bell: bool,
+    /// Where the bell listens; the outbox's address unless set. LISTEN needs a session of its own: behind a pooler in transaction
+    /// mode this is the address of the database itself. Without one events wait there for the next poll.
+    pub listen: Option<PgConnectOptions>,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 10, patience: Duration::from_secs(10), bell: true }
+        Self { connections: 10, patience: Duration::from_secs(10), bell: true, listen: None }
+    }
+}
+
+impl fmt::Debug for StoreOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The driver's own form of an address shows the password.
+        f.debug_struct("StoreOptions")
+            .field("connections", &self.connections)
+            .field("patience", &self.patience)
+            .field("bell", &self.bell)
+            .field("listen", &self.listen.as_ref().map(PgConnectOptions::get_host))
+            .finish()
     }
 }
 
 impl StoreOptions {
-    /// A relay's sessions.
-    fn sessions(&self) -> PgPoolOptions {
-        let patience = i64::try_from(self.patience.as_millis()).unwrap_or(i64::MAX);
+    /// A relay's sessions: set up once, or with each transaction where they are shared.
+    fn sessions(&self, manner: Arc<Manner>) -> PgPoolOptions {
+        let patience = self.patience_in_millis();
         PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).after_connect(move |connection, _| {
-            Box::pin(async move { settle_in(connection, patience).await })
+            let is_shared = manner.is_shared();
+            Box::pin(async move { if is_shared { Ok(()) } else { settle_in(connection, patience).await } })
         })
+    }
+
+    fn patience_in_millis(&self) -> i64 {
+        // What the server takes at most.
+        i64::try_from(self.patience.as_millis()).unwrap_or(i64::MAX).min(i32::MAX.into())
     }
 }
 
 /// What the bell listens on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Line {
     options: StoreOptions,
     address: PgConnectOptions,
+    manner: Arc<Manner>,
 }
 
 impl Line {
-    fn of(options: &StoreOptions, address: PgConnectOptions) -> Self {
-        Self { options: options.clone(), address }
+    fn of(options: &StoreOptions, address: PgConnectOptions, manner: Arc<Manner>) -> Self {
+        Self { options: options.clone(), address, manner }
     }
 
-    /// Whether publishers ring.
+    /// Whether publishers are to ring.
     pub(crate) fn is_on(&self) -> bool {
         self.options.bell
     }
 
-    /// A place for one connection, apart from all others: one that does not answer takes it along.
-    pub(crate) fn pool(&self) -> PgPool {
-        let sessions = self.options.sessions().max_connections(1).idle_timeout(None).max_lifetime(None);
-        sessions.connect_lazy_with(self.address.clone())
+    /// Whether there is an address to listen at: not where sessions are shared, unless there is one for it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.options.listen.is_some() || !self.manner.is_shared()
+    }
+
+    /// A place for one connection, apart from all others: one that does not answer takes it along. An address of its own may lead
+    /// to a pooler by mistake, and LISTEN would stay behind in the session of a stranger: then there is none.
+    pub(crate) async fn pool(&self) -> sqlx_core::Result<PgPool> {
+        let address = self.options.listen.as_ref().unwrap_or(&self.address);
+        if self.options.listen.is_some() {
+            let mut first = PgConnection::connect_with(address).await?;
+            if is_shared(&mut first, address).await? {
+                let what = "store.listen_url leads to a pooler in transaction mode; it must be the address of the database itself";
+                return Err(sqlx_core::Error::Configuration(what.into()));
+            }
+        }
+        let sessions = self.options.sessions(Arc::default());
+        let sessions = sessions.max_connections(1).idle_timeout(None).max_lifetime(None);
+        Ok(sessions.connect_lazy_with(address.clone()))
     }
 }
 
@@ -116,10 +156,13 @@ impl PgStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let address = (*outbox_pool.connect_options()).clone();
-        let sessions = options.sessions().max_connections(options.connections.max(2));
-        let pool = Sessions::new(Trust::default().guard(sessions).connect_lazy_with(address.clone()));
+        let manner = Arc::clone(&sql.manner);
+        let sessions = options.sessions(Arc::clone(&manner)).max_connections(options.connections.max(2));
+        let pool = Trust::new(Arc::clone(&manner)).guard(sessions).connect_lazy_with(address.clone());
+        let begin = begin_with_settings(options.patience_in_millis());
+        let pool = Sessions::new(pool, Arc::clone(&manner), begin);
         let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
-        let hub = Hub::new(pool.clone(), Arc::clone(&sql), Line::of(options, address));
+        let hub = Hub::new(pool.clone(), Arc::clone(&sql), Line::of(options, address, manner));
         let reached = Arc::default();
         Ok(Self { pool, sql, clock, home, hub, reached })
     }
@@ -140,6 +183,11 @@ impl PgStore {
     pub(crate) fn careful(&self, error: &Error) -> Option<Self> {
         let again = is_unsendable(error) && !self.sql.is_careful();
         again.then(|| Self { sql: self.sql.careful(), ..self.clone() })
+    }
+
+    /// The same, and what it tells of a pooler is known.
+    pub(crate) fn noticed<T>(&self, outcome: sqlx_core::Result<T>) -> sqlx_core::Result<T> {
+        outcome.inspect_err(|error| self.sql.manner.notice(error))
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
@@ -216,20 +264,23 @@ async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::R
          set_config('tcp_user_timeout', '25000', false), \
          set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), \
          set_config('tcp_keepalives_count', '3', false), set_config('application_name', 'postrider', false)";
-    sqlx_core::query::query(SETTINGS).bind(patience.to_string()).execute(connection).await?;
+    let settings = sqlx_core::query::query(SETTINGS).persistent(false);
+    settings.bind(patience.to_string()).execute(connection).await?;
     Ok(())
 }
 
 /// Which cluster this is, and for each that the log has lived in, from which id on its transaction ids count.
 async fn arrive(pool: &Sessions, sql: &Sql) -> Result<Home> {
     const FLOORS: &str = "select system, floor, system = {schema}.this_system() from {schema}.cluster";
-    let mut connection = acquire(pool, "connect").await?;
+    let mut connection = pool.hold("connect").await?;
     check_session(&mut connection).await?;
     let arrived = sql.text("arrive", "select {schema}.arrive()").query();
     arrived.fetch_one(&mut *connection).await.map_err(during("connect"))?;
     let rows = sql.text("arrive", FLOORS).query().fetch_all(&mut *connection).await;
     let (mut here, mut floors) = (0, HashMap::new());
-    for row in &rows.map_err(during("connect"))? {
+    let rows = rows.map_err(during("connect"))?;
+    connection.finish("connect").await?;
+    for row in &rows {
         let system = row.try_get(0).map_err(during("connect"))?;
         floors.insert(system, row.try_get(1).map_err(during("connect"))?);
         if row.try_get(2).map_err(during("connect"))? {
@@ -242,7 +293,11 @@ async fn arrive(pool: &Sessions, sql: &Sql) -> Result<Home> {
 /// Refuses what a session can't set for itself.
 async fn check_session(connection: &mut PgConnection) -> Result<()> {
     const ROLE: &str = "select current_setting('session_replication_role') = 'replica'";
-    let row = sqlx_core::query::query(ROLE).fetch_one(connection).await.map_err(during("connect"))?;
+    let row = sqlx_core::query::query(ROLE)
+        .persistent(false)
+        .fetch_one(connection)
+        .await
+        .map_err(during("connect"))?;
     if row.try_get::<bool, _>(0).map_err(during("connect"))? {
         let message = "session_replication_role is replica in this role's sessions, so no trigger of the log runs; it must be \
              origin: alter role … reset session_replication_role";

@@ -155,7 +155,8 @@ async fn printed_sql_for_another_version_changes_nothing() {
 }
 
 /// The schema as it was before there was an index for looks.
-const BEFORE_LOOKS: &str = "drop function {schema}.delivery_place() cascade; drop function {schema}.delivery_let_go() cascade; \
+const BEFORE_LOOKS: &str = "drop table {schema}.turn; drop function {schema}.max_payload(); drop function {schema}.set_max_payload(integer); \
+     drop function {schema}.check_payload(json, bytea); drop function {schema}.delivery_place() cascade; drop function {schema}.delivery_let_go() cascade; \
      drop function {schema}.delivery_step_in() cascade; drop function {schema}.look_at(text, timestamptz); \
      alter table {schema}.delivery drop column lane, drop column look_at; \
      create index delivery_due on {schema}.delivery (subscription, next_at) where state = 'retrying'; \

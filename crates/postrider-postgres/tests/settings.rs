@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use postrider_conformance::relay::{change_lanes, drain, event, ids, subscribe};
 use postrider_core::{
-    Clock, Desk, Effect, ErrorKind, EventQuery, Filing, NewEvent, OffsetDateTime, Replay, ReplayFrom, Source,
-    StateQuery, Store, StuckQuery, Subscription, Sweep, Verdict,
+    Clock, Desk, Effect, ErrorKind, EventQuery, Filing, Limits, NewEvent, OffsetDateTime, Replay, ReplayFrom,
+    Source, StateQuery, Store, StuckQuery, Subscription, Sweep, Verdict,
 };
 use postrider_postgres::{Outbox, migration_sql};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -180,16 +180,58 @@ async fn the_outbox_adds_its_source() {
     assert_eq!((read[0].headers.source(), read[1].headers.source()), (Some("billing"), Some("own")));
 }
 
-/// Limits are settings.
+/// One setting for all publishers: the library, the function, and a plain insert, with the same sentence.
 #[tokio::test]
-async fn the_limit_of_a_payload_is_a_setting() {
+async fn the_limit_of_a_payload_is_one_setting_for_all_publishers() {
     let log = Pg::default().pg_log(Clock::Database).await;
-    let limits = postrider_core::Limits { payload: 3_000_000, ..postrider_core::Limits::default() };
-    let outbox =
-        Outbox::builder().schema(&log.schema).limits(limits).connect(&log.pool).await.expect("outbox");
-    let large = NewEvent::of("s", "T", "A", "1", &"x".repeat(2_900_000)).expect("JSON");
-    outbox.record_outside_transaction(&large).await.expect("within the limit");
-    assert!(log.outbox.record_outside_transaction(&large).await.is_err());
+    let json = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    let tried = async |outbox: &Outbox, bytes: usize| -> [Result<(), String>; 4] {
+        let event = NewEvent::of("s", "T", "A", "1", &"x".repeat(bytes - 2)).expect("JSON");
+        let by_library =
+            outbox.record_outside_transaction(&event).await.map(|_| ()).map_err(|error| error.to_string());
+        let sql = async |text: &str, bytes: usize| {
+            let query = sqlx::query(log.sql(text)).bind(json(bytes));
+            query.execute(&log.pool).await.map(|_| ()).map_err(|error| error.to_string())
+        };
+        let by_function = sql("select {schema}.record('s', 'T', 'A', '1', $1::json)", bytes).await;
+        let insert = "insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload) values ('T', 'A', '1', $1::json)";
+        let content = "insert into {schema}.event (event_type, aggregate_type, aggregate_id, content_type, content) \
+             values ('T', 'A', '1', 'text/plain', convert_to($1::text, 'UTF8'))";
+        [by_library, by_function, sql(insert, bytes).await, sql(content, bytes).await]
+    };
+    let all_meet = async |outbox: &Outbox, limit: usize| {
+        for outcome in tried(outbox, limit).await {
+            outcome.expect("within the limit");
+        }
+        let sentence = format!(
+            "the payload has {} bytes, more than the limit of {limit}; raise the limit or store it elsewhere and record a reference",
+            limit + 1
+        );
+        for outcome in tried(outbox, limit + 1).await {
+            let said = outcome.expect_err("above the limit");
+            assert!(said.contains(&sentence), "{said}");
+        }
+    };
+    all_meet(&log.outbox, 1 << 20).await;
+    let limits = |payload| Limits { payload, ..Limits::default() };
+    let raised = Outbox::builder().schema(&log.schema).limits(limits(3_000_000)).migrated(&log.pool).await;
+    all_meet(&raised.expect("migrated"), 3_000_000).await;
+    // Everybody else meets it, also those who ask for more; migrating again without a word of it leaves it.
+    let builder = Outbox::builder().schema(&log.schema);
+    all_meet(
+        &builder.clone().limits(limits(9_000_000)).connect(&log.pool).await.expect("connect"),
+        3_000_000,
+    )
+    .await;
+    all_meet(&builder.migrated(&log.pool).await.expect("migrate"), 3_000_000).await;
+    // One that came compressed from another table is as large as it is.
+    let copied = log.sql(
+        "create temporary table kept as select to_json(repeat('x', 3000000)) as payload; \
+         insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload) select 'T', 'A', '1', payload from kept",
+    );
+    let said =
+        sqlx::raw_sql(copied).execute(&log.pool).await.map(|_| ()).expect_err("above the limit").to_string();
+    assert!(said.contains("the payload has 3000002 bytes"), "{said}");
 }
 
 /// The trace of the code that records is a header of its events, unless they have one; it never stops them.

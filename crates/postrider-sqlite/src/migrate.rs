@@ -17,7 +17,7 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
@@ -26,6 +26,7 @@ const MIGRATIONS: [Migration; 8] = [
     Migration { version: 6, name: "away", text: include_str!("../sql/migrations/0006_away.sql") },
     Migration { version: 7, name: "relays", text: include_str!("../sql/migrations/0007_relays.sql") },
     Migration { version: 8, name: "attempts", text: include_str!("../sql/migrations/0008_attempts.sql") },
+    Migration { version: 9, name: "limits", text: include_str!("../sql/migrations/0009_limits.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -51,6 +52,20 @@ async fn version(conn: &mut SqliteConnection, op: &'static str) -> Result<i64> {
     }
     let row = query("select coalesce(max(version), 0) from postrider_migration").fetch_one(conn).await;
     row.and_then(|row| row.try_get(0)).map_err(failed(op))
+}
+
+/// The largest payload, in bytes, that the log takes; set first, if a size is given.
+pub(crate) async fn max_payload(pool: &SqlitePool, set: Option<usize>, op: &'static str) -> Result<usize> {
+    let mut conn = pool.acquire().await.map_err(failed(op))?;
+    if let Some(size) = set {
+        let sql = "update postrider_setting set value = ?1 where name = 'max_payload' and value <> ?1";
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        query(sql).bind(size).execute(&mut *conn).await.map_err(failed(op))?;
+    }
+    let row =
+        query("select value from postrider_setting where name = 'max_payload'").fetch_one(&mut *conn).await;
+    let size: i64 = row.and_then(|row| row.try_get(0)).map_err(failed(op))?;
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
 }
 
 /// All bytes, as a literal.

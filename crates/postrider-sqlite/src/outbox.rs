@@ -68,7 +68,7 @@ impl Outbox {
 pub struct OutboxBuilder {
     source: Option<Arc<str>>,
     trace: Option<Trace>,
-    limits: Limits,
+    limits: Option<Limits>,
     clock: Clock,
 }
 
@@ -80,10 +80,11 @@ impl OutboxBuilder {
         self
     }
 
-    /// How large the parts of an event may be.
+    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
+    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -104,25 +105,29 @@ impl OutboxBuilder {
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::migrate(pool).await.map_err(placed(pool))?;
-        self.open(pool, "migrate").await.map_err(placed(pool))
+        let set = self.limits.as_ref().map(|limits| limits.payload);
+        self.open(pool, set, "migrate").await.map_err(placed(pool))
     }
 
     /// The outbox of a database that somebody else migrates.
     pub async fn connect(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::check(pool).await.map_err(placed(pool))?;
-        self.open(pool, "connect").await.map_err(placed(pool))
+        self.open(pool, None, "connect").await.map_err(placed(pool))
     }
 
-    async fn open(self, pool: &SqlitePool, op: &'static str) -> Result<Outbox> {
+    async fn open(self, pool: &SqlitePool, set: Option<usize>, op: &'static str) -> Result<Outbox> {
         let mut conn = pool.acquire().await.map_err(failed(op))?;
         position::check_end(&mut conn, op).await?;
         drop(conn);
+        let most = migrate::max_payload(pool, set, op).await?;
+        let mut limits = self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
+        limits.payload = limits.payload.min(most);
         let pools = Pools::beside(pool, op).await?;
         Ok(Outbox {
             pool: pool.clone(),
             source: self.source,
             trace: self.trace,
-            limits: Arc::new(self.limits),
+            limits: Arc::new(limits),
             clock: self.clock,
             handlers: Arc::new(Semaphore::new(1)),
             watch: Arc::new(Watch::new(&pools)),

@@ -100,7 +100,9 @@ const BEFORE_LOOKS: &str = "drop trigger postrider_delivery_place; drop trigger 
      create index postrider_delivery_next on postrider_delivery (subscription, next_at) where state = 'retrying'; \
      alter table postrider_lane drop column away; alter table postrider_lane drop column away_since; \
      alter table postrider_delivery drop column past; \
-     delete from postrider_migration where version > 4";
+     drop table postrider_relay; alter table postrider_subscription drop column paused_at; \
+     alter table postrider_subscription drop column paused_by; alter table postrider_subscription drop column paused_why; \
+     drop trigger postrider_event_limit; drop table postrider_setting; delete from postrider_migration where version > 4";
 
 #[tokio::test]
 async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {

@@ -146,6 +146,49 @@ async fn the_outbox_names_its_source_and_keeps_its_limits() {
     assert_eq!(only_event(&fixture).await.headers.source(), Some("billing"));
 }
 
+/// One setting for all publishers: the library and a plain insert.
+#[tokio::test]
+async fn the_limit_of_a_payload_is_one_setting_for_all_publishers() {
+    let fixture = Fixture::new().await;
+    let tried = async |outbox: &Outbox, bytes: usize| -> [Result<(), String>; 3] {
+        let json = format!("\"{}\"", "x".repeat(bytes - 2));
+        let event = NewEvent { payload: Payload::Json(json.clone()), ..event("1") };
+        let by_library =
+            outbox.record_outside_transaction(&event).await.map(|_| ()).map_err(|error| error.to_string());
+        let insert = async |column: &str| {
+            let kind = if column == "payload" { "null" } else { "'text/plain'" };
+            let value = if column == "payload" { "?1" } else { "cast(?1 as blob)" };
+            let sql = format!(
+                "insert into postrider_event (event_type, aggregate_type, aggregate_id, content_type, {column}) \
+                 values ('T', 'A', '1', {kind}, {value})"
+            );
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(json.clone());
+            query.execute(&fixture.pool).await.map(|_| ()).map_err(|error| error.to_string())
+        };
+        [by_library, insert("payload").await, insert("content").await]
+    };
+    let all_meet = async |outbox: &Outbox, limit: usize| {
+        for outcome in tried(outbox, limit).await {
+            outcome.expect("within the limit");
+        }
+        for outcome in tried(outbox, limit + 1).await {
+            let said = outcome.expect_err("above the limit");
+            let rest = "; raise the limit or store it elsewhere and record a reference";
+            assert!(said.contains("the payload has ") && said.contains(rest), "{said}");
+        }
+    };
+    all_meet(&fixture.outbox, 1 << 20).await;
+    let limits = |payload| Limits { payload, ..Limits::default() };
+    let raised = Outbox::builder().limits(limits(2_000_000)).migrated(&fixture.pool).await.expect("migrated");
+    all_meet(&raised, 2_000_000).await;
+    all_meet(
+        &Outbox::builder().limits(limits(9_000_000)).connect(&fixture.pool).await.expect("connected"),
+        2_000_000,
+    )
+    .await;
+    all_meet(&Outbox::migrated(&fixture.pool).await.expect("migrated"), 2_000_000).await;
+}
+
 #[tokio::test]
 async fn a_transaction_that_read_before_it_wrote_is_told_what_to_do() {
     let fixture = Fixture::new().await;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use postrider::postgres::Pooler;
+
 use super::secret::without_password;
 use super::{Problem, Section, address, duration};
 
@@ -18,11 +20,26 @@ pub(crate) struct Store {
     pub(crate) connections: u32,
     /// Whether publishers ring sleeping relays.
     pub(crate) bell: bool,
+    /// Where the bell listens, if not at its address.
+    pub(crate) listen_url: Option<String>,
+    /// What is between this program and a PostgreSQL.
+    pub(crate) pooler: Pooler,
+    /// The largest payload, in bytes, that `migrate` lets the log take.
+    pub(crate) max_payload: Option<u32>,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self { url: None, schema: "postrider".to_owned(), connections: 10, bell: true }
+        let schema = "postrider".to_owned();
+        Self {
+            url: None,
+            schema,
+            connections: 10,
+            bell: true,
+            listen_url: None,
+            pooler: Pooler::Detect,
+            max_payload: None,
+        }
     }
 }
 
@@ -53,6 +70,9 @@ impl fmt::Debug for Store {
             .field("schema", &self.schema)
             .field("connections", &self.connections)
             .field("bell", &self.bell)
+            .field("listen_url", &self.listen_url.as_deref().map(without_password))
+            .field("pooler", &self.pooler)
+            .field("max_payload", &self.max_payload)
             .finish()
     }
 }
@@ -112,6 +132,31 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     if let Some(bell) = section.parsed("bell", "true or false")? {
         store.bell = bell;
+    }
+    store.listen_url = section.text("listen_url")?;
+    if let Some(url) = &store.listen_url
+        && !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind))
+    {
+        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
+        return Err(section.problem("listen_url", what));
+    }
+    if let Some(url) = &store.listen_url {
+        address::check(url).map_err(|what| section.problem("listen_url", what))?;
+    }
+    if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
+        return Err(section.problem("listen_url", "it is for PostgreSQL: no other database has a LISTEN"));
+    }
+    store.max_payload = section.parsed("max_payload", "a number of bytes, 1 to 1073741824")?;
+    if store.max_payload.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
+        return Err(section.problem("max_payload", "it must be 1 to 1073741824 bytes"));
+    }
+    if let Some(pooler) = section.text("pooler")? {
+        store.pooler = match pooler.as_str() {
+            "detect" => Pooler::Detect,
+            "transaction" => Pooler::Transaction,
+            "none" => Pooler::None,
+            _ => return Err(section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\"")),
+        };
     }
     section.finish()?;
     Ok(store)

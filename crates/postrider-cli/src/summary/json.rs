@@ -21,6 +21,9 @@ pub(super) fn json(config: &Config) -> Value {
             "schema": store.schema,
             "connections": store.connections,
             "bell": store.bell,
+            "listen_url": store.listen_url.as_deref().map(without_password),
+            "pooler": format!("{:?}", store.pooler).to_lowercase(),
+            "max_payload": store.max_payload,
         },
         "relay": {
             "name": relay.name,
@@ -121,6 +124,7 @@ fn http(sink: &HttpSink) -> Value {
         "authority": sink.authority,
         "statuses": statuses.collect::<Map<_, _>>(),
         "longest_retry_after": duration::show(sink.longest_retry_after),
+        "keep_answers": sink.keep_answers,
         "source": sink.envelope.source,
         "event_type": sink.envelope.kind,
     })

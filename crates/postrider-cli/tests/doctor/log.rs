@@ -29,6 +29,7 @@ async fn a_sound_database_is_found_to_be_sound() {
         "dead events",
         "relays",
         "backlog",
+        "pooler",
     ] {
         found.assert(about, "ok", &[]);
     }
@@ -36,7 +37,7 @@ async fn a_sound_database_is_found_to_be_sound() {
     let output = ground.command(&["doctor"]).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.ends_with("\n14 findings: all is well\n"), "{text}");
+    assert!(text.ends_with("\n15 findings: all is well\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 

@@ -23,6 +23,16 @@ pub fn server() -> PgConnectOptions {
         .expect("POSTRIDER_TEST_POSTGRES is not an address of a PostgreSQL server")
 }
 
+/// The same server behind the pooler that the tests use. As Debian configures it, it refuses a setting that the driver asks for.
+pub fn pooler() -> PgConnectOptions {
+    let url = std::env::var("POSTRIDER_TEST_PGBOUNCER").expect(
+        "POSTRIDER_TEST_PGBOUNCER is not set: run the tests by `cargo xtask test`, or name a PgBouncer in front of the PostgreSQL",
+    );
+    let address =
+        PgConnectOptions::from_str(&url).expect("POSTRIDER_TEST_PGBOUNCER is not an address of a PgBouncer");
+    address.extra_float_digits(None)
+}
+
 /// A new schema's name.
 pub fn new_schema() -> String {
     format!("t{}", Uuid::new_v4().simple())
@@ -72,6 +82,8 @@ pub struct Pg {
     pub after_migration: Option<fn(schema: &str) -> String>,
     /// Whether the bell is off.
     pub silent: bool,
+    /// Whether everything goes through the pooler; the bell listens at the server itself.
+    pub pooled: bool,
 }
 
 #[async_trait]
@@ -83,13 +95,15 @@ impl Harness for Pg {
 
 impl Pg {
     pub async fn pg_log(&self, clock: Clock) -> PgLog {
-        self.log_on(server(), clock).await
+        self.log_on(if self.pooled { pooler() } else { server() }, clock).await
     }
 
-    pub async fn log_on(&self, server: PgConnectOptions, clock: Clock) -> PgLog {
+    pub async fn log_on(&self, address: PgConnectOptions, clock: Clock) -> PgLog {
         let schema = new_schema();
         let pool =
-            PgPoolOptions::new().max_connections(40).connect_with(server).await.expect("PostgreSQL answers");
+            PgPoolOptions::new().max_connections(40).connect_with(address).await.expect("PostgreSQL answers");
+        let direct =
+            if self.pooled { PgPoolOptions::new().connect_lazy_with(server()) } else { pool.clone() };
         let mut builder = Outbox::builder().schema(&schema).clock(clock);
         if let Some(patch) = self.patch {
             builder = builder.patch(patch);
@@ -103,10 +117,11 @@ impl Pg {
             setup.push_str(&change(&schema));
         }
         sqlx::raw_sql(AssertSqlSafe(setup)).execute(&pool).await.expect("set up");
-        let options = StoreOptions { bell: !self.silent, ..StoreOptions::default() };
+        let listen = self.pooled.then(server);
+        let options = StoreOptions { bell: !self.silent, listen, ..StoreOptions::default() };
         let store = outbox.store_with(&options).await.expect("store");
-        let rings = count_rings(&pool, &schema).await;
-        PgLog { schema, pool, outbox, store, options, rings }
+        let rings = count_rings(&direct, &schema).await;
+        PgLog { schema, pool, direct, outbox, store, options, rings }
     }
 }
 
@@ -128,6 +143,8 @@ async fn count_rings(pool: &PgPool, schema: &str) -> Arc<AtomicU64> {
 pub struct PgLog {
     pub schema: String,
     pub pool: PgPool,
+    /// Connections to the server itself, for what a test asks.
+    pub direct: PgPool,
     pub outbox: Outbox,
     pub store: PgStore,
     options: StoreOptions,
@@ -148,7 +165,7 @@ impl PgLog {
 impl Drop for PgLog {
     fn drop(&mut self) {
         // The schema goes with its log, also after a failure. A connection of its own: pools may be closed by now.
-        let (schema, server) = (self.schema.clone(), (*self.pool.connect_options()).clone());
+        let (schema, server) = (self.schema.clone(), (*self.direct.connect_options()).clone());
         let drop = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };
@@ -188,18 +205,22 @@ impl Log for PgLog {
 
     async fn event_ids(&self) -> Vec<Uuid> {
         let rows = sqlx::query(self.sql("select event_id from {schema}.event order by id"));
-        rows.fetch_all(&self.pool).await.expect("events").iter().map(|row| row.get(0)).collect()
+        rows.fetch_all(&self.direct).await.expect("events").iter().map(|row| row.get(0)).collect()
     }
 
     async fn archived_ids(&self) -> Vec<Uuid> {
         let rows = sqlx::query(self.sql("select event_id from {schema}.archive order by id"));
-        rows.fetch_all(&self.pool).await.expect("archive").iter().map(|row| row.get(0)).collect()
+        rows.fetch_all(&self.direct).await.expect("archive").iter().map(|row| row.get(0)).collect()
     }
 
     async fn force_delivery(&self, event_id: Uuid, state: &str) -> Result<(), String> {
         let query = sqlx::query(self.sql("update {schema}.delivery set state = $2 where event_id = $1"));
-        let changed =
-            query.bind(event_id).bind(state).execute(&self.pool).await.map_err(|error| error.to_string())?;
+        let changed = query
+            .bind(event_id)
+            .bind(state)
+            .execute(&self.direct)
+            .await
+            .map_err(|error| error.to_string())?;
         assert_eq!(changed.rows_affected(), 1);
         Ok(())
     }
@@ -232,7 +253,13 @@ impl Writer for PgWriter {
         let sql = self.sql(
             "insert into {schema}.app as a values ($1, 1) on conflict (id) do update set version = a.version + 1 returning version",
         );
-        Ok(sqlx::query(sql).bind(aggregate).fetch_one(&mut *self.tx).await.expect("change").get(0))
+        Ok(sqlx::query(sql)
+            .persistent(false)
+            .bind(aggregate)
+            .fetch_one(&mut *self.tx)
+            .await
+            .expect("change")
+            .get(0))
     }
 
     async fn touch(&mut self) -> Result<()> {

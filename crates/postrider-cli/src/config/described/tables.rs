@@ -46,6 +46,22 @@ pub(crate) const TABLES: &[Described] = &[
                 "true",
                 "Whether publishers ring sleeping relays. Turn it off where they use two-phase commit.",
             ),
+            other(
+                "listen_url",
+                TEXT,
+                "Where the bell listens, on PostgreSQL; `url` unless set. LISTEN needs a session of its own: where `url` leads to a pooler in transaction mode, this is the address of the database itself. Without it the relay polls there.",
+            ),
+            other(
+                "max_payload",
+                COUNT,
+                "The largest payload in bytes, on PostgreSQL and SQLite: `postrider migrate` writes it into the database, where every publisher meets it, in any language. Unless set it stays as it is: 1048576 (1 MiB) in a new log.",
+            ),
+            usual(
+                "pooler",
+                TEXT,
+                "\"detect\"",
+                "What is between the relay and its PostgreSQL: `transaction` for a pooler in transaction mode, `none` for no pooler or one in session mode. `detect` finds out when the relay starts, by a second connection.",
+            ),
         ],
     },
     Described {
