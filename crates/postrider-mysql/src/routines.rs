@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
@@ -72,10 +73,10 @@ fn word(row: &MySqlRow, column: usize, op: &'static str) -> Result<String> {
 
 /// Whether an event that is recorded gets its id; it is taken back.
 async fn is_triggered(conn: &mut MySqlConnection) -> bool {
-    let began = query("start transaction").execute(&mut *conn).await;
+    let began = raw_sql("start transaction").execute(&mut *conn).await;
     let tried = query(TRIED).execute(&mut *conn).await;
     let given = query("select 1 from postrider_event where id = 0").fetch_optional(&mut *conn).await;
-    let ended = query("rollback").execute(conn).await;
+    let ended = raw_sql("rollback").execute(conn).await;
     began.is_ok() && tried.is_ok() && ended.is_ok() && matches!(given, Ok(None))
 }
 
