@@ -125,6 +125,11 @@ impl Mariadb {
         server.start().map(|()| server)
     }
 
+    /// Whether [`create`](Self::create) makes a MySQL, because the programs that it finds are those of one.
+    pub fn is_mysql() -> bool {
+        Programs::find().ok().flatten().is_some_and(|programs| programs.is_mysql())
+    }
+
     /// The address of a database of this server, for clients; `test` is there from the beginning.
     pub fn url(&self, database: &str) -> String {
         format!("mysql://root@127.0.0.1:{}/{database}", self.port)
