@@ -10,7 +10,6 @@ use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
-use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::TransactionManager;
