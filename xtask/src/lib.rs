@@ -34,6 +34,7 @@ pub mod server;
 pub mod service;
 pub mod services;
 pub mod session;
+pub mod unstable;
 pub mod workspace;
 
 pub use failure::Failure;

@@ -19,7 +19,7 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
-  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18 and on MariaDB 10.11 and 11.4, or on those named
+  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
   bench log --store mysql [--json] [--quick] [drain|publish]
@@ -43,7 +43,7 @@ Usage: cargo xtask COMMAND
 The servers, a PostgreSQL, a PgBouncer in front of it, a MariaDB and a Kafka, are throw-away ones on free ports. WITHOUT is
 --no-services or --no-kafka. POSTRIDER_TEST_POSTGRES=postgres://..., POSTRIDER_TEST_PGBOUNCER=postgres://...,
 POSTRIDER_TEST_MYSQL=mysql://... and POSTRIDER_TEST_KAFKA=host:port use those servers instead; POSTRIDER_TEST_POSTGRES_BIN names
-the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a MariaDB installation.
+the folder of the PostgreSQL programs to use, POSTRIDER_TEST_MYSQL_BASE that of a MariaDB or MySQL installation.
 ";
 
 /// The exit code for arguments that make no sense.

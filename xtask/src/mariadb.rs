@@ -1,4 +1,4 @@
-//! A MariaDB server of one's own, that may be stopped, killed and started again.
+//! A MariaDB server of one's own, or a MySQL, that may be stopped, killed and started again.
 //!
 //! This module owns the life of such a server. Where its programs come from is in [`programs`].
 
@@ -34,6 +34,15 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("skip-name-resolve", "1"),
 ];
 
+/// What MySQL is told beside that: nothing of it outside of its own folder, and no disk to wait for.
+const MYSQL_SETTINGS: &[(&str, &str)] =
+    &[("mysqlx", "OFF"), ("secure-file-priv", "NULL"), ("sync-binlog", "0")];
+
+/// What a new MySQL lacks beside a new MariaDB: clients by TCP are nobody to it, and there is no database `test`.
+const MYSQL_BEGINNING: &str = "create user root@'127.0.0.1';\n\
+     grant all on *.* to root@'127.0.0.1' with grant option;\n\
+     create database test;\n";
+
 /// How often another port is tried when somebody took the one that was free.
 const PORT_ATTEMPTS: usize = 5;
 
@@ -63,7 +72,8 @@ for attempt in 1 2 3 4 5; do
 done
 "#;
 
-/// A throw-away MariaDB on a loopback port, with the user `root`, no password and a database `test`.
+/// A throw-away MariaDB on a loopback port, with the user `root`, no password and a database `test`; a MySQL, if its programs are
+/// those of one.
 ///
 /// It is stopped and its folder removed when it is dropped, and also when its process ends in any other way.
 #[derive(Debug)]
@@ -97,8 +107,9 @@ impl Mariadb {
                 return Err(failure);
             }
         };
-        let settings =
-            SETTINGS.iter().chain(settings).map(|(name, value)| format!("--{name}={value}")).collect();
+        let own = if programs.is_mysql() { MYSQL_SETTINGS } else { &[] };
+        let settings = SETTINGS.iter().chain(own).chain(settings);
+        let settings = settings.map(|(name, value)| format!("--{name}={value}")).collect();
         let port = port::free()?;
         let mut server =
             Self { programs, account, folder, port, settings, child: None, keeper: Some(keeper) };
@@ -112,6 +123,11 @@ impl Mariadb {
             }
         }
         server.start().map(|()| server)
+    }
+
+    /// Whether [`create`](Self::create) makes a MySQL, because the programs that it finds are those of one.
+    pub fn is_mysql() -> bool {
+        Programs::find().ok().flatten().is_some_and(|programs| programs.is_mysql())
     }
 
     /// The address of a database of this server, for clients; `test` is there from the beginning.
@@ -154,7 +170,8 @@ impl Mariadb {
             return Ok(());
         }
         self.reap()?;
-        let unstarted = |error: io::Error| Failure::new(format!("could not start MariaDB: {error}"));
+        let name = self.programs.name();
+        let unstarted = |error: io::Error| Failure::new(format!("could not start {name}: {error}"));
         let log = OpenOptions::new().create(true).append(true).open(self.log()).map_err(unstarted)?;
         let written_before = fs::read(self.log()).map(|bytes| bytes.len()).unwrap_or_default();
         let mut launch = Command::new("sh");
@@ -186,7 +203,7 @@ impl Mariadb {
         }
         let log = fs::read(self.log()).unwrap_or_default();
         let new = String::from_utf8_lossy(log.get(written_before..).unwrap_or_default()).into_owned();
-        Err(Failure::new("MariaDB did not start; the end of its log:").with_log(&new))
+        Err(Failure::new(format!("{name} did not start; the end of its log:")).with_log(&new))
     }
 
     /// Stops the server in order: everything committed is on disk.
@@ -220,18 +237,28 @@ impl Mariadb {
     }
 
     fn initialise(&self) -> Result<(), Failure> {
-        let mut install = Command::new(&self.programs.install);
+        let mut install = Command::new(self.programs.install.as_ref().unwrap_or(&self.programs.server));
         install
             .arg("--no-defaults")
             .args(self.programs.options())
             .arg(format!("--datadir={}", self.data_dir().display()))
-            .args(["--auth-root-authentication-method=normal", "--skip-name-resolve"])
+            .arg("--skip-name-resolve");
+        if self.programs.is_mysql() {
+            let beginning = self.folder.join("beginning.sql");
+            fs::write(&beginning, MYSQL_BEGINNING)
+                .map_err(|error| Failure::new(format!("could not write {}: {error}", beginning.display())))?;
+            install.args(["--initialize-insecure", "--mysqlx=OFF", "--secure-file-priv=NULL"]);
+            install.arg(format!("--init-file={}", beginning.display()));
+        } else {
+            install.arg("--auth-root-authentication-method=normal");
+        }
+        install
             .env("HOME", &self.folder)
             // A server that starts removes what it takes for its own temporary tables: not in a folder of many.
             .env("TMPDIR", &self.folder)
             .current_dir(&self.folder);
         self.account.run(&mut install);
-        process::output(&mut install, "make a MariaDB data folder").map(drop)
+        process::output(&mut install, &format!("make a {} data folder", self.programs.name())).map(drop)
     }
 
     /// Takes note of its end: until then the system keeps its id.

@@ -23,5 +23,5 @@ fn a_mariadb_comes_back_after_a_kill_and_leaves_nothing_behind() {
 #[test]
 fn a_mariadb_that_does_not_start_says_why() {
     let failure = Mariadb::create(&[("innodb-page-size", "17")]).expect_err("no such size");
-    assert!(failure.to_string().contains("MariaDB"), "{failure}");
+    assert!(failure.to_string().contains("did not start; the end of its log"), "{failure}");
 }

@@ -218,7 +218,7 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     sqlx::raw_sql(
         "insert into postrider_archive (id, event_id, stream, event_type, aggregate_type, aggregate_id, occurred_at, recorded_at,
                                         headers, payload, archived_at)
-         values (1, unhex(md5(1)), 's', 'T', 'A', '1', '2020-01-12', '2020-01-12', '{}', '1', utc_timestamp())",
+         values (1, unhex(left(sha2(1, 256), 32)), 's', 'T', 'A', '1', '2020-01-12', '2020-01-12', '{}', '1', utc_timestamp())",
     )
     .execute(&pool)
     .await

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
 use sqlx_core::query::{Query, query};
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
 use uuid::Uuid;
@@ -54,16 +55,16 @@ impl Outbox {
         if let [part] = parts.as_slice() {
             insert(conn, part).await?;
         } else if !parts.is_empty() {
-            query("savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
+            raw_sql("savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
             let mut inserted = Ok(());
             for part in parts {
                 inserted = insert(conn, part).await;
                 if inserted.is_err() {
-                    query("rollback to postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
+                    raw_sql("rollback to postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
                     break;
                 }
             }
-            query("release savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
+            raw_sql("release savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
             inserted?;
         }
         self.watch.recorded();

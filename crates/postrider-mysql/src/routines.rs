@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
@@ -25,6 +26,17 @@ const THERE: &str = "select 'routine' as sort, routine_name as name, routine_def
 /// Records an event, for a look at what its trigger makes of it.
 const TRIED: &str = "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload) \
      values ('postrider.check', 'postrider', 'check', 'null')";
+
+/// Whether this user sees the lanes: a server shows who asks only what that user has a right to.
+const LANES: &str = "select 1 from information_schema.tables where table_schema = database() and table_name = 'postrider_lane'";
+
+/// What a publisher may call.
+const FOR_PUBLISHERS: [&str; 2] = ["postrider_record", "postrider_record_with"];
+
+/// Whether this user may record and do nothing else; what only relays need is not theirs to judge then, and can't be seen.
+pub(crate) async fn is_publisher(conn: &mut MySqlConnection, op: &'static str) -> Result<bool> {
+    Ok(query(LANES).fetch_optional(conn).await.map_err(failed(op))?.is_none())
+}
 
 /// The definitions that this version ends with: of each name the last one, unless it was taken away.
 fn definitions(statements: &[String]) -> Vec<(Definition<'_>, &str)> {
@@ -48,7 +60,13 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
     // Who may not make triggers does not see them: one is tried then.
     let blind = !there.keys().any(|(sort, _)| sort == "trigger");
     let tried = blind && is_triggered(conn).await;
+    let publisher = is_publisher(conn, op).await?;
     let is_right = |definition: &Definition<'_>| {
+        let is_event_trigger =
+            definition.object == Object::Trigger && definition.name == "postrider_event_record";
+        if publisher && !is_event_trigger && !FOR_PUBLISHERS.contains(&definition.name) {
+            return true;
+        }
         let sort = match definition.object {
             Object::Trigger => "trigger",
             Object::View => "view",
@@ -58,6 +76,8 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
             Some(Some(body)) => plain(body) == definition.body(),
             // What this user may call but not read is somebody else's to judge.
             Some(None) => true,
+            // Plain inserts are all that some publishers do.
+            None if publisher && FOR_PUBLISHERS.contains(&definition.name) => tried,
             None => definition.object == Object::Trigger && tried,
         }
     };
@@ -72,11 +92,13 @@ fn word(row: &MySqlRow, column: usize, op: &'static str) -> Result<String> {
 
 /// Whether an event that is recorded gets its id; it is taken back.
 async fn is_triggered(conn: &mut MySqlConnection) -> bool {
-    let began = query("start transaction").execute(&mut *conn).await;
+    let began = raw_sql("start transaction").execute(&mut *conn).await;
     let tried = query(TRIED).execute(&mut *conn).await;
     let given = query("select 1 from postrider_event where id = 0").fetch_optional(&mut *conn).await;
-    let ended = query("rollback").execute(conn).await;
-    began.is_ok() && tried.is_ok() && ended.is_ok() && matches!(given, Ok(None))
+    let ended = raw_sql("rollback").execute(conn).await;
+    // Who may only insert can't look; a row that no trigger saw is refused anyway.
+    let placed = given.map_or(true, |row| row.is_none());
+    began.is_ok() && tried.is_ok() && ended.is_ok() && placed
 }
 
 /// Refuses a schema without its triggers and routines.

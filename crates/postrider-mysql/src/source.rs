@@ -10,7 +10,6 @@ use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
-use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::transaction::TransactionManager;
@@ -267,11 +266,11 @@ impl Outbox {
             mark.bind(to_json(events)).bind(effect.lease.is_some())
         };
         if effect.events.len() > 1 {
-            query("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
+            raw_sql("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
             if mark(effect.events).execute(&mut *conn, BEGIN).await? == effect.events.len() as u64 {
                 return Ok(vec![true; effect.events.len()]);
             }
-            query("rollback to postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
+            raw_sql("rollback to postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
         }
         let mut first = Vec::with_capacity(effect.events.len());
         for event in effect.events {

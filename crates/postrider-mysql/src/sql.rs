@@ -8,6 +8,7 @@ use std::fmt;
 use futures_util::TryStreamExt;
 use postrider_core::Result;
 use sqlx_core::query::{Query, query};
+use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow};
 use uuid::Uuid;
@@ -157,7 +158,7 @@ impl Call {
         if answer.is_err() {
             // A procedure that was ended from outside (`kill query`) may have had no time to roll back, and whoever gets the connection
             // next would commit one half of it by beginning another transaction.
-            let _ = query("rollback").execute(conn).await;
+            let _ = raw_sql("rollback").execute(conn).await;
         }
         answer
     }

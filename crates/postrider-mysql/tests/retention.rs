@@ -57,7 +57,7 @@ async fn months(log: &MyLog, months: u32, events: u32) {
         (1..=events).map(move |event| {
             let id = month * 1_000 + event;
             format!(
-                "({id}, unhex(md5({id})), 's', 'OrderPaid', 'Order', '{id}', \
+                "({id}, unhex(left(sha2({id}, 256), 32)), 's', 'OrderPaid', 'Order', '{id}', \
                  date_format(utc_timestamp() - interval {month} month, '%Y-%m-12'), \
                  date_format(utc_timestamp() - interval {month} month, '%Y-%m-12'), '{{}}', '{id}', utc_timestamp())"
             )
@@ -214,7 +214,7 @@ async fn a_month_ahead_is_always_there_and_no_event_is_refused() {
     for (id, interval) in [(500_000, "+ interval 1 year"), (500_001, "- interval 1 year")] {
         log.run(&format!(
             "insert into postrider_archive (id, event_id, stream, event_type, aggregate_type, aggregate_id, occurred_at, recorded_at, \
-             headers, payload, archived_at) select {id}, unhex(md5({id})), stream, event_type, aggregate_type, aggregate_id, occurred_at, \
+             headers, payload, archived_at) select {id}, unhex(left(sha2({id}, 256), 32)), stream, event_type, aggregate_type, aggregate_id, occurred_at, \
              date_format(utc_timestamp() {interval}, '%Y-%m-12'), headers, payload, archived_at from postrider_archive limit 1"
         ))
         .await;

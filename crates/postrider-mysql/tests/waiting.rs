@@ -113,7 +113,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     run(&mut holder, "select id from postrider_delivery for update").await;
     let (killed, outcome) = tokio::join!(
         async {
-            let waiting = "select id from information_schema.processlist \
+            let waiting = "select cast(id as signed) from information_schema.processlist \
                            where db = database() and info like '%insert into postrider_delivery%' and info not like '%processlist%'";
             let mut session = None;
             until("the settle waits", LEASE, async || {

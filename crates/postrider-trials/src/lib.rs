@@ -2,7 +2,7 @@
 //!
 //! A *rider* (the binary of this crate) is an application with a relay. It has two subscriptions: `plain`, whose handler
 //! leaves a row for each call, as an effect on the outside world would; and `effects`, whose handler does its change and
-//! records a follow-up in its transaction. The tests start riders, let eight writers change accounts meanwhile, do to the
+//! records a follow-up in its transaction. One that is sent to Kafka has the subscription `kafka` and no other. The tests start riders, let eight writers change accounts meanwhile, do to the
 //! riders what the world does to processes, and judge by what the riders left in the database.
 //!
 //! Nothing here knows how the engine does it: only what it promised.
@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod ride;
 pub mod rider;
 pub mod riding;
+pub mod topic;
 pub mod trial;
 pub mod verdict;
 pub mod writers;
@@ -30,6 +31,8 @@ use serde::{Deserialize, Serialize};
 pub const PLAIN: &str = "plain";
 /// The subscription whose handler acts in its transaction.
 pub const EFFECTS: &str = "effects";
+/// The subscription that goes to Kafka, of riders that are sent there: they have no other.
+pub const KAFKA: &str = "kafka";
 
 /// An account changed.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

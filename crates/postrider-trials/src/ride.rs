@@ -108,6 +108,8 @@ pub struct Ride {
     pub together: u32,
     /// Whether its plain handler keeps an inbox.
     pub inbox: bool,
+    /// The Kafka that its events go to, instead of its handlers; empty if there is none.
+    pub brokers: String,
     /// Where it is to stand still.
     pub stand: Option<Stand>,
     /// Which subscription's handler a poisonous event ends, and how.
@@ -132,6 +134,7 @@ impl Ride {
             deaths: 3,
             together: 1,
             inbox: false,
+            brokers: String::new(),
             stand: None,
             poison: None,
         }
@@ -164,6 +167,7 @@ impl Ride {
             self.deaths.to_string(),
             self.together.to_string(),
             self.inbox.to_string(),
+            self.brokers.clone(),
             stand,
             poison,
         ]
@@ -186,11 +190,12 @@ impl Ride {
             deaths,
             together,
             inbox,
+            brokers,
             stand,
             poison,
         ] = arguments
         else {
-            return Err(format!("a rider takes 16 arguments, not {}", arguments.len()));
+            return Err(format!("a rider takes 17 arguments, not {}", arguments.len()));
         };
         let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text} is no number"));
         let millis = |text: &str| number(text).map(|millis| Duration::from_millis(millis.into()));
@@ -221,6 +226,7 @@ impl Ride {
             deaths: number(deaths)?,
             together: number(together)?,
             inbox: inbox == "true",
+            brokers: brokers.clone(),
             stand,
             poison,
         })
@@ -235,6 +241,7 @@ mod tests {
     fn a_ride_survives_its_way_to_the_process() {
         let mut ride = Ride::new("r1", "postgres://here", "s");
         ride.stand = Some(Stand { point: Point::Settling, subscription: "plain".into(), nth: 3 });
+        ride.brokers = "127.0.0.1:9092".into();
         ride.poison = Some(("effects".into(), Poison::Overflow));
         let read = Ride::from_arguments(&ride.to_arguments()).expect("a ride");
         assert_eq!(format!("{read:?}"), format!("{ride:?}"));

@@ -5,12 +5,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postrider::kafka::Kafka;
 use postrider::{Context, Failure, Received, Relay, Result, Retry, Subscriber, Tx, asked_to_end};
 
 use crate::gate::{Gate, Gated, say};
 use crate::ground::{Ground, Sight};
 use crate::ride::{Point, Poison, Ride};
-use crate::{EFFECTS, Moved, Noted, PLAIN};
+use crate::{EFFECTS, KAFKA, Moved, Noted, PLAIN};
 
 /// What both handlers need.
 struct Saddle<G> {
@@ -40,13 +41,17 @@ pub async fn ride<G: Ground>(ground: G, ride: Ride) -> Result<()> {
         .owner(&ride.name)
         .lease(ride.lease)
         .shutdown_grace(ride.grace)
-        .figures_every(None)
-        .subscribe(PLAIN, |s| {
-            if ride.inbox { as_wanted(s, &ride).inbox() } else { as_wanted(s, &ride) }.on(see)
-        })
-        .subscribe(EFFECTS, |s| as_wanted(s, &ride).together(ride.together as usize).on(apply))
-        .start()
-        .await?;
+        .figures_every(None);
+    let relay = if ride.brokers.is_empty() {
+        let plain = |s| if ride.inbox { as_wanted(s, &ride).inbox() } else { as_wanted(s, &ride) }.on(see);
+        let effects = |s| as_wanted(s, &ride).together(ride.together as usize).on(apply);
+        relay.subscribe(PLAIN, plain).subscribe(EFFECTS, effects)
+    } else {
+        // So short that what is in hand comes to its end within the lease.
+        let sink = Kafka::builder(&ride.brokers).send_timeout(ride.lease * 2 / 5).connect().await?;
+        relay.subscribe(KAFKA, |s| as_wanted(s, &ride).sink(sink))
+    };
+    let relay = relay.start().await?;
     say("ready");
     end.await;
     relay.stop().await

@@ -135,6 +135,32 @@ impl<G: Ground> Trial<G> {
         self.ground.expire(&rider.name).await.expect("its leases run out");
     }
 
+    /// What a subscription is done with, while riders go on.
+    pub async fn done(&self, subscription: &str) -> HashSet<Uuid> {
+        const PAGE: u32 = 10_000;
+        let (subscription, state) = (Some(subscription.to_owned()), Some(State::Done));
+        let mut query = StateQuery { subscription, state, limit: PAGE, ..StateQuery::default() };
+        let mut done = HashSet::new();
+        loop {
+            let page = self.store.states(&query).await.expect("the states");
+            query.after = page.last().map_or(query.after, |last| last.id);
+            done.extend(page.iter().map(|state| state.event_id));
+            // Not until there is none: riders get done with more, as fast as it is asked for.
+            if page.len() < PAGE as usize {
+                return done;
+            }
+        }
+    }
+
+    /// Waits until a subscription has nothing undelivered.
+    pub async fn until_delivered(&self, subscription: &str) {
+        until(&format!("{subscription} has delivered everything"), async || {
+            let figures = self.store.figures(subscription).await;
+            figures.is_ok_and(|figures| figures.iter().map(Figures::undelivered).sum::<u64>() == 0)
+        })
+        .await;
+    }
+
     /// What a subscription has given up.
     pub async fn dead(&self, subscription: &str) -> Vec<EventState> {
         self.states(subscription, State::Dead, 0).await

@@ -72,7 +72,7 @@
 //! |---|---|
 //! | `postgres` (default) | the module `postgres`: PostgreSQL 13 and later |
 //! | `sqlite` (default) | the module `sqlite` |
-//! | `mysql` | the module `mysql`: MariaDB 10.6 and later; written for MySQL 8 as well |
+//! | `mysql` | the module `mysql`: MariaDB 10.6 and later, MySQL 8.0.11 and later |
 //! | `http` | the module `http`: a sink that posts CloudEvents to an endpoint |
 //! | `kafka` | the module `kafka`: a sink that produces to Kafka, in plain text, with a password (PLAIN) or without |
 //! | `kafka-tls` | TLS and SCRAM for it, by the OpenSSL of the machine |

@@ -1,4 +1,4 @@
-//! Finding the MariaDB programs of this machine.
+//! Finding the programs of a MariaDB, or of a MySQL, on this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct Programs {
     base: Option<PathBuf>,
     /// The server.
     pub server: PathBuf,
-    /// What makes a data folder.
-    pub install: PathBuf,
+    /// What makes a data folder; MySQL's server does so itself.
+    pub install: Option<PathBuf>,
 }
 
 impl Programs {
@@ -34,7 +34,7 @@ impl Programs {
             let found = Self::below(&named);
             let lacks = || {
                 Failure::new(format!(
-                    "{VARIABLE} names {}, which lacks mariadbd or mariadb-install-db",
+                    "{VARIABLE} names {}, which has neither mariadbd with mariadb-install-db nor mysqld",
                     named.display()
                 ))
             };
@@ -50,16 +50,36 @@ impl Programs {
             let paths = FOLDERS.iter().flat_map(|folder| names.map(|name| base.join(folder).join(name)));
             paths.into_iter().find(|path| path.is_file())
         };
-        Some(Self {
-            base: Some(base.to_owned()),
-            server: program(["mariadbd", "mysqld"])?,
-            install: program(["mariadb-install-db", "mysql_install_db"])?,
-        })
+        let server = program(["mariadbd", "mysqld"])?;
+        let install = program(["mariadb-install-db", "mysql_install_db"]);
+        // Without it a MariaDB is of no use; a MySQL has none.
+        let is_mysql = server.file_name().is_some_and(|name| name == "mysqld");
+        (install.is_some() || is_mysql).then(|| Self { base: Some(base.to_owned()), server, install })
     }
 
-    /// What both programs have to be told.
-    pub(super) fn options(&self) -> Option<String> {
-        self.base.as_ref().map(|base| format!("--basedir={}", base.display()))
+    /// The folder of the installation, where it was named.
+    pub fn base(&self) -> Option<&Path> {
+        self.base.as_deref()
+    }
+
+    /// Whether they are those of MySQL.
+    pub fn is_mysql(&self) -> bool {
+        self.install.is_none()
+    }
+
+    /// What the server is called.
+    pub fn name(&self) -> &'static str {
+        if self.is_mysql() { "MySQL" } else { "MariaDB" }
+    }
+
+    /// What all programs have to be told.
+    pub(super) fn options(&self) -> Vec<String> {
+        let Some(base) = &self.base else { return Vec::new() };
+        let mut options = vec![format!("--basedir={}", base.display())];
+        if self.is_mysql() {
+            options.push(format!("--lc-messages-dir={}", base.join("share/mysql").display()));
+        }
+        options
     }
 }
 

@@ -113,7 +113,7 @@ drop trigger if exists postrider_event_record;
 -- What must be set is set here, whatever the caller wrote: plain inserts are right as well. The number of a key comes
 -- first, because its row is the lock that keeps two transactions in order; the id after it. The event id is a UUIDv7:
 -- 48 bits of milliseconds, then a hash of the server's own unique id and chance (MariaDB before 10.10 has no
--- random_bytes).
+-- random_bytes, MySQL 9.7 no md5).
 create trigger postrider_event_record before insert on postrider_event for each row
 begin
     declare chance char(32);
@@ -129,7 +129,7 @@ begin
     set new.id = last_insert_id();
     set new.recorded_at = utc_timestamp(6);
     if new.event_id is null then
-        set chance = md5(concat(uuid(), rand()));
+        set chance = left(sha2(concat(uuid(), rand()), 256), 32);
         set new.event_id = unhex(concat(
             lpad(hex(timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6)) div 1000), 12, '0'),
             '7', substr(chance, 1, 3), substr('89ab', 1 + floor(rand() * 4), 1), substr(chance, 4, 15)));

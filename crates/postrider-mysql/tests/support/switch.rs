@@ -59,22 +59,58 @@ pub struct Pair {
     primary: Option<Mariadb>,
     replica: Mariadb,
     pub switch: Switch,
+    words: Words,
+}
+
+/// What the two kinds of servers call the same thing.
+#[derive(Clone, Copy)]
+struct Words {
+    settings: &'static [(&'static str, &'static str)],
+    follow: &'static str,
+    written: &'static str,
+    applied: &'static str,
+    stop: &'static str,
+    forget: &'static str,
+}
+
+impl Words {
+    fn of_servers() -> Self {
+        if Mariadb::is_mysql() {
+            return Self {
+                settings: &[("gtid-mode", "ON"), ("enforce-gtid-consistency", "ON")],
+                follow: "change replication source to source_host = '127.0.0.1', source_port = {port}, source_user = 'root', \
+                         source_auto_position = 1, get_source_public_key = 1; start replica",
+                written: "select @@global.gtid_executed",
+                applied: "select @@global.gtid_executed",
+                stop: "stop replica",
+                forget: "reset replica all",
+            };
+        }
+        Self {
+            settings: &[("log-slave-updates", "1")],
+            follow: "change master to master_host = '127.0.0.1', master_port = {port}, master_user = 'root', \
+                     master_use_gtid = slave_pos; start slave",
+            written: "select @@gtid_binlog_pos",
+            applied: "select @@gtid_slave_pos",
+            stop: "stop slave",
+            forget: "reset slave all",
+        }
+    }
 }
 
 impl Pair {
     pub async fn start() -> Self {
-        let settings =
-            |id| [("log-bin", "1"), ("server-id", id), ("binlog-format", "ROW"), ("log-slave-updates", "1")];
+        let words = Words::of_servers();
+        let settings = |id| {
+            let settings = [("log-bin", "1"), ("server-id", id), ("binlog-format", "ROW")];
+            [settings.as_slice(), words.settings].concat()
+        };
         let primary = Mariadb::create(&settings("1")).expect("a primary");
         let replica = Mariadb::create(&settings("2")).expect("a replica");
-        let follow = format!(
-            "change master to master_host = '127.0.0.1', master_port = {}, master_user = 'root', master_use_gtid = slave_pos; \
-             start slave",
-            primary.port()
-        );
+        let follow = words.follow.replace("{port}", &primary.port().to_string());
         run(&mut connection(&replica).await, &follow).await;
         let switch = Switch::to(primary.port()).await;
-        Self { primary: Some(primary), replica, switch }
+        Self { primary: Some(primary), replica, switch, words }
     }
 
     pub fn options(&self) -> MySqlConnectOptions {
@@ -88,16 +124,16 @@ impl Pair {
         let mut primary = connection(primary).await;
         let mut replica = connection(&self.replica).await;
         until("the replica has caught up", Duration::from_secs(30), async || {
-            let written: String = one(&mut primary, "select @@gtid_binlog_pos").await;
-            written == one(&mut replica, "select @@gtid_slave_pos").await
+            let written: String = one(&mut primary, self.words.written).await;
+            written == one(&mut replica, self.words.applied).await
         })
         .await;
-        run(&mut replica, "stop slave").await;
+        run(&mut replica, self.words.stop).await;
     }
 
     /// The primary is gone, and the replica takes its place at the same address.
     pub async fn promote(&mut self) {
-        run(&mut connection(&self.replica).await, "reset slave all").await;
+        run(&mut connection(&self.replica).await, self.words.forget).await;
         self.switch.change(self.replica.port());
         drop(self.primary.take());
     }

@@ -1,6 +1,7 @@
 //! The engine's promises, with real processes and real signals, on PostgreSQL, MariaDB and SQLite.
 
 mod answers;
+mod brokers;
 mod deaths;
 mod freezes;
 mod kills;
