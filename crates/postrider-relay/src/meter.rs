@@ -89,10 +89,10 @@ impl Metric {
 /// are known by name where the filter names them; others as soon as the figures, or the first of their events, show them.
 pub(crate) fn begin(subscription: &Subscription, sink: &dyn Sink) {
     METRICS.iter().for_each(Metric::describe);
-    let mut meter = Meter::new(&subscription.name);
+    deaths(&subscription.name).increment(0);
     let named = subscription.filter.streams.iter().filter(|pattern| !pattern.as_str().contains('*'));
     for stream in named {
-        meter.stream(&stream.as_str().into());
+        StreamMeter::new(&subscription.name, stream.as_str());
     }
     let requests = RequestMeter::new(&subscription.name);
     for code in sink.codes() {
@@ -145,6 +145,11 @@ pub(crate) fn handler_seconds(subscription: &str, event_type: &str) -> Histogram
     histogram!(HANDLER_SECONDS, "subscription" => subscription.to_owned(), "event_type" => event_type.to_owned())
 }
 
+/// How many events of a subscription died.
+fn deaths(subscription: &str) -> Counter {
+    counter!(DEATHS, "subscription" => subscription.to_owned())
+}
+
 /// How many lanes of a subscription this relay has.
 pub(crate) fn lanes(subscription: &str) -> Gauge {
     gauge!(LANES, "subscription" => subscription.to_owned())
@@ -181,7 +186,7 @@ impl Meter {
             subscription: subscription.to_owned(),
             streams: HashMap::new(),
             last: None,
-            deaths: counter!(DEATHS, "subscription" => subscription.to_owned()),
+            deaths: deaths(subscription),
             lag: gauge!(LAG, "subscription" => subscription.to_owned()),
             batch: histogram!(BATCH, "subscription" => subscription.to_owned()),
         }
@@ -197,24 +202,29 @@ impl Meter {
     }
 
     pub(crate) fn stream(&mut self, stream: &Arc<str>) -> &StreamMeter {
-        let subscription = &self.subscription;
-        self.streams.entry(Arc::clone(stream)).or_insert_with(|| {
-            let labels = [("subscription", subscription.clone()), ("stream", stream.to_string())];
-            StreamMeter {
-                delivered: counter!(DELIVERED, &labels),
-                duplicates: counter!(DUPLICATES, &labels),
-                retried: counter!(RETRIED, &labels),
-                rejected: counter!(REJECTED, &labels),
-                attempts: histogram!(ATTEMPTS, &labels),
-                delivery_seconds: histogram!(DELIVERY_SECONDS, &labels),
-            }
-        })
+        let new = || StreamMeter::new(&self.subscription, stream);
+        self.streams.entry(Arc::clone(stream)).or_insert_with(new)
     }
 }
 
-/// The streams that a subscription's gauges were last set for, and its counters of streams.
+impl StreamMeter {
+    /// What is counted of it is there from now on.
+    fn new(subscription: &str, stream: &str) -> Self {
+        let labels = [("subscription", subscription.to_owned()), ("stream", stream.to_owned())];
+        Self {
+            delivered: counter!(DELIVERED, &labels),
+            duplicates: counter!(DUPLICATES, &labels),
+            retried: counter!(RETRIED, &labels),
+            rejected: counter!(REJECTED, &labels),
+            attempts: histogram!(ATTEMPTS, &labels),
+            delivery_seconds: histogram!(DELIVERY_SECONDS, &labels),
+        }
+    }
+}
+
+/// The streams that a subscription's gauges were last set for.
 #[derive(Default)]
-pub(crate) struct Gauges(Vec<String>, Option<Meter>);
+pub(crate) struct Gauges(Vec<String>);
 
 impl Gauges {
     /// Shows how a subscription is doing; a stream that is no longer mentioned has nothing.
@@ -223,7 +233,9 @@ impl Gauges {
         let gone = gone.map(|stream| Figures { stream: stream.clone(), ..Figures::default() });
         for each in gone.chain(figures.iter().cloned()).collect::<Vec<_>>() {
             let labels = [("subscription", subscription.to_owned()), ("stream", each.stream.clone())];
-            self.1.get_or_insert_with(|| Meter::new(subscription)).stream(&each.stream.as_str().into());
+            if !self.0.contains(&each.stream) {
+                StreamMeter::new(subscription, &each.stream);
+            }
             gauge!(PENDING, &labels).set(each.pending as f64);
             gauge!(PROCESSING, &labels).set(each.processing as f64);
             gauge!(RETRYING, &labels).set(each.retrying as f64);
@@ -232,5 +244,26 @@ impl Gauges {
             gauge!(OLDEST, &labels).set(each.oldest_seconds);
         }
         self.0 = figures.iter().map(|each| each.stream.clone()).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_bounded_and_never_free_text() {
+        let meter = RequestMeter::new("s");
+        for code in ["200", "timeout", "", "no such card: 4711", "Größe", &"x".repeat(65)] {
+            meter.made(code, Duration::ZERO);
+        }
+        let known = || {
+            let mut known: Vec<String> = meter.codes.lock().expect("codes").keys().cloned().collect();
+            known.sort();
+            known
+        };
+        assert_eq!(known(), ["200", OTHER, "timeout"]);
+        (0..1000).for_each(|code| meter.made(&format!("code_{code}"), Duration::ZERO));
+        assert!(known().len() <= MOST_CODES + 1, "{}", known().len());
     }
 }

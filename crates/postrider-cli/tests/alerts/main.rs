@@ -34,6 +34,12 @@ fn documented(heard: &[Heard]) {
     }
 }
 
+/// What, since when, and the next command.
+#[track_caller]
+fn is_told(text: &str, what: &str, next: &str) {
+    assert!(text.starts_with(what) && text.ends_with(next), "{text}");
+}
+
 /// U13, L9: it is said once, again after the set time, and once more when it is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
@@ -51,7 +57,12 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     let first = ear.heard("/pager");
     let Heard { body, .. } = &first[0];
     assert_eq!((&body["routing_key"], &body["event_action"]), (&"planted-key".into(), &"trigger".into()));
-    assert_eq!(body["payload"]["summary"], "mail waits (undelivered >= 3) of mail: it is 3");
+    let summary = body["payload"]["summary"].as_str().expect("a summary");
+    is_told(
+        summary,
+        "mail waits (undelivered >= 3) of mail: it is 3, since 20",
+        "; next: postrider status mail",
+    );
     assert_eq!(body["payload"]["severity"], "error");
     assert_eq!(body["payload"]["custom_details"]["value"], 3.0);
     until("it is told again, and again", || ear.heard("/pager").len() > 2).await;
@@ -73,7 +84,8 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     assert!(told.iter().all(|(_, incident)| *incident == told[0].1), "one incident: {told:?}");
     let slack = texts(&ear.heard(SLACK));
     assert_eq!(slack.len(), 2, "without a time it is not repeated: {slack:?}");
-    assert_eq!(slack[0], ":red_circle: retrying &gt; 2 of mail: it is 3");
+    let next = "; next: postrider events --subscription mail --state retrying";
+    is_told(&slack[0], ":red_circle: retrying &gt; 2 of mail: it is 3, since 20", next);
     assert!(slack[1].starts_with(":large_green_circle: over after "), "{slack:?}");
     let own = ear.heard("/own");
     assert!(own.iter().all(|each| each.token.as_deref() == Some("Bearer planted-token")));
@@ -290,7 +302,10 @@ async fn alerts_run_without_a_relay_and_can_be_tried() {
     let mut watch = ground.start("watch", &["alerts", "run"]);
     let ear = &ground.ear;
     until("it is told", || !ear.heard("/own").is_empty()).await;
-    assert_eq!(ear.heard("/own")[0].body["text"], "undelivered >= 2 of mail: it is 2");
+    let own = ear.heard("/own");
+    let text = own[0].body["text"].as_str().expect("a text");
+    is_told(text, "undelivered >= 2 of mail: it is 2, since 20", "; next: postrider status mail");
+    assert_eq!(own[0].body["next"], "postrider status mail");
     watch.end();
     assert_eq!(ground.speaker().await, None, "it gave the duty back");
     assert!(ear.heard("/mail").is_empty(), "and delivered nothing");
