@@ -16,7 +16,7 @@ mod concurrent_writers {
     postrider_conformance::conformance_of_concurrent_writers!(pooled());
 }
 
-mod relays {
+mod at_work {
     use async_trait::async_trait;
     use postrider_conformance::engine::{Ground, Statements};
     use postrider_core::Clock;
