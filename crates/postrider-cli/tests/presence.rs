@@ -126,7 +126,10 @@ async fn relays_that_do_not_fit_together_are_shown() {
     ready(&first).await;
     let second = Rider::with(&ground.folder.0, &ground.url, "b", &other);
     ready(&second).await;
-    let conflicts = json(&ground, &["relays", "--json"])["conflicts"].to_string();
+    // The first one reports again within 20 s: until then it may have been killed when the second started.
+    let conflicts = || json(&ground, &["relays", "--json"])["conflicts"].to_string();
+    until("both are there", || conflicts() != "[]").await;
+    let conflicts = conflicts();
     assert!(conflicts.contains("two relays are called twin"), "{conflicts}");
     assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
     assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");

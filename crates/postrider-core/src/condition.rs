@@ -72,8 +72,11 @@ impl Condition {
             Self::Delivering
         } else if failed > 0 {
             Self::WaitingForRetry
-        } else if waiting > 0 || pending > 0 {
+        } else if (waiting > 0 || pending > 0) && holds {
             Self::Held
+        } else if waiting > 0 || pending > 0 {
+            // Given back by a relay that stopped, or in hand: it is due.
+            Self::Delivering
         } else {
             Self::Idle
         }
@@ -153,7 +156,11 @@ mod tests {
         let of = |info: &SubscriptionInfo, figures: &[Figures]| Condition::of(info, figures, &[relay(true)]);
         assert_eq!(of(&info(), &figures(5, 1, 0, 1)), Condition::Delivering);
         assert_eq!(of(&info(), &figures(0, 3, 2, 0)), Condition::WaitingForRetry);
-        assert_eq!(of(&info(), &figures(0, 2, 2, 1)), Condition::Held);
+        let mut holding = info();
+        holding.subscription = Subscription::new("mail").on_dead(OnDead::Hold);
+        assert_eq!(of(&holding, &figures(0, 2, 2, 1)), Condition::Held);
+        assert_eq!(of(&holding, &figures(0, 2, 2, 0)), Condition::Delivering, "given back, and due");
+        assert_eq!(of(&info(), &figures(0, 2, 2, 1)), Condition::Delivering, "behind none that holds");
         assert_eq!(of(&info(), &figures(0, 0, 0, 1)), Condition::Idle, "a dead one that holds nothing");
         let mut strict = info();
         strict.subscription = Subscription::new("mail").order(Order::Strict).on_dead(OnDead::Hold);

@@ -206,6 +206,14 @@ pub struct Due {
     pub unreadable: Option<String>,
 }
 
+impl Due {
+    /// About how many bytes it takes in memory: the event, and its tries.
+    pub fn size(&self) -> u64 {
+        let past = self.past.iter().map(PastAttempt::size).sum::<usize>();
+        self.event.size() + past as u64
+    }
+}
+
 /// What a look at the open deliveries of a lane found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DueBatch {

@@ -63,6 +63,12 @@ impl PastAttempt {
         }
     }
 
+    /// About how many bytes it takes when it is written down.
+    pub(crate) fn size(&self) -> usize {
+        let answer = self.answer.as_ref().map_or(0, |answer| answer.as_str().len());
+        100 + self.relay.len() + self.code.len() + self.message.len() + answer
+    }
+
     /// The tries with one more at the end; the oldest go where they are too many.
     #[must_use]
     pub fn with(mut past: Vec<Self>, last: Self) -> Vec<Self> {
@@ -75,14 +81,20 @@ impl PastAttempt {
     /// The tries as a store keeps them: a JSON array, the oldest first. It is ASCII, because an answer must not keep a database of
     /// another encoding from taking the row.
     pub fn encode(past: &[Self]) -> String {
+        Self::encode_within(past, Self::BYTES).unwrap_or_else(|| "[]".to_owned())
+    }
+
+    /// The same in at most so many bytes, the oldest going first; nothing where not even the last one fits. For a store that sends many
+    /// deliveries at once, and may not send more than its server takes.
+    pub fn encode_within(past: &[Self], bytes: usize) -> Option<String> {
         let first = past.len().saturating_sub(Self::MOST);
         let mut lines: Vec<String> = past[first..].iter().filter_map(Self::line).collect();
         // The brackets, and a comma for each.
         let size = |lines: &[String]| 2 + lines.iter().map(|line| line.len() + 1).sum::<usize>();
-        while size(&lines) > Self::BYTES {
+        while !lines.is_empty() && size(&lines) > bytes.min(Self::BYTES) {
             lines.remove(0);
         }
-        format!("[{}]", lines.join(","))
+        (!lines.is_empty()).then(|| format!("[{}]", lines.join(",")))
     }
 
     fn line(&self) -> Option<String> {
@@ -119,7 +131,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// JSON with escapes for all that is not ASCII, which can only be within its strings.
-fn ascii(json: &str) -> String {
+pub(crate) fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
         if letter.is_ascii() {

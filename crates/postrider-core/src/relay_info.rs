@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::past_attempt::ascii;
 use crate::{Error, ErrorKind, Limits, Result};
 
 /// What a relay says of itself.
@@ -80,6 +81,12 @@ impl RelayInfo {
         (now - seen_at).unsigned_abs() < Self::GONE_AFTER
     }
 
+    /// Whether both are there at once: one that was killed and started anew still looks alive for a moment, and is not two.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let (older, newer) = if self.started_at <= other.started_at { (self, other) } else { (other, self) };
+        self.live && other.live && older.seen_at >= newer.started_at
+    }
+
     /// The subscription as this relay runs it.
     pub fn run(&self, subscription: &str) -> Option<&RelayRun> {
         self.report.runs.iter().find(|run| run.subscription == subscription)
@@ -105,7 +112,8 @@ impl RelayReport {
 
     /// Its subscriptions as a store keeps them.
     pub fn runs_as_json(&self) -> Result<String> {
-        serde_json::to_string(&self.runs).map_err(|error| {
+        // ASCII, as everything that only people read: a database of another encoding must not refuse it.
+        serde_json::to_string(&self.runs).map(|json| ascii(&json)).map_err(|error| {
             Error::new(ErrorKind::Invalid, "heartbeat", format!("a report can't be written: {error}"))
         })
     }
@@ -158,6 +166,15 @@ mod tests {
         assert!(!relay(61, now).attends("mail"));
         assert!(!relay(0, now).attends("other"));
         assert!(!RelayInfo::is_live(now + Duration::from_secs(3600), now), "seen in the future");
+    }
+
+    #[test]
+    fn a_relay_that_was_killed_and_started_anew_is_not_two() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let (killed, anew) = (relay(30, now), relay(0, now));
+        assert!(!killed.is_beside(&anew) && !anew.is_beside(&killed));
+        let older = RelayInfo { seen_at: now, ..killed };
+        assert!(older.is_beside(&anew) && anew.is_beside(&older), "it was seen since the other started");
     }
 
     #[test]

@@ -18,8 +18,8 @@ const OP: &str = "checks";
 const DRIFT: i64 = 2_000_000;
 /// More of them make every look at the log slower.
 const MANY_HOLES: i64 = 10_000;
-/// A payload at the usual limit, twice.
-const SMALL_PACKET: i64 = 4 << 20;
+/// Several payloads at the usual limit, and a settle of many failures.
+const SMALL_PACKET: i64 = 8 << 20;
 /// Who keeps a transaction open for longer keeps old rows in the way of everybody.
 const LONG: i64 = 3_600;
 

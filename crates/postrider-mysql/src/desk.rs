@@ -226,6 +226,7 @@ fn info(row: &MySqlRow, name: String) -> Result<SubscriptionInfo> {
         (None, 0) => Start::Beginning,
         (None, _) => Start::Now,
     };
+    let is_paused = flag(row, "paused", OP)?;
     Ok(SubscriptionInfo {
         subscription: Subscription {
             name,
@@ -240,8 +241,9 @@ fn info(row: &MySqlRow, name: String) -> Result<SubscriptionInfo> {
             replay: flag(row, "replay", OP)?,
         },
         lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
-        paused: flag(row, "paused", OP)?,
-        pause: paused(row)?,
+        paused: is_paused,
+        // A program of before, which knows nothing of this, may have let it go on.
+        pause: paused(row)?.filter(|_| is_paused),
         created_at: time_of(number(row, "created_at", OP)?),
         lanes: Vec::new(),
     })

@@ -84,6 +84,12 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
             "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))"
         ));
     }
+    if found > 0 {
+        // What an earlier version made otherwise, and no migration makes anew.
+        let repairs = routines::repairs(&mut conn, kind, OP).await?;
+        let missing: Vec<_> = repairs.into_iter().filter(|statement| !pending.contains(statement)).collect();
+        pending.extend(missing);
+    }
     Ok(script(&pending))
 }
 

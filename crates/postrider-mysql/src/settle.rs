@@ -27,7 +27,9 @@ pub(crate) async fn settle(
     let settle = settle.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading);
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
     let witness = witness_of(&settlement.mark, OP)?.filter(|_| from != to);
-    let settle = settle.bind(changes(&settlement.deliveries, lease.epoch)).bind(witness.map(|(seq, _)| seq));
+    let settle = settle
+        .bind(changes(&settlement.deliveries, settlement.one_by_one, lease.epoch))
+        .bind(witness.map(|(seq, _)| seq));
     let settle = settle.bind(witness.map(|(_, mark)| mark)).bind(settlement.one_by_one);
     let settle = settle.bind(effects(&settlement.effects)).bind(succeeded(&settlement.succeeded));
     let mut conn = store.conn(OP).await?;
@@ -51,16 +53,55 @@ fn succeeded(events: &[EventRef]) -> Option<String> {
     (!events.is_empty()).then(|| serde_json::Value::from_iter(refs).to_string())
 }
 
-fn changes(deliveries: &[DeliveryChange], epoch: i64) -> Option<String> {
+/// All tries of a settle together take no more than this: it is one parameter, written as JSON within JSON, and a server takes no more
+/// than `max_allowed_packet`. Where many fail at once, fewer of their tries are kept.
+const PAST: usize = 1 << 20;
+
+fn changes(deliveries: &[DeliveryChange], one_by_one: bool, epoch: i64) -> Option<String> {
+    let many = deliveries.iter().filter(|change| change.past.is_some()).count().max(1);
+    // What was refused is not refused again for what is only there to be shown.
+    let room = if one_by_one { 0 } else { PAST / many };
     let changes = deliveries.iter().map(|change| {
         json!({
             "id": change.id, "event_id": change.event_id.simple().to_string(), "state": change.state.as_str(),
             "attempts": change.attempts, "retry_in": micros_of(change.retry_in),
             "code": change.failure.as_ref().map(|failure| &failure.code),
             "message": change.failure.as_ref().map(|failure| &failure.message),
-            "past": change.past.as_deref().map(PastAttempt::encode),
+            "past": change.past.as_deref().and_then(|past| PastAttempt::encode_within(past, room)),
             "epoch": (change.state == DeliveryState::Running).then_some(epoch),
         })
     });
     (!deliveries.is_empty()).then(|| serde_json::Value::from_iter(changes).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use postrider_core::{DeliveryFailure, Excerpt, OffsetDateTime};
+
+    use super::*;
+
+    #[test]
+    fn a_settle_of_many_failures_stays_small_whatever_was_answered() {
+        let mut failure = DeliveryFailure::new("http_500", "\u{432}".repeat(300));
+        failure.answer = Excerpt::new("\u{432}".repeat(500).as_bytes());
+        let attempt = PastAttempt::new(OffsetDateTime::UNIX_EPOCH, "relay", Some(Duration::ZERO), &failure);
+        let change = |id: i64| DeliveryChange {
+            id,
+            event_id: Uuid::nil(),
+            state: DeliveryState::Retrying,
+            attempts: 10,
+            retry_in: Duration::ZERO,
+            failure: Some(DeliveryFailure::new("http_500", "no")),
+            past: Some(vec![attempt.clone(); 10]),
+        };
+        let size = |many: i64, one_by_one| {
+            let changes: Vec<_> = (0..many).map(change).collect();
+            super::changes(&changes, one_by_one, 1).expect("changes").len()
+        };
+        assert!(size(1, false) > 20_000, "one has all its tries");
+        assert!(size(1_000, false) < 3 << 20 && size(5_000, false) < 3 << 20, "{}", size(1_000, false));
+        assert!(size(1_000, true) < 1 << 20, "one by one they go without");
+    }
 }

@@ -280,6 +280,7 @@ fn info(row: &PgRow) -> Result<SubscriptionInfo> {
         (None, 0) => Start::Beginning,
         (None, _) => Start::Now,
     };
+    let is_paused = row::flag(row, 9)?;
     Ok(SubscriptionInfo {
         subscription: Subscription {
             name: row::text(row, 0)?.to_owned(),
@@ -291,8 +292,9 @@ fn info(row: &PgRow) -> Result<SubscriptionInfo> {
             replay: row::flag(row, 10)?,
         },
         lanes_next: row::opt_i32(row, 6)?.and_then(|lanes| u32::try_from(lanes).ok()),
-        paused: row::flag(row, 9)?,
-        pause: paused(row)?,
+        paused: is_paused,
+        // A program of before, which knows nothing of this, may have let it go on.
+        pause: paused(row)?.filter(|_| is_paused),
         created_at: row::timestamp(row, 11)?,
         lanes: Vec::new(),
     })

@@ -144,14 +144,23 @@ pub(crate) async fn max_payload(sessions: &Sessions, sql: &Sql, set: Option<usiz
                 "max_payload must be below 2 GiB: the database keeps no larger value",
             )
         })?;
-        // Whoever may not set it may use it as it is: it is the owner's.
-        let text =
-            sql.text("max_payload", "select {schema}.set_max_payload($1) where {schema}.max_payload() <> $1");
-        text.query().bind(size).execute(sessions).await.map_err(during(OP))?;
+        if limit_of(sessions, sql).await? != size {
+            let set = sql.schema.fill(&format!("select {{schema}}.set_max_payload({size})"));
+            match sessions.execute(raw_sql(AssertSqlSafe(set))).await.map_err(during(OP)) {
+                // Whoever may not set it may use it as it is: it is the owner's.
+                Err(error) if error.kind() != ErrorKind::Denied => return Err(error),
+                _ => {}
+            }
+        }
     }
-    let row = sql.text("max_payload", "select {schema}.max_payload()").query().fetch_one(sessions).await;
-    let size: i32 = row.and_then(|row| row.try_get(0)).map_err(during(OP))?;
-    Ok(usize::try_from(size).unwrap_or(usize::MAX))
+    Ok(usize::try_from(limit_of(sessions, sql).await?).unwrap_or(usize::MAX))
+}
+
+/// Asked by the protocol that prepares nothing: there may be a pooler in between, whatever was said of it.
+async fn limit_of(sessions: &Sessions, sql: &Sql) -> Result<i32> {
+    let text = sql.schema.fill("select {schema}.max_payload()");
+    let row = sessions.fetch_one(raw_sql(AssertSqlSafe(text))).await;
+    row.and_then(|row| row.try_get(0)).map_err(during("migrate"))
 }
 
 /// Whether the schema is what this program needs.

@@ -22,7 +22,10 @@ use crate::session::ANSWER;
 /// How many other connections are made to tell a pooler's mode.
 const ROUNDS: usize = 8;
 /// How long an answer is waited for while another connection keeps a session: a pooler may have no second one.
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(3);
+
+/// The code of a server that takes no more connections.
+const FULL: &str = "53300";
 
 /// What is between a program and its PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,12 +120,20 @@ pub(crate) async fn is_shared(
     address: &PgConnectOptions,
 ) -> Result<bool, SqlxError> {
     let name = format!("postrider {}", Uuid::new_v4());
-    let Some(silent) = connect(&address.clone().application_name(&name)).await else {
-        // No more connections are taken. If there is a pooler, an error will tell.
-        return Ok(false);
+    let silent = match connect(&address.clone().application_name(&name)).await {
+        Ok(silent) => silent,
+        // The server itself takes no more connections: a pooler would have taken this one.
+        Err(SqlxError::Database(error)) if error.code().as_deref() == Some(FULL) => return Ok(false),
+        // A pooler that is full looks like this, and so does a server that goes away just now: nobody can tell.
+        Err(error) => return Err(error),
     };
     let look = format!("select exists (select from pg_stat_activity where application_name = '{name}')");
-    let is_there: bool = ask(first, AssertSqlSafe(look).into_sql_str()).await?.try_get(0)?;
+    let is_there = match ask(first, AssertSqlSafe(look).into_sql_str()).await {
+        Ok(row) => row.try_get(0)?,
+        // A server that hides who is there: the rounds will tell.
+        Err(SqlxError::Database(_)) => false,
+        Err(error) => return Err(error),
+    };
     drop(silent);
     if is_there {
         return Ok(false);
@@ -130,7 +141,7 @@ pub(crate) async fn is_shared(
     let mut holders = Vec::new();
     for _ in 0..ROUNDS {
         let own = backend(first, "select pg_backend_pid()").await?;
-        let Some(mut other) = connect(address).await else { break };
+        let Ok(mut other) = connect(address).await else { break };
         let Ok(taken) =
             tokio::time::timeout(SECOND, backend(&mut other, "begin; select pg_backend_pid()")).await
         else {
@@ -147,8 +158,10 @@ pub(crate) async fn is_shared(
     Ok(false)
 }
 
-async fn connect(address: &PgConnectOptions) -> Option<PgConnection> {
-    tokio::time::timeout(ANSWER, PgConnection::connect_with(address)).await.ok()?.ok()
+/// A connection, within the time that an answer may take.
+pub(crate) async fn connect(address: &PgConnectOptions) -> Result<PgConnection, SqlxError> {
+    let silent = |_| Err(SqlxError::Io(std::io::ErrorKind::TimedOut.into()));
+    tokio::time::timeout(ANSWER, PgConnection::connect_with(address)).await.unwrap_or_else(silent)
 }
 
 async fn backend(connection: &mut PgConnection, sql: &'static str) -> Result<i32, SqlxError> {

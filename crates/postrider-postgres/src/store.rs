@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,13 +12,12 @@ use postrider_core::{
     Position, Relane, RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed,
     Subscription, Sweep, Swept, Uuid,
 };
-use sqlx_core::connection::Connection;
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
 use crate::error::{during, is_unsendable};
-use crate::pooler::{Manner, begin_with_settings, is_shared};
+use crate::pooler::{self, Manner, begin_with_settings, is_shared};
 use crate::session::{Sessions, Trust};
 use crate::sql::Sql;
 use crate::sweep::Reached;
@@ -78,11 +78,13 @@ pub(crate) struct Line {
     options: StoreOptions,
     address: PgConnectOptions,
     manner: Arc<Manner>,
+    /// Whether it was said that nothing can be heard.
+    said: Arc<AtomicBool>,
 }
 
 impl Line {
     fn of(options: &StoreOptions, address: PgConnectOptions, manner: Arc<Manner>) -> Self {
-        Self { options: options.clone(), address, manner }
+        Self { options: options.clone(), address, manner, said: Arc::default() }
     }
 
     /// Whether publishers are to ring.
@@ -100,8 +102,13 @@ impl Line {
     pub(crate) async fn pool(&self) -> sqlx_core::Result<PgPool> {
         let address = self.options.listen.as_ref().unwrap_or(&self.address);
         if self.options.listen.is_some() {
-            let mut first = PgConnection::connect_with(address).await?;
+            let mut first = pooler::connect(address).await?;
             if is_shared(&mut first, address).await? {
+                if !self.said.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        "store.listen_url leads to a pooler in transaction mode, where nothing can be heard: events wait for the poll"
+                    );
+                }
                 let what = "store.listen_url leads to a pooler in transaction mode; it must be the address of the database itself";
                 return Err(sqlx_core::Error::Configuration(what.into()));
             }

@@ -160,7 +160,8 @@ const BEFORE_LOOKS: &str = "drop table {schema}.turn; drop function {schema}.max
      drop function {schema}.delivery_step_in() cascade; drop function {schema}.look_at(text, timestamptz); \
      alter table {schema}.delivery drop column lane, drop column look_at; \
      create index delivery_due on {schema}.delivery (subscription, next_at) where state = 'retrying'; \
-     alter table {schema}.lane drop column away, drop column away_since; alter table {schema}.delivery drop column past; delete from {schema}.migration where version > 6";
+     alter table {schema}.lane drop column away, drop column away_since; alter table {schema}.delivery drop column past; \
+     drop table {schema}.relay; alter table {schema}.subscription drop column paused_at, drop column paused_by, drop column paused_why; delete from {schema}.migration where version > 6";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {

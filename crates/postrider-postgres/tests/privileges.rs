@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, Desk, ErrorKind, Replay, ReplayFrom, Store, Sweep};
+use postrider_core::{Clock, Desk, ErrorKind, Limits, Replay, ReplayFrom, Store, Sweep};
+use postrider_postgres::Outbox;
+use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use support::{Pg, PgLog, server};
 
@@ -300,5 +302,19 @@ async fn no_lock_of_a_stranger_stops_retention_or_a_replay() {
     assert!(busy.to_string().contains("another sweep, or a replay, is at work"), "{busy}");
     tx.rollback().await.expect("rollback");
     drop(stranger);
+    publisher.end().await;
+}
+
+/// A program that sets a limit and may only record starts all the same, with the limit that the log has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publisher_with_a_limit_of_its_own_starts_with_that_of_the_log() {
+    let publisher = Publisher::new().await;
+    let pool = PgPoolOptions::new().max_connections(2).connect_lazy_with(server().username(&publisher.role));
+    let limits = Limits { payload: 5_000_000, ..Limits::default() };
+    let builder = Outbox::builder().schema(&publisher.log.schema).limits(limits);
+    builder.migrated(&pool).await.expect("it is not for it to set, and no reason to stop");
+    let limit = publisher.rows("select {schema}.max_payload()::text").await;
+    assert_eq!(limit, ["1048576"]);
+    pool.close().await;
     publisher.end().await;
 }

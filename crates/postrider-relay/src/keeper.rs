@@ -72,7 +72,7 @@ impl Keeper {
             let ask = self.ask_at.saturating_duration_since(Instant::now());
             let has: BTreeSet<u32> = self.held.iter().chain(self.idle.keys()).copied().collect();
             self.showing.is_ours(has.contains(&0) || reader.run.shows());
-            reader.run.has(has);
+            reader.run.has(has, !self.held.is_empty());
             self.gauge.set((self.held.len() + self.idle.len()) as f64);
             let wants_more = self.wants_more();
             tokio::select! {

@@ -17,6 +17,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 pub(crate) struct Run {
     settings: BTreeMap<String, String>,
     lanes: Mutex<BTreeSet<u32>>,
+    /// Whether any of them is held now: who holds none asks nobody, and does not know how the destination is.
+    holds: AtomicBool,
     /// Whether this relay shows the subscription's gauges, as far as its lanes don't say.
     shows: AtomicBool,
     removed: AtomicBool,
@@ -28,14 +30,16 @@ impl Run {
         Self {
             settings,
             lanes: Mutex::default(),
+            holds: AtomicBool::new(false),
             shows: AtomicBool::new(false),
             removed: AtomicBool::new(false),
             changed,
         }
     }
 
-    /// These are the lanes that this relay works on, or looks after while they are idle.
-    pub(crate) fn has(&self, lanes: BTreeSet<u32>) {
+    /// These are the lanes that this relay works on, or looks after while they are idle; `holds` says whether it works on any.
+    pub(crate) fn has(&self, lanes: BTreeSet<u32>, holds: bool) {
+        self.holds.store(holds, Ordering::Release);
         let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != lanes {
             *known = lanes;
@@ -123,8 +127,8 @@ impl Reporter {
         self.report.id
     }
 
-    /// Reports until it is aborted.
-    pub(crate) async fn keep_reporting(mut self) {
+    /// Reports until it is told to end.
+    pub(crate) async fn keep_reporting(mut self, end: Arc<Notify>) {
         let Some(first) = self.readers.first().map(Arc::clone) else { return };
         loop {
             let (reported, by_clock) = (Instant::now(), first.clock.now());
@@ -137,8 +141,12 @@ impl Reporter {
                 let rest = first.at_most(RelayInfo::EVERY.saturating_sub(reported.elapsed()));
                 tokio::select! {
                     () = tokio::time::sleep(rest.max(Duration::from_millis(1))) => {}
+                    () = end.notified() => return,
                     () = self.changed.notified() => {
-                        tokio::time::sleep(SHORTEST.saturating_sub(reported.elapsed())).await;
+                        let soon = SHORTEST.saturating_sub(reported.elapsed());
+                        if tokio::time::timeout(soon, end.notified()).await.is_ok() {
+                            return;
+                        }
                         break;
                     }
                 }
@@ -169,7 +177,8 @@ impl Reporter {
     /// Says of what other relays do otherwise, once each.
     fn compare(&mut self, relays: &[RelayInfo]) {
         let Self { report, said, .. } = self;
-        for other in relays.iter().filter(|other| other.live && other.report.id != report.id) {
+        let Some(this) = relays.iter().find(|relay| relay.report.id == report.id) else { return };
+        for other in relays.iter().filter(|other| other.report.id != report.id && other.is_beside(this)) {
             let (name, host) = (&other.report.name, &other.report.host);
             if *name == report.name && said.insert(other.report.id.to_string()) {
                 tracing::warn!(relay = %name, host = %host,
@@ -200,7 +209,7 @@ fn run(reader: &Reader) -> RelayRun {
         subscription: reader.name.to_string(),
         lanes: reader.run.lanes(),
         settings: reader.run.settings.clone(),
-        away: reader.breaker.away(),
+        away: reader.breaker.away().filter(|_| reader.run.holds.load(Ordering::Acquire)),
     }
 }
 

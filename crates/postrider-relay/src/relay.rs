@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use postrider_core::{
-    AuditEntry, Error, ErrorKind, Figures, Result, Source, Start, Store, Subscribed, Subscription, Uuid,
+    AuditEntry, Error, ErrorKind, Figures, Limits, Result, Source, Start, Store, Subscribed, Subscription,
+    Uuid,
 };
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -25,6 +26,10 @@ use crate::{Upcasters, wait};
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
+/// How long a report that is under way may take when the relay ends.
+const LAST_WORD: Duration = Duration::from_secs(5);
+/// More events than these are not counted.
+const COUNTED: u64 = 1_000_000;
 const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Subscriptions on a log, to be started together.
@@ -134,8 +139,8 @@ impl<S: Source> Relay<S> {
                 return invalid(format!("two subscriptions are called {name:?}; a name belongs to one"));
             }
         }
-        if self.owner.is_empty() || self.owner.contains('\0') {
-            return invalid("the owner's name is not empty and has no NUL".to_owned());
+        if self.owner.is_empty() || self.owner.len() > Limits::NAME || self.owner.contains('\0') {
+            return invalid(format!("the owner's name has 1 to {} bytes and no NUL", Limits::NAME));
         }
         if self.settings.lease < Duration::from_millis(100) {
             return invalid("a lease lasts at least 100 ms".to_owned());
@@ -223,7 +228,8 @@ impl<S: Source> Relay<S> {
         }
         let hook = self.hook.map(|task| (tokio::spawn(task), self.settings.grace));
         let relay = reporter.id();
-        let reporter = tokio::spawn(reporter.keep_reporting());
+        let end = Arc::new(Notify::new());
+        let reporter = (tokio::spawn(reporter.keep_reporting(Arc::clone(&end))), end);
         Ok(Running { store, stop, keepers, hook, health, relay, reporter })
     }
 
@@ -281,7 +287,7 @@ pub struct Running {
     health: Health,
     /// What the relay is known by, and who reports on it.
     relay: Uuid,
-    reporter: JoinHandle<()>,
+    reporter: (JoinHandle<()>, Arc<Notify>),
 }
 
 impl Running {
@@ -300,9 +306,11 @@ impl Running {
         {
             tracing::warn!("the hook for deaths did not end within the grace period");
         }
-        self.reporter.abort();
         // It may be in the middle of a report, which must not come after the last word.
-        let _ = (&mut self.reporter).await;
+        self.reporter.1.notify_one();
+        if tokio::time::timeout(LAST_WORD, &mut self.reporter.0).await.is_err() {
+            self.reporter.0.abort();
+        }
         if let Err(error) = self.store.deregister(self.relay).await {
             tracing::debug!(error = %error, "the relay could not say that it ends; it is taken for gone after a minute");
         }
@@ -342,17 +350,20 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
         Start::Now => "now".to_owned(),
         Start::At(time) => time.to_string(),
     };
+    // Of a longer backlog, and of what a filter leaves out, only the beginning is looked at.
+    let exact = subscription.filter.is_all() && events.as_ref().is_ok_and(|events| *events < COUNTED);
+    let at_least = if exact { "" } else { "at least " };
     match &events {
         Ok(0) => {
             tracing::info!(subscription = %name, start, "the subscription is new; the log has no event for it yet");
         }
         Ok(events) => tracing::warn!(subscription = %name, start, events,
-            "the subscription is new, and will be sent events that are in the log already; was it renamed?"),
+            exact, "the subscription is new, and will be sent events that are in the log already; was it renamed?"),
         Err(error) => tracing::warn!(subscription = %name, start, error = %error, "the subscription is new"),
     }
     let why = match events {
         Ok(events) => format!(
-            "new to the log; it starts at {start}; events already in the log that it will be sent: {events}"
+            "new to the log; it starts at {start}; events already in the log that it will be sent: {at_least}{events}"
         ),
         Err(_) => format!("new to the log; it starts at {start}"),
     };
@@ -388,7 +399,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         self.keepers.detach_all();
-        self.reporter.abort();
+        self.reporter.0.abort();
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, EventRef, OnDead, PastAttempt, Settlement, Stopped, Unavailable,
+    DeliveryChange, DeliveryFailure, Due, EventRef, OnDead, PastAttempt, Settlement, Stopped, Unavailable,
 };
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
@@ -77,7 +77,7 @@ impl Lane {
         let began = Instant::now();
         let rows = self.due_portion.rows(self.reader.batch);
         let found = self.due_now(rows).await?;
-        let bytes = found.deliveries.iter().map(|due| due.event.size()).sum();
+        let bytes = found.deliveries.iter().map(Due::size).sum();
         let count = u32::try_from(found.deliveries.len()).unwrap_or(u32::MAX);
         self.due_portion.had(count, bytes, self.lease.bytes, self.reader.batch);
         let reader = &self.reader;

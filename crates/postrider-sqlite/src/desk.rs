@@ -249,6 +249,7 @@ fn info(row: &SqliteRow, name: String) -> Result<SubscriptionInfo> {
         (None, 0) => Start::Beginning,
         (None, _) => Start::Now,
     };
+    let is_paused: bool = row.try_get("paused").map_err(failed(OP))?;
     Ok(SubscriptionInfo {
         subscription: Subscription {
             name,
@@ -263,8 +264,9 @@ fn info(row: &SqliteRow, name: String) -> Result<SubscriptionInfo> {
             replay: row.try_get("replay").map_err(failed(OP))?,
         },
         lanes_next: lanes_next.and_then(|lanes| u32::try_from(lanes).ok()),
-        paused: row.try_get("paused").map_err(failed(OP))?,
-        pause: paused(row)?,
+        paused: is_paused,
+        // A program of before, which knows nothing of this, may have let it go on.
+        pause: paused(row)?.filter(|_| is_paused),
         created_at: time_of(row.try_get("created_at").map_err(failed(OP))?),
         lanes: Vec::new(),
     })

@@ -153,7 +153,7 @@ pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<String> {
     let mut conflicts = Vec::new();
     for (place, relay) in live.iter().enumerate() {
         let (name, host) = (&relay.report.name, &relay.report.host);
-        for other in &live[place + 1..] {
+        for other in live[place + 1..].iter().filter(|other| relay.is_beside(other)) {
             let (its, its_host) = (&other.report.name, &other.report.host);
             if name == its {
                 conflicts.push(format!(

@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Don't wait until relays have caught up
     #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait this long for relays to catch up, as in 90s or 2h; it goes on by itself afterwards, and the exit code is 1
+    /// Wait this long for relays to catch up, as in 90s or 2h; at most a minute of it without any relay; it goes on by itself afterwards, and the exit code is 1
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = times::ago)]
     wait: Duration,
     /// Print a JSON object

@@ -68,8 +68,17 @@ fn escaped(rest: &str) -> Result<(), String> {
     let is_port = authority.rsplit_once(':').is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit()));
     match behind.chars().next() {
         _ if authority.contains('@') && !behind.contains('@') => Ok(()),
+        // No name of a database has one: it ends a password.
+        Some('/')
+            if !authority.contains('@')
+                && behind.split('?').next().is_some_and(|path| path.contains('@')) =>
+        {
+            unescaped('/', "%2F")
+        }
         Some('/') if !authority.contains('@') && !is_port && behind.contains('@') => unescaped('/', "%2F"),
-        Some('?') if before_at(behind).is_some_and(|part| !part.contains('=')) => unescaped('?', "%3F"),
+        Some('?') if before_at(behind).is_some_and(|part| !part.contains('=') || !is_port) => {
+            unescaped('?', "%3F")
+        }
         // The `@` in the password ended it, and the rest of it is read as the host.
         Some('/')
             if authority.contains('@') && behind.split('?').next().is_some_and(|path| path.contains('@')) =>
@@ -97,7 +106,7 @@ fn parameters(url: &str) -> Result<(), String> {
             continue;
         }
         // A `&` in a password may have ended it.
-        if query.to_lowercase().contains("password") {
+        if query.to_lowercase().contains("password") || query.contains('@') {
             return Err(format!(
                 "one of its parameters is not known; there is {}; write %26 for a & in a password",
                 known.join(", ")
@@ -125,6 +134,9 @@ mod tests {
             ("postgres://ada:ge@h#eim@db/shop", "an unescaped #; write %23"),
             ("mysql://ada:ge/heim@db/shop", "an unescaped /; write %2F"),
             ("mysql://ada:ge?heim@db/shop", "an unescaped ?; write %3F"),
+            ("postgres://ada:ge?heim=x@db/shop", "an unescaped ?; write %3F"),
+            ("postgres://ada:/heim@db/shop", "an unescaped /; write %2F"),
+            ("postgres://ada:12/heim@db/shop", "an unescaped /; write %2F"),
             ("postgres://ada:ge@he/im@db/shop", "an unescaped @; write %40"),
             ("postgres://db/shop?user=ada&password=ge#heim", "an unescaped #; write %23"),
             ("postgres://db/shop#heim", "an unescaped #; write %23"),

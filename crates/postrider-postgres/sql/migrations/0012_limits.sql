@@ -10,11 +10,25 @@ begin
     if bytes is null or bytes < 1 then
         raise exception 'postrider: max_payload must be 1 byte or more' using errcode = 'numeric_value_out_of_range';
     end if;
+    -- One at a time: a function that two replace at once fails for one of them.
+    lock table {schema}.migration in share row exclusive mode;
+    if {schema}.max_payload() = bytes then
+        return;
+    end if;
     execute format('create or replace function {schema}.max_payload() returns integer language sql immutable parallel safe as %L',
                    format('select %s', bytes));
 end
 $$;
 revoke execute on function {schema}.set_max_payload(integer) from public;
+
+-- A log that has events goes on taking what it took until somebody sets a limit: a migration must not refuse what publishers record.
+do $$
+begin
+    if exists (select from {schema}.event) or exists (select from {schema}.archive) then
+        perform {schema}.set_max_payload(1073741824);
+    end if;
+end
+$$;
 
 -- Refuses a payload that is too large, in the sentence of the libraries.
 create function {schema}.check_payload(payload json, content bytea) returns void

@@ -4,7 +4,10 @@ create table postrider_setting (
     value integer not null
 ) strict, without rowid;
 
-insert into postrider_setting values ('max_payload', 1048576);
+-- A log that has events goes on taking what it took until somebody sets a limit.
+insert into postrider_setting
+select 'max_payload', case when exists (select 1 from postrider_event) or exists (select 1 from postrider_archive)
+                           then 1073741824 else 1048576 end;
 
 -- The sentence is that of the library, but for the numbers: older SQLites raise nothing but literals, and publishers may have one.
 create trigger postrider_event_limit before insert on postrider_event
