@@ -90,6 +90,7 @@ async fn a_time_out_of_range_becomes_the_recorded_time_and_stops_nobody() {
 async fn nothing_that_a_publisher_can_insert_stops_a_subscription_or_a_search() {
     let log = Pg::default().pg_log(Clock::Database).await;
     log.store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    log.run("select {schema}.set_max_payload(1073741824)").await;
     let deep = format!("'{}1{}'", "[".repeat(5000), "]".repeat(5000));
     let four_bytes = format!("'{}'", "😀".repeat(500));
     let large = format!("'\"{}\"'", "x".repeat(20_000_000));
