@@ -70,7 +70,8 @@ fn dead(looked: &[Looked<'_>]) -> Finding {
             "dead events",
             parts.join("; "),
             format!(
-                "look at them: `postrider dead list --subscription {name}`; then requeue or discard them"
+                "look at them: `postrider dead list --subscription {}`; then requeue or discard them",
+                output::quoted(name)
             ),
         ),
     }
@@ -87,7 +88,8 @@ fn pauses(infos: &[SubscriptionInfo], now: OffsetDateTime) -> Vec<Finding> {
                 format!(" by {} for {}{why}", pause.by.who, output::since(pause.since, now))
             }
         };
-        let remedy = format!("let it go on when that is over: `postrider subscriptions resume {name}`");
+        let quoted = output::quoted(name);
+        let remedy = format!("let it go on when that is over: `postrider subscriptions resume {quoted}`");
         Finding::warn("pauses", format!("{name} is paused{by}"), remedy)
     };
     paused.map(finding).collect()
@@ -124,7 +126,8 @@ fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Ve
             )
         };
         let remedy = format!(
-            "start a relay with it, or `postrider subscriptions remove {name}` if it is not needed: retention waits for it"
+            "start a relay with it, or `postrider subscriptions remove {}` if it is not needed: retention waits for it",
+            output::quoted(name)
         );
         findings.push(Finding::warn("relays", what, remedy));
     }
@@ -166,7 +169,10 @@ fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
                 format!(
                     "{name} holds retention back: it has not read events that were recorded {age} ago, so nothing since is archived or deleted"
                 ),
-                format!("let {name} catch up (`postrider status {name}`), or remove it if it is not needed"),
+                format!(
+                    "let {name} catch up (`postrider status {}`), or remove it if it is not needed",
+                    output::quoted(name)
+                ),
             )
         }
         _ => Finding::good(NAME, "no subscription holds retention back"),

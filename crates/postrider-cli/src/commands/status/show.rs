@@ -50,12 +50,9 @@ fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
         notes.push(format!("{name}: no relay delivers it{last}; start one, or see `postrider relays`\n"));
     }
     if let Some(away) = standing.away.as_ref().filter(|_| standing.state == Condition::Away) {
-        let probe = match &away.next_probe {
-            Some(at) if at.0 > now => format!("asked again in {}", output::age((at.0 - now).unsigned_abs())),
-            _ => "asked again now".to_owned(),
-        };
+        let probe = away.next_probe.map_or_else(|| "now".to_owned(), |at| soon(at.0, now));
         notes.push(format!(
-            "{name}: its destination has been away since {}, {probe}; its events wait and lose no attempt: {}\n",
+            "{name}: its destination has been away since {}, asked again {probe}; its events wait and lose no attempt: {}\n",
             output::when(away.since.0),
             away.reason
         ));
@@ -65,9 +62,10 @@ fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
     }
     if standing.dead > 0 && standing.waiting > 0 && standing.state != Condition::WaitingForRetry {
         notes.push(format!(
-            "{name}: {} behind {}; look at `postrider dead list --subscription {name}`\n",
+            "{name}: {} behind {}; look at `postrider dead list --subscription {}`\n",
             waits(standing.waiting),
             output::count(standing.dead, "dead event"),
+            output::quoted(name),
         ));
     }
     if let Some(next) = standing.lanes_next {
