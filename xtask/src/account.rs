@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// Accounts that a server may run under when root starts it, the best first.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
@@ -20,7 +20,7 @@ pub struct Account {
 
 impl Account {
     /// The account for servers that this process starts.
-    pub fn for_servers() -> Result<Self, Failure> {
+    pub fn for_servers() -> Result<Self, TaskError> {
         if !is_root()? {
             return Ok(Self::own_user());
         }
@@ -29,7 +29,7 @@ impl Account {
                 return Ok(Self { ids: Some((user, group)) });
             }
         }
-        Err(Failure::new(
+        Err(TaskError::new(
             "a database server does not run as root, and there is no account `postgres` or `nobody`",
         ))
     }
@@ -47,7 +47,7 @@ impl Account {
     }
 
     /// Hands over everything at and below `path` to this account.
-    pub fn own(&self, path: &Path) -> Result<(), Failure> {
+    pub fn own(&self, path: &Path) -> Result<(), TaskError> {
         let Some((user, group)) = self.ids else { return Ok(()) };
         let mut chown = Command::new("chown");
         chown.args(["-R", "-h", &format!("{user}:{group}"), "--"]).arg(path);
@@ -64,11 +64,11 @@ impl Account {
 }
 
 /// Whether this process runs as root.
-pub fn is_root() -> Result<bool, Failure> {
+pub fn is_root() -> Result<bool, TaskError> {
     Ok(id(&["-u"])? == 0)
 }
 
-fn id(arguments: &[&str]) -> Result<u32, Failure> {
+fn id(arguments: &[&str]) -> Result<u32, TaskError> {
     let text = process::output(Command::new("id").args(arguments), "find out the user's number")?;
-    text.trim().parse().map_err(|_| Failure::new(format!("`id` answered `{}`, not a number", text.trim())))
+    text.trim().parse().map_err(|_| TaskError::new(format!("`id` answered `{}`, not a number", text.trim())))
 }

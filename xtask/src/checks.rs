@@ -1,8 +1,8 @@
 //! What CI checks beside the tests: one table.
 
-use crate::failure::Failure;
 use crate::foreground::Foreground;
 use crate::say;
+use crate::task_error::TaskError;
 use crate::workspace;
 
 /// A run of `cargo` that has to succeed.
@@ -60,7 +60,7 @@ const fn alone(name: &'static str, arguments: &'static str) -> Check {
 }
 
 /// Runs all checks up to the first that fails; gives its exit code, or 0.
-pub fn run(foreground: &Foreground) -> Result<u8, Failure> {
+pub fn run(foreground: &Foreground) -> Result<u8, TaskError> {
     for check in CHECKS {
         say(&format!("checking that {} (cargo {})", check.name, check.arguments));
         let mut cargo = workspace::cargo();

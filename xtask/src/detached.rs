@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::failure::Failure;
 use crate::folder;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// How long the processes of a server that was told to end may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
@@ -28,11 +28,11 @@ impl Detached {
     }
 
     /// Ends it by `signal`, if it still runs, and removes its folder.
-    pub fn stop(&self, signal: &str) -> Result<(), Failure> {
+    pub fn stop(&self, signal: &str) -> Result<(), TaskError> {
         if self.is_running() {
             process::signal(signal, &[self.pid.into()]);
             if !process::wait_until(GONE_WITHIN, || !self.is_running()) {
-                return Err(Failure::new(format!("the server (process {}) does not stop", self.pid)));
+                return Err(TaskError::new(format!("the server (process {}) does not stop", self.pid)));
             }
         }
         folder::remove(&self.folder)

@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use crate::failure::Failure;
 use crate::foreground::Foreground;
 use crate::say;
+use crate::task_error::TaskError;
 use crate::workspace;
 
 /// Each page, and what the binary calls it.
 pub const PAGES: &[(&str, &str)] = &[("docs/cli.md", "cli"), ("docs/configuration.md", "configuration")];
 
 /// Writes them.
-pub fn write(foreground: &Foreground) -> Result<u8, Failure> {
+pub fn write(foreground: &Foreground) -> Result<u8, TaskError> {
     let mut cargo = workspace::cargo();
     let code = foreground.run(cargo.args(["build", "--package", "postrider-cli"]))?;
     if code != 0 {
@@ -20,14 +20,14 @@ pub fn write(foreground: &Foreground) -> Result<u8, Failure> {
     for (file, page) in PAGES {
         let mut cargo = workspace::cargo();
         cargo.args(["run", "--quiet", "--package", "postrider-cli", "--", "reference", page]);
-        let made = cargo.output().map_err(|error| Failure::new(format!("cargo can't be run: {error}")))?;
+        let made = cargo.output().map_err(|error| TaskError::new(format!("cargo can't be run: {error}")))?;
         if !made.status.success() {
-            return Err(Failure::new(format!("the page {page} could not be made")));
+            return Err(TaskError::new(format!("the page {page} could not be made")));
         }
         let path = workspace::root().join(file);
         let written =
             fs::create_dir_all(path.parent().unwrap_or(&path)).and_then(|()| fs::write(&path, &made.stdout));
-        written.map_err(|error| Failure::new(format!("{} can't be written: {error}", path.display())))?;
+        written.map_err(|error| TaskError::new(format!("{} can't be written: {error}", path.display())))?;
         say(&format!("{file} is written"));
     }
     Ok(0)

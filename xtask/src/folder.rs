@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::account::Account;
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 
 /// How the name of every such folder begins; nothing else is ever removed.
 const PREFIX: &str = "postrider-";
@@ -16,7 +16,7 @@ const PREFIX: &str = "postrider-";
 ///
 /// It lies in the temporary folder of this process or, where `account` cannot reach that, in `/tmp`. Its path is
 /// short, because the path of a Unix socket is limited to about a hundred characters.
-pub fn create(account: &Account) -> Result<PathBuf, Failure> {
+pub fn create(account: &Account) -> Result<PathBuf, TaskError> {
     let own = std::env::temp_dir();
     let path = create_in(&own, account)?;
     if account.can_write(&path) {
@@ -28,7 +28,7 @@ pub fn create(account: &Account) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     remove(&path)?;
-    Err(Failure::new(format!(
+    Err(TaskError::new(format!(
         "the server's account can write neither below {} nor below /tmp",
         own.display()
     )))
@@ -37,20 +37,23 @@ pub fn create(account: &Account) -> Result<PathBuf, Failure> {
 /// Removes a folder made by [`create`], with all that is in it; one that is gone already is no failure.
 ///
 /// Any other folder is refused, whatever asked for it.
-pub fn remove(path: &Path) -> Result<(), Failure> {
+pub fn remove(path: &Path) -> Result<(), TaskError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if !path.is_absolute() || !name.starts_with(PREFIX) {
-        return Err(Failure::new(format!("{} is not a server's folder and was not removed", path.display())));
+        return Err(TaskError::new(format!(
+            "{} is not a server's folder and was not removed",
+            path.display()
+        )));
     }
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Failure::new(format!("could not remove {}: {error}", path.display())))
+            Err(TaskError::new(format!("could not remove {}: {error}", path.display())))
         }
         _ => Ok(()),
     }
 }
 
-fn create_in(parent: &Path, account: &Account) -> Result<PathBuf, Failure> {
+fn create_in(parent: &Path, account: &Account) -> Result<PathBuf, TaskError> {
     loop {
         let name = format!("{PREFIX}{:08x}", RandomState::new().hash_one(PREFIX) as u32);
         let path = parent.join(name);
@@ -61,7 +64,7 @@ fn create_in(parent: &Path, account: &Account) -> Result<PathBuf, Failure> {
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(Failure::new(format!(
+                return Err(TaskError::new(format!(
                     "could not make a folder in {}: {error}",
                     parent.display()
                 )));

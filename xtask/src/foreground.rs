@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::keeper::Keeper;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The exit code of a command that was interrupted.
 pub const INTERRUPTED: u8 = 130;
@@ -30,11 +30,11 @@ struct State {
 
 impl Foreground {
     /// Takes over the interruptions of this process; once is enough.
-    pub fn new() -> Result<Self, Failure> {
+    pub fn new() -> Result<Self, TaskError> {
         let state = Arc::new(Mutex::new(State::default()));
         let interrupted = Arc::clone(&state);
         ctrlc::set_handler(move || interrupt(&interrupted))
-            .map_err(|error| Failure::new(format!("could not listen for Ctrl-C: {error}")))?;
+            .map_err(|error| TaskError::new(format!("could not listen for Ctrl-C: {error}")))?;
         Ok(Self { state })
     }
 
@@ -42,7 +42,7 @@ impl Foreground {
     ///
     /// After an interruption nothing of it is left running: neither it nor what it started in its process group.
     /// It does not outlive this process either, if that is killed.
-    pub fn run(&self, command: &mut Command) -> Result<u8, Failure> {
+    pub fn run(&self, command: &mut Command) -> Result<u8, TaskError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut state = lock(&self.state);
         if state.interruptions > 0 {
@@ -53,7 +53,7 @@ impl Foreground {
             .process_group(0)
             .stdin(Stdio::null())
             .spawn()
-            .map_err(|error| Failure::new(format!("could not run {program}: {error}")))?;
+            .map_err(|error| TaskError::new(format!("could not run {program}: {error}")))?;
         let group = -i64::from(child.id());
         state.group = Some(group);
         drop(state);
@@ -68,7 +68,7 @@ impl Foreground {
             return Ok(INTERRUPTED);
         }
         let status =
-            status.map_err(|error| Failure::new(format!("could not wait for {program}: {error}")))?;
+            status.map_err(|error| TaskError::new(format!("could not wait for {program}: {error}")))?;
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         Ok(u8::try_from(code).unwrap_or(1))
     }

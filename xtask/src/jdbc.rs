@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::kafka::java;
 use crate::maven::{self, Artifact};
+use crate::task_error::TaskError;
 use crate::{package, process, say, workspace};
 
 /// What is fetched.
@@ -16,7 +16,7 @@ pub const DRIVER: Artifact = ("org.postgresql", "postgresql", "42.7.8");
 pub const PACKAGES: &[&str] = &["default-jdk-headless", "maven"];
 
 /// Sees that there is a Java that compiles, and Maven; where they are missing they are installed, if that is possible.
-pub fn prepare() -> Result<(), Failure> {
+pub fn prepare() -> Result<(), TaskError> {
     if (compiler().is_none() || !(lib().exists() || maven::is_there())) && package::can_install()? {
         package::install("Java with its compiler, or Maven,", PACKAGES)?;
     }
@@ -24,9 +24,9 @@ pub fn prepare() -> Result<(), Failure> {
 }
 
 /// A `java` that has [`DRIVER`] and runs a source file; the driver is fetched now if need be. It installs no Java.
-pub fn ready() -> Result<Command, Failure> {
+pub fn ready() -> Result<Command, TaskError> {
     let missing = || {
-        Failure::new(format!(
+        TaskError::new(format!(
             "Java 17 or later with its compiler, or Maven, is missing: install them (Debian and Ubuntu: `apt-get install {}`)",
             PACKAGES.join(" ")
         ))
@@ -63,10 +63,10 @@ fn lib() -> PathBuf {
 }
 
 /// Waits until no other process fetches the jars, and keeps others waiting while it is held.
-fn lock(lib: &Path) -> Result<File, Failure> {
+fn lock(lib: &Path) -> Result<File, TaskError> {
     let path = lib.with_extension("lock");
     fs::create_dir_all(lib.parent().unwrap_or(lib))
         .and_then(|()| File::create(&path))
         .and_then(|file| file.lock().map(|()| file))
-        .map_err(|error| Failure::new(format!("could not write {}: {error}", path.display())))
+        .map_err(|error| TaskError::new(format!("could not write {}: {error}", path.display())))
 }

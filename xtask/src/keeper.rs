@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use crate::account::Account;
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 
 /// Waits for a line or for the end of its input. The end without a line means that the owner died.
 const WAIT: &str = "read -r _ && exit 0\n";
@@ -21,7 +21,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Has `script` run under `account` with `arguments` as `$1`, `$2`, … when this process ends, however it ends.
-    pub fn hire(account: &Account, script: &str, arguments: &[&str]) -> Result<Self, Failure> {
+    pub fn hire(account: &Account, script: &str, arguments: &[&str]) -> Result<Self, TaskError> {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &format!("{WAIT}{script}"), "sh"])
@@ -35,7 +35,7 @@ impl Keeper {
         account.run(&mut shell);
         let shell = shell
             .spawn()
-            .map_err(|error| Failure::new(format!("could not start a shell to clean up: {error}")))?;
+            .map_err(|error| TaskError::new(format!("could not start a shell to clean up: {error}")))?;
         Ok(Self { shell })
     }
 

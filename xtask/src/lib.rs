@@ -12,7 +12,6 @@ pub mod compat;
 pub mod container;
 pub mod detached;
 pub mod docs;
-pub mod failure;
 pub mod folder;
 pub mod foreground;
 pub mod jdbc;
@@ -34,10 +33,11 @@ pub mod server;
 pub mod service;
 pub mod services;
 pub mod session;
+pub mod task_error;
 pub mod unstable;
 pub mod workspace;
 
-pub use failure::Failure;
+pub use task_error::TaskError;
 
 /// Tells the developer what is being done: on stderr, so that stdout keeps what a command was asked for.
 pub fn say(sentence: &str) {

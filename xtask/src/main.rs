@@ -11,7 +11,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{Failure, checks, compat, docs, jdbc, node, openssl, python, say, workspace};
+use xtask::{TaskError, checks, compat, docs, jdbc, node, openssl, python, say, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -104,7 +104,7 @@ fn kinds(options: &[&str]) -> Option<Vec<Kind>> {
     known.then(|| Kind::ALL.into_iter().filter(is_left).collect())
 }
 
-fn services_up(options: &[&str]) -> Result<u8, Failure> {
+fn services_up(options: &[&str]) -> Result<u8, TaskError> {
     let session = Session::leave(&Services::of_workspace(), &kinds(options).unwrap_or_default())?;
     say(&format!("ready: {}", session.describe()));
     for (name, value) in session.environment() {
@@ -113,7 +113,7 @@ fn services_up(options: &[&str]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn services_down() -> Result<u8, Failure> {
+fn services_down() -> Result<u8, TaskError> {
     for (kind, status) in Services::of_workspace().down()? {
         match status {
             Status::Absent => say(&format!("{kind}: nothing to stop")),
@@ -124,7 +124,7 @@ fn services_down() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn services_status() -> Result<u8, Failure> {
+fn services_status() -> Result<u8, TaskError> {
     for kind in Kind::ALL {
         match Services::of_workspace().status(kind)? {
             Status::Absent => println!("{kind}: not started"),
@@ -135,7 +135,7 @@ fn services_status() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn services_run(options: &[&str], program: &str, arguments: &[&str]) -> Result<u8, Failure> {
+fn services_run(options: &[&str], program: &str, arguments: &[&str]) -> Result<u8, TaskError> {
     interruptible(|foreground| {
         let session = Session::open(&Services::of_workspace(), &kinds(options).unwrap_or_default())?;
         foreground.run(Command::new(program).args(arguments).envs(session.environment()))
@@ -156,7 +156,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
 }
 
-fn bench(subject: &str, options: &[&str]) -> Result<u8, Failure> {
+fn bench(subject: &str, options: &[&str]) -> Result<u8, TaskError> {
     interruptible(|foreground| {
         let mut settings = vec![("fsync", "on")];
         if subject == "log-mysql" {
@@ -206,7 +206,7 @@ fn counts_statements() -> bool {
         .is_ok_and(|programs| ["lib", "lib/postgresql"].into_iter().any(|folder| library(folder, &programs)))
 }
 
-fn ci(options: &[&str]) -> Result<u8, Failure> {
+fn ci(options: &[&str]) -> Result<u8, TaskError> {
     openssl::prepare()?;
     interruptible(|foreground| match checks::run(foreground)? {
         // A run that nobody watches tells all that is wrong, not the first of it.
@@ -215,7 +215,7 @@ fn ci(options: &[&str]) -> Result<u8, Failure> {
     })
 }
 
-fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, Failure> {
+fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, TaskError> {
     let mut parts = options.splitn(2, |option| *option == "--");
     let Some(kinds) = kinds(parts.next().unwrap_or_default()) else { return Ok(misused()) };
     let extra = parts.next().unwrap_or_default();
@@ -223,7 +223,7 @@ fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, Failure> {
 }
 
 /// Does something that Ctrl-C ends; what it started is stopped when it returns, interrupted or not.
-fn interruptible(action: impl FnOnce(&Foreground) -> Result<u8, Failure>) -> Result<u8, Failure> {
+fn interruptible(action: impl FnOnce(&Foreground) -> Result<u8, TaskError>) -> Result<u8, TaskError> {
     let foreground = Foreground::new()?;
     let result = action(&foreground);
     if foreground.is_interrupted() {
@@ -238,7 +238,7 @@ fn run_tests(
     kinds: &[Kind],
     extra: &[&str],
     variables: &[(&str, &str)],
-) -> Result<u8, Failure> {
+) -> Result<u8, TaskError> {
     openssl::prepare()?;
     if !kinds.is_empty() {
         python::prepare()?;

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use crate::account::Account;
 use crate::detached::Detached;
-use crate::failure::Failure;
 use crate::folder;
 use crate::keeper::Keeper;
 use crate::port;
 use crate::process;
+use crate::task_error::TaskError;
 
 pub mod programs;
 
@@ -92,12 +92,12 @@ impl Mariadb {
     /// Makes a new server and starts it on a free port.
     ///
     /// Its settings are those of [`SETTINGS`], then `settings`, which win.
-    pub fn create(settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn create(settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         Self::create_of(Programs::find()?.ok_or_else(programs::missing)?, settings)
     }
 
     /// The same of these programs.
-    pub fn create_of(programs: Programs, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn create_of(programs: Programs, settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
         let keeper = match Keeper::hire(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
@@ -165,13 +165,13 @@ impl Mariadb {
     /// Starts the server and waits until it takes connections; one that runs already is left alone.
     ///
     /// A server that does not start is a failure with the end of its log.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), TaskError> {
         if self.pid().is_some() {
             return Ok(());
         }
         self.reap()?;
         let name = self.programs.name();
-        let unstarted = |error: io::Error| Failure::new(format!("could not start {name}: {error}"));
+        let unstarted = |error: io::Error| TaskError::new(format!("could not start {name}: {error}"));
         let log = OpenOptions::new().create(true).append(true).open(self.log()).map_err(unstarted)?;
         let written_before = fs::read(self.log()).map(|bytes| bytes.len()).unwrap_or_default();
         let mut launch = Command::new("sh");
@@ -203,15 +203,15 @@ impl Mariadb {
         }
         let log = fs::read(self.log()).unwrap_or_default();
         let new = String::from_utf8_lossy(log.get(written_before..).unwrap_or_default()).into_owned();
-        Err(Failure::new(format!("{name} did not start; the end of its log:")).with_log(&new))
+        Err(TaskError::new(format!("{name} did not start; the end of its log:")).with_log(&new))
     }
 
     /// Stops the server in order: everything committed is on disk.
-    pub fn stop(&mut self) -> Result<(), Failure> {
+    pub fn stop(&mut self) -> Result<(), TaskError> {
         if let Some(pid) = self.pid() {
             process::signal("TERM", &[pid.into()]);
             if !process::wait_until(GONE_WITHIN, || self.pid().is_none()) {
-                return Err(Failure::new(format!("MariaDB (process {pid}) does not stop")));
+                return Err(TaskError::new(format!("MariaDB (process {pid}) does not stop")));
             }
         }
         self.reap()
@@ -219,16 +219,16 @@ impl Mariadb {
 
     /// Kills the server, as a crash would. When it returns it is gone; [`start`](Self::start) then recovers what was
     /// committed.
-    pub fn kill(&mut self) -> Result<(), Failure> {
+    pub fn kill(&mut self) -> Result<(), TaskError> {
         if let Some(child) = &mut self.child {
-            child.kill().map_err(|error| Failure::new(format!("could not kill MariaDB: {error}")))?;
+            child.kill().map_err(|error| TaskError::new(format!("could not kill MariaDB: {error}")))?;
         }
         self.reap()
     }
 
     /// Lets the server outlive this process. Whoever takes it over ends it with [`Detached::stop`].
-    pub fn detach(mut self) -> Result<Detached, Failure> {
-        let pid = self.pid().ok_or_else(|| Failure::new("a stopped MariaDB cannot be left running"))?;
+    pub fn detach(mut self) -> Result<Detached, TaskError> {
+        let pid = self.pid().ok_or_else(|| TaskError::new("a stopped MariaDB cannot be left running"))?;
         let detached = Detached { pid, port: self.port, folder: self.folder.clone() };
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
@@ -236,7 +236,7 @@ impl Mariadb {
         Ok(detached)
     }
 
-    fn initialise(&self) -> Result<(), Failure> {
+    fn initialise(&self) -> Result<(), TaskError> {
         let mut install = Command::new(self.programs.install.as_ref().unwrap_or(&self.programs.server));
         install
             .arg("--no-defaults")
@@ -245,8 +245,9 @@ impl Mariadb {
             .arg("--skip-name-resolve");
         if self.programs.is_mysql() {
             let beginning = self.folder.join("beginning.sql");
-            fs::write(&beginning, MYSQL_BEGINNING)
-                .map_err(|error| Failure::new(format!("could not write {}: {error}", beginning.display())))?;
+            fs::write(&beginning, MYSQL_BEGINNING).map_err(|error| {
+                TaskError::new(format!("could not write {}: {error}", beginning.display()))
+            })?;
             install.args(["--initialize-insecure", "--mysqlx=OFF", "--secure-file-priv=NULL"]);
             install.arg(format!("--init-file={}", beginning.display()));
         } else {
@@ -262,9 +263,9 @@ impl Mariadb {
     }
 
     /// Takes note of its end: until then the system keeps its id.
-    fn reap(&mut self) -> Result<(), Failure> {
+    fn reap(&mut self) -> Result<(), TaskError> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        child.wait().map(drop).map_err(|error| Failure::new(format!("could not wait for MariaDB: {error}")))
+        child.wait().map(drop).map_err(|error| TaskError::new(format!("could not wait for MariaDB: {error}")))
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// What can be fetched: its group, its name, its version.
 pub type Artifact = (&'static str, &'static str, &'static str);
@@ -16,7 +16,7 @@ pub fn is_there() -> bool {
 }
 
 /// Fetches artifacts, with what they need to run, into the folder `lib`, which must not exist yet: all of them, or none.
-pub fn fetch(artifacts: &[Artifact], lib: &Path) -> Result<(), Failure> {
+pub fn fetch(artifacts: &[Artifact], lib: &Path) -> Result<(), TaskError> {
     let (pom, partial) = (lib.with_file_name("pom.xml"), lib.with_extension("partial"));
     let folder = lib.parent().unwrap_or(lib);
     let _ = fs::remove_dir_all(&partial);
@@ -50,6 +50,6 @@ fn project(artifacts: &[Artifact]) -> String {
     )
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

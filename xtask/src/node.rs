@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 use crate::{package, process, say, workspace};
 
 /// What is installed.
@@ -14,7 +14,7 @@ pub const DRIVER: &str = "pg@8.23.1";
 pub const PACKAGES: &[&str] = &["nodejs", "npm"];
 
 /// Sees that there is a Node.js; where there is none it is installed, if that is possible.
-pub fn prepare() -> Result<(), Failure> {
+pub fn prepare() -> Result<(), TaskError> {
     if !has_programs() && package::can_install()? {
         package::install("Node.js", PACKAGES)?;
     }
@@ -22,7 +22,7 @@ pub fn prepare() -> Result<(), Failure> {
 }
 
 /// The folder `node_modules` with [`DRIVER`] in it; it is made now if need be. It installs no Node.js.
-pub fn ready() -> Result<PathBuf, Failure> {
+pub fn ready() -> Result<PathBuf, TaskError> {
     let folder = workspace::target().join("services").join(format!("node-{}", DRIVER.replace('@', "-")));
     let modules = folder.join("node_modules");
     if folder.exists() {
@@ -33,7 +33,7 @@ pub fn ready() -> Result<PathBuf, Failure> {
         return Ok(modules);
     }
     if !has_programs() {
-        return Err(Failure::new(format!(
+        return Err(TaskError::new(format!(
             "Node.js with npm is missing: install it (Debian and Ubuntu: `apt-get install {}`)",
             PACKAGES.join(" ")
         )));
@@ -57,7 +57,7 @@ fn has_programs() -> bool {
 }
 
 /// Waits until no other process makes the folder, and keeps others waiting while it is held.
-fn lock(folder: &Path) -> Result<File, Failure> {
+fn lock(folder: &Path) -> Result<File, TaskError> {
     let path = folder.with_extension("lock");
     let parent = folder.parent().unwrap_or(folder);
     fs::create_dir_all(parent)
@@ -66,6 +66,6 @@ fn lock(folder: &Path) -> Result<File, Failure> {
         .map_err(|error| unwritable(&path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

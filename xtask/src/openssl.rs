@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 use crate::{package, process, say};
 
 /// Debian's and Ubuntu's packages of what is needed to build with it.
@@ -12,7 +12,7 @@ pub const PACKAGES: &[&str] = &["libssl-dev", "pkg-config"];
 /// Sees that OpenSSL can be built with, before anything is built: where its headers are missing they are installed.
 ///
 /// Where they can't be, it says so and goes on. The build looks in more places than this, and says what it lacks.
-pub fn prepare() -> Result<(), Failure> {
+pub fn prepare() -> Result<(), TaskError> {
     if is_there() {
         return Ok(());
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::account;
-use crate::failure::Failure;
 use crate::say;
+use crate::task_error::TaskError;
 use crate::workspace;
 
 /// Installs the packages without starting the servers that they would set up: we start our own.
@@ -29,12 +29,12 @@ apt-get install -y --no-install-recommends "$@"
 "#;
 
 /// Whether packages can be installed here: it takes root and `apt-get`.
-pub fn can_install() -> Result<bool, Failure> {
+pub fn can_install() -> Result<bool, TaskError> {
     Ok(account::is_root()? && Path::new("/usr/bin/apt-get").exists())
 }
 
 /// Installs `packages`, because `what` is missing.
-pub fn install(what: &str, packages: &[&str]) -> Result<(), Failure> {
+pub fn install(what: &str, packages: &[&str]) -> Result<(), TaskError> {
     let folder = workspace::target().join("services");
     let path = folder.join("apt.log");
     let names = packages.join(" ");
@@ -55,20 +55,21 @@ pub fn install(what: &str, packages: &[&str]) -> Result<(), Failure> {
         .stdout(log)
         .stderr(errors)
         .status()
-        .map_err(|error| Failure::new(format!("could not run apt-get: {error}")))?;
+        .map_err(|error| TaskError::new(format!("could not run apt-get: {error}")))?;
     if status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!("apt-get could not install {names}; the end of its log:")).with_log_file(&path))
+    Err(TaskError::new(format!("apt-get could not install {names}; the end of its log:"))
+        .with_log_file(&path))
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
+fn create(path: &Path) -> Result<File, TaskError> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)
         .and_then(|()| File::create(path))
         .map_err(|error| unwritable(path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

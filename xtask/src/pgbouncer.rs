@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use crate::account::Account;
 use crate::detached::Detached;
-use crate::failure::Failure;
 use crate::folder;
 use crate::keeper::Keeper;
 use crate::kind::Kind;
 use crate::port;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// Debian's and Ubuntu's packages of it.
 pub const PACKAGES: &[&str] = &["pgbouncer"];
@@ -77,7 +77,7 @@ impl Pgbouncer {
 
     /// Starts one on a free port in front of the PostgreSQL at `server` (`host:port`). Its settings are those for tests, then
     /// `settings`, which win.
-    pub fn before(server: &str, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn before(server: &str, settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let program = Self::program().ok_or_else(missing)?;
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
@@ -109,9 +109,9 @@ impl Pgbouncer {
     }
 
     /// Lets the pooler outlive this process. Whoever takes it over ends it with [`Detached::stop`].
-    pub fn detach(mut self) -> Result<Detached, Failure> {
+    pub fn detach(mut self) -> Result<Detached, TaskError> {
         let child =
-            self.child.take().ok_or_else(|| Failure::new("a stopped PgBouncer cannot be left running"))?;
+            self.child.take().ok_or_else(|| TaskError::new("a stopped PgBouncer cannot be left running"))?;
         let detached = Detached { pid: child.id(), port: self.port, folder: self.folder.clone() };
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
@@ -125,8 +125,8 @@ impl Pgbouncer {
         account: &Account,
         server: &str,
         settings: &[(&str, &str)],
-    ) -> Result<(), Failure> {
-        let unstarted = |error: io::Error| Failure::new(format!("could not start PgBouncer: {error}"));
+    ) -> Result<(), TaskError> {
+        let unstarted = |error: io::Error| TaskError::new(format!("could not start PgBouncer: {error}"));
         let (host, server_port) = server.rsplit_once(':').unwrap_or((server, "5432"));
         let mut text = format!("[databases]\n* = host={host} port={server_port}\n[pgbouncer]\n");
         let users = self.folder.join("users");
@@ -165,7 +165,7 @@ impl Pgbouncer {
         }
         let _ = child.kill();
         let _ = child.wait();
-        Err(Failure::new("PgBouncer did not start; the end of its log:").with_log_file(&log))
+        Err(TaskError::new("PgBouncer did not start; the end of its log:").with_log_file(&log))
     }
 }
 
@@ -187,8 +187,8 @@ pub fn place_of(address: &str) -> &str {
 }
 
 /// The failure to find any, saying what to install.
-pub fn missing() -> Failure {
-    Failure::new(format!(
+pub fn missing() -> TaskError {
+    TaskError::new(format!(
         "PgBouncer is missing: install it (Debian and Ubuntu: `apt-get install pgbouncer`; Fedora: `dnf install pgbouncer`; \
          Homebrew: `brew install pgbouncer`), or name one in front of the PostgreSQL in {}",
         Kind::Pgbouncer.variable()

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use crate::account::Account;
 use crate::detached::Detached;
-use crate::failure::Failure;
 use crate::folder;
 use crate::keeper::Keeper;
 use crate::port;
 use crate::process::{self, shell_quoted};
+use crate::task_error::TaskError;
 
 pub mod binaries;
 pub mod data;
@@ -58,19 +58,19 @@ pub struct Cluster {
 
 impl Cluster {
     /// The folder of the PostgreSQL programs on this machine; it installs nothing.
-    pub fn binaries() -> Result<PathBuf, Failure> {
+    pub fn binaries() -> Result<PathBuf, TaskError> {
         binaries::find()?.ok_or_else(binaries::missing)
     }
 
     /// Makes a new cluster and starts it on a free port.
     ///
     /// The server's settings are those of [`data::SETTINGS`], then `settings`, which win.
-    pub fn create(settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn create(settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         Self::create_of(Self::binaries()?, settings)
     }
 
     /// The same of the programs in the folder `binaries`.
-    pub fn create_of(binaries: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn create_of(binaries: PathBuf, settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let mut cluster = Self::empty(binaries)?;
         data::initialise(&cluster, settings)?;
         cluster.start_on_a_free_port()?;
@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// One without data, in a folder and with a port of its own.
-    fn empty(binaries: PathBuf) -> Result<Self, Failure> {
+    fn empty(binaries: PathBuf) -> Result<Self, TaskError> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
         let pg_ctl = binaries.join("pg_ctl");
@@ -149,7 +149,7 @@ impl Cluster {
     /// Starts the server and waits until it takes connections; one that runs already is left alone.
     ///
     /// A server that does not start is a failure with the end of its log.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), TaskError> {
         if self.pid().is_some() {
             return Ok(());
         }
@@ -169,13 +169,13 @@ impl Cluster {
             if new.is_empty() {
                 return failure;
             }
-            Failure::new("PostgreSQL did not start; the end of its log:")
+            TaskError::new("PostgreSQL did not start; the end of its log:")
                 .with_log(&String::from_utf8_lossy(new))
         })
     }
 
     /// Starts it, on another port if somebody took the one that was free.
-    fn start_on_a_free_port(&mut self) -> Result<(), Failure> {
+    fn start_on_a_free_port(&mut self) -> Result<(), TaskError> {
         for _ in 1..PORT_ATTEMPTS {
             match self.start() {
                 Err(failure) if failure.mentions("could not bind") => self.port = port::free()?,
@@ -186,21 +186,21 @@ impl Cluster {
     }
 
     /// Runs one statement as the superuser and gives what it answered.
-    fn ask(&self, statement: &str) -> Result<String, Failure> {
+    fn ask(&self, statement: &str) -> Result<String, TaskError> {
         let mut psql = self.bin("psql");
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
         process::output(&mut psql, "ask PostgreSQL").map(|answer| answer.trim().to_owned())
     }
 
     /// Stops the server in order: clients are cut off, everything committed is on disk.
-    pub fn stop(&mut self) -> Result<(), Failure> {
+    pub fn stop(&mut self) -> Result<(), TaskError> {
         self.stop_by("fast")
     }
 
     /// Kills the server and all its processes, as a crash would: no clean-up, no word to the clients.
     ///
     /// When it returns they are gone. [`start`](Self::start) then recovers what was committed.
-    pub fn kill(&mut self) -> Result<(), Failure> {
+    pub fn kill(&mut self) -> Result<(), TaskError> {
         let Some(pid) = self.pid() else { return Ok(()) };
         // Frozen first, so that it neither starts further processes nor sees them die.
         process::signal("STOP", &[pid.into()]);
@@ -216,7 +216,7 @@ impl Cluster {
             !process::list().iter().any(|process| processes.contains(&process.pid))
         });
         if !gone {
-            return Err(Failure::new(format!("PostgreSQL (process {pid}) outlived its kill")));
+            return Err(TaskError::new(format!("PostgreSQL (process {pid}) outlived its kill")));
         }
         // A dead process keeps its id until its parent looks, and a server that finds its id in use does not start.
         for lock in
@@ -228,20 +228,20 @@ impl Cluster {
     }
 
     /// Copies the data of a stopped cluster, file by file, to `dir`, which must not exist yet.
-    pub fn copy_data_to(&self, dir: impl AsRef<Path>) -> Result<(), Failure> {
+    pub fn copy_data_to(&self, dir: impl AsRef<Path>) -> Result<(), TaskError> {
         self.refuse_while_running("copied")?;
         data::copy(&self.data_dir(), dir.as_ref())
     }
 
     /// Replaces the data of a stopped cluster by a copy of `dir`; the port stays its own.
-    pub fn replace_data_from(&mut self, dir: impl AsRef<Path>) -> Result<(), Failure> {
+    pub fn replace_data_from(&mut self, dir: impl AsRef<Path>) -> Result<(), TaskError> {
         self.refuse_while_running("replaced")?;
         data::replace(&self.data_dir(), dir.as_ref(), &self.account)
     }
 
     /// Lets the server outlive this process. Whoever takes it over ends it with [`Detached::stop`].
-    pub fn detach(mut self) -> Result<Detached, Failure> {
-        let pid = self.pid().ok_or_else(|| Failure::new("a stopped PostgreSQL cannot be left running"))?;
+    pub fn detach(mut self) -> Result<Detached, TaskError> {
+        let pid = self.pid().ok_or_else(|| TaskError::new("a stopped PostgreSQL cannot be left running"))?;
         let detached = Detached { pid, port: self.port, folder: self.folder.clone() };
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
@@ -249,7 +249,7 @@ impl Cluster {
         Ok(detached)
     }
 
-    fn stop_by(&self, mode: &str) -> Result<(), Failure> {
+    fn stop_by(&self, mode: &str) -> Result<(), TaskError> {
         if self.pid().is_none() {
             return Ok(());
         }
@@ -260,11 +260,11 @@ impl Cluster {
         process::output(&mut pg_ctl, "stop PostgreSQL").map(drop)
     }
 
-    fn refuse_while_running(&self, what: &str) -> Result<(), Failure> {
+    fn refuse_while_running(&self, what: &str) -> Result<(), TaskError> {
         match self.pid() {
-            Some(_) => {
-                Err(Failure::new(format!("the data of a running PostgreSQL cannot be {what}: stop it first")))
-            }
+            Some(_) => Err(TaskError::new(format!(
+                "the data of a running PostgreSQL cannot be {what}: stop it first"
+            ))),
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 
 /// How often a condition is looked at while waiting for it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -24,19 +24,19 @@ pub struct Process {
 
 /// Runs `command` to its end and gives what it wrote to stdout.
 ///
-/// A program that is missing or fails is a [`Failure`] that says "could not `purpose`" with what it wrote.
-pub fn output(command: &mut Command, purpose: &str) -> Result<String, Failure> {
+/// A program that is missing or fails is a [`TaskError`] that says "could not `purpose`" with what it wrote.
+pub fn output(command: &mut Command, purpose: &str) -> Result<String, TaskError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Failure::new(format!("could not {purpose}: {program} does not run: {error}")))?;
+        .map_err(|error| TaskError::new(format!("could not {purpose}: {program} does not run: {error}")))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(stdout);
     }
     let written = format!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
-    Err(Failure::new(format!("could not {purpose}: {program} ended with {}", output.status))
+    Err(TaskError::new(format!("could not {purpose}: {program} ended with {}", output.status))
         .with_log(&written))
 }
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 use crate::{package, process, say, workspace};
 
 /// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write, and the driver that
@@ -24,7 +24,7 @@ pub const REQUIREMENTS: &[&str] = &[
 pub const PACKAGES: &[&str] = &["python3", "python3-venv"];
 
 /// Sees that there is a Python that can make environments; where there is none it is installed, if that is possible.
-pub fn prepare() -> Result<(), Failure> {
+pub fn prepare() -> Result<(), TaskError> {
     if !environment().exists() && !can_make_environments() && package::can_install()? {
         package::install("Python", PACKAGES)?;
     }
@@ -32,7 +32,7 @@ pub fn prepare() -> Result<(), Failure> {
 }
 
 /// The interpreter of an environment that has [`REQUIREMENTS`]; it is made now if need be. It installs no Python.
-pub fn ready() -> Result<PathBuf, Failure> {
+pub fn ready() -> Result<PathBuf, TaskError> {
     let folder = environment();
     let interpreter = folder.join("bin/python");
     if folder.exists() {
@@ -43,7 +43,7 @@ pub fn ready() -> Result<PathBuf, Failure> {
         return Ok(interpreter);
     }
     if !can_make_environments() {
-        return Err(Failure::new(format!(
+        return Err(TaskError::new(format!(
             "Python 3 with its module venv is missing: install it (Debian and Ubuntu: `apt-get install {}`)",
             PACKAGES.join(" ")
         )));
@@ -53,7 +53,7 @@ pub fn ready() -> Result<PathBuf, Failure> {
     Ok(interpreter)
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
+fn make(folder: &Path) -> Result<(), TaskError> {
     let partial = folder.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
     let mut venv = Command::new("python3");
@@ -79,7 +79,7 @@ fn environment() -> PathBuf {
 }
 
 /// Waits until no other process makes the environment, and keeps others waiting while it is held.
-fn lock(folder: &Path) -> Result<File, Failure> {
+fn lock(folder: &Path) -> Result<File, TaskError> {
     let path = folder.with_extension("lock");
     let parent = folder.parent().unwrap_or(folder);
     fs::create_dir_all(parent)
@@ -88,6 +88,6 @@ fn lock(folder: &Path) -> Result<File, Failure> {
         .map_err(|error| unwritable(&path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

@@ -4,7 +4,6 @@ use std::panic;
 use std::thread;
 
 use crate::container::Container;
-use crate::failure::Failure;
 use crate::kafka::kit::Kit;
 use crate::kafka::{self, Broker, java};
 use crate::kind::Kind;
@@ -13,6 +12,7 @@ use crate::mariadb::{self, Mariadb};
 use crate::package;
 use crate::pgbouncer::{self, Pgbouncer};
 use crate::postgres::{self, Cluster, binaries};
+use crate::task_error::TaskError;
 
 /// A server that this process started and that ends with it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Server {
     /// Starts a server of that kind: from the programs of this machine, which are installed first where they are
     /// missing and that is possible, else in a container. A database gets `settings` beside the usual ones; a pooler goes in front
     /// of the PostgreSQL at `behind`.
-    pub fn start(kind: Kind, settings: &[(&str, &str)], behind: Option<&str>) -> Result<Self, Failure> {
+    pub fn start(kind: Kind, settings: &[(&str, &str)], behind: Option<&str>) -> Result<Self, TaskError> {
         let (there, packages) = match kind {
             Kind::Postgres => (binaries::find()?.is_some(), postgres::PACKAGES),
             Kind::Mysql => (Programs::find()?.is_some(), mariadb::PACKAGES),
@@ -58,7 +58,7 @@ impl Server {
             Kind::Kafka => Broker::create(&kafka::Options::new()).map(Box::new).map(Self::Broker),
             Kind::Pgbouncer => {
                 let behind =
-                    behind.ok_or_else(|| Failure::new("a PgBouncer must have a PostgreSQL behind it"))?;
+                    behind.ok_or_else(|| TaskError::new("a PgBouncer must have a PostgreSQL behind it"))?;
                 Pgbouncer::before(pgbouncer::place_of(behind), &[]).map(Self::Pooler)
             }
         }
@@ -79,8 +79,8 @@ impl Server {
 /// Does something for several kinds of servers at the same time; gives the results in order, or the first failure.
 pub fn at_once<T: Send>(
     kinds: &[Kind],
-    action: impl Fn(Kind) -> Result<T, Failure> + Sync,
-) -> Result<Vec<T>, Failure> {
+    action: impl Fn(Kind) -> Result<T, TaskError> + Sync,
+) -> Result<Vec<T>, TaskError> {
     let action = &action;
     thread::scope(|scope| {
         let threads: Vec<_> = kinds.iter().map(|kind| scope.spawn(move || action(*kind))).collect();

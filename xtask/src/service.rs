@@ -5,8 +5,8 @@ use std::fmt;
 
 use crate::container;
 use crate::detached::Detached;
-use crate::failure::Failure;
 use crate::kind::Kind;
+use crate::task_error::TaskError;
 
 /// A server that was left running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Service {
     }
 
     /// Stops it, if it runs, and removes its folder.
-    pub fn stop(&self) -> Result<(), Failure> {
+    pub fn stop(&self) -> Result<(), TaskError> {
         match &self.place {
             Place::Process(process) => process.stop(self.kind.last_signal()),
             Place::Container { id, .. } => container::stop(id),

@@ -6,10 +6,10 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::server::{self, Server};
 use crate::service::{Place, Service, Status};
+use crate::task_error::TaskError;
 use crate::workspace;
 
 /// The servers of one target folder.
@@ -28,7 +28,7 @@ impl Services {
     ///
     /// Where one of them fails, the others stay up. A pooler comes last: it goes in front of the PostgreSQL at `given`, or of that
     /// of these services, and is started anew with it.
-    pub fn up(&self, kinds: &[Kind], given: Option<&str>) -> Result<Vec<Service>, Failure> {
+    pub fn up(&self, kinds: &[Kind], given: Option<&str>) -> Result<Vec<Service>, TaskError> {
         let _alone = self.lock()?;
         let servers: Vec<Kind> = kinds.iter().copied().filter(|kind| *kind != Kind::Pgbouncer).collect();
         let was_there = matches!(self.status(Kind::Postgres)?, Status::Running(_));
@@ -45,13 +45,13 @@ impl Services {
     }
 
     /// Stops what was started and removes its folder; gives what it was.
-    pub fn down(&self) -> Result<Vec<(Kind, Status)>, Failure> {
+    pub fn down(&self) -> Result<Vec<(Kind, Status)>, TaskError> {
         let _alone = self.lock()?;
         server::at_once(&Kind::ALL, |kind| Ok((kind, self.end(kind)?)))
     }
 
     /// Stops what was started of that kind; gives what it was.
-    fn end(&self, kind: Kind) -> Result<Status, Failure> {
+    fn end(&self, kind: Kind) -> Result<Status, TaskError> {
         let status = self.status(kind)?;
         if let Status::Running(service) | Status::Dead(service) = &status {
             service.stop()?;
@@ -61,21 +61,21 @@ impl Services {
     }
 
     /// What was started of that kind, and whether it runs.
-    pub fn status(&self, kind: Kind) -> Result<Status, Failure> {
+    pub fn status(&self, kind: Kind) -> Result<Status, TaskError> {
         let path = self.file(kind);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Status::Absent),
-            Err(error) => return Err(Failure::new(format!("could not read {}: {error}", path.display()))),
+            Err(error) => return Err(TaskError::new(format!("could not read {}: {error}", path.display()))),
         };
         let service = Service::of_text(kind, &text).ok_or_else(|| {
             let path = path.display();
-            Failure::new(format!("{path} is not readable: stop what it names by hand and remove it"))
+            TaskError::new(format!("{path} is not readable: stop what it names by hand and remove it"))
         })?;
         Ok(if service.is_running() { Status::Running(service) } else { Status::Dead(service) })
     }
 
-    fn up_one(&self, kind: Kind, behind: Option<&str>) -> Result<Service, Failure> {
+    fn up_one(&self, kind: Kind, behind: Option<&str>) -> Result<Service, TaskError> {
         match self.status(kind)? {
             Status::Running(service) => return Ok(service),
             Status::Dead(service) => service.stop()?,
@@ -104,7 +104,7 @@ impl Services {
     }
 
     /// Waits until no other command changes the services, and keeps others waiting while it is held.
-    fn lock(&self) -> Result<File, Failure> {
+    fn lock(&self) -> Result<File, TaskError> {
         let path = self.folder.join("lock");
         fs::create_dir_all(&self.folder)
             .and_then(|()| File::create(&path))
@@ -113,6 +113,6 @@ impl Services {
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

@@ -1,10 +1,10 @@
 //! The servers for the length of one command, and the variables that tell it about them.
 
-use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::server::{self, Server};
 use crate::service::{Service, Status};
 use crate::services::Services;
+use crate::task_error::TaskError;
 
 /// Servers to run a command against; what was started for it ends with it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum Source {
 impl Session {
     /// For tests: of each kind the server in the environment, else the one of `services up`, else one of its own.
     /// Those that have to be started are started at the same time.
-    pub fn open(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
+    pub fn open(services: &Services, kinds: &[Kind]) -> Result<Self, TaskError> {
         // A pooler that was left running is in front of the PostgreSQL that was.
         let fits = |kind: Kind| kind != Kind::Pgbouncer || Kind::Postgres.given().is_none();
         Self::of(kinds, |kind, behind| match services.status(kind)? {
@@ -35,7 +35,7 @@ impl Session {
     }
 
     /// For benchmarks: of each kind the server in the environment, else one of its own, a database with `settings`.
-    pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         Self::of(kinds, |kind, behind| {
             let settings = if kind == Kind::Kafka { &[] } else { settings };
             Server::start(kind, settings, behind).map(Source::Own)
@@ -44,7 +44,7 @@ impl Session {
 
     /// To stay: of each kind the server in the environment, else the one of `services up`, which is started now if
     /// need be and outlives the session.
-    pub fn leave(services: &Services, kinds: &[Kind]) -> Result<Self, Failure> {
+    pub fn leave(services: &Services, kinds: &[Kind]) -> Result<Self, TaskError> {
         let missing: Vec<Kind> = kinds.iter().copied().filter(|kind| kind.given().is_none()).collect();
         let mut started = services.up(&missing, Kind::Postgres.given().as_deref())?.into_iter();
         let servers = kinds.iter().filter_map(|kind| match kind.given() {
@@ -69,8 +69,8 @@ impl Session {
     /// All at the same time, but for the pooler: it goes in front of the PostgreSQL, which has to be there.
     fn of(
         kinds: &[Kind],
-        start: impl Fn(Kind, Option<&str>) -> Result<Source, Failure> + Sync,
-    ) -> Result<Self, Failure> {
+        start: impl Fn(Kind, Option<&str>) -> Result<Source, TaskError> + Sync,
+    ) -> Result<Self, TaskError> {
         let source = |kind: Kind, behind: Option<&str>| match kind.given() {
             Some(address) => Ok((kind, Source::Given(address))),
             None => start(kind, behind).map(|source| (kind, source)),

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The key that Debian signs its suites with.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -25,7 +25,7 @@ const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
 
 /// Fetches `packages` and all that they depend on, and unpacks them into `folder`; gives the
 /// folder with `bin`, `sbin` and `lib` in it.
-pub fn unpack(packages: &[&str], folder: &Path) -> Result<PathBuf, Failure> {
+pub fn unpack(packages: &[&str], folder: &Path) -> Result<PathBuf, TaskError> {
     let apt = Apt::set_up(folder)?;
     let debs = folder.join("debs");
     make(&debs)?;
@@ -51,7 +51,7 @@ struct Apt {
 }
 
 impl Apt {
-    fn set_up(folder: &Path) -> Result<Self, Failure> {
+    fn set_up(folder: &Path) -> Result<Self, TaskError> {
         let apt = Self { folder: folder.join("apt") };
         for below in ["lists/partial", "cache/archives/partial"] {
             make(&apt.folder.join(below))?;
@@ -82,7 +82,7 @@ impl Apt {
     }
 
     /// The packages and all that they depend on.
-    fn needed(&self, packages: &[&str]) -> Result<BTreeSet<String>, Failure> {
+    fn needed(&self, packages: &[&str]) -> Result<BTreeSet<String>, TaskError> {
         let mut depends = self.command("apt-cache");
         depends.args(["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts"]);
         depends.args(["--no-breaks", "--no-replaces", "--no-enhances"]).args(packages);
@@ -98,19 +98,19 @@ fn named(printed: &str) -> BTreeSet<String> {
 }
 
 /// The mirror of Debian that apt is set up with.
-fn mirror() -> Result<String, Failure> {
+fn mirror() -> Result<String, TaskError> {
     let mut targets = Command::new("apt-get");
     targets.args(["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"]);
     let said = process::output(&mut targets, "ask apt for its mirror")?;
     said.lines().find_map(|line| line.strip_prefix("Debian|Debian|")).map(str::to_owned).ok_or_else(|| {
-        Failure::new(
+        TaskError::new(
             "apt has no list of a Debian mirror: run `apt-get update` on Debian, or name other versions",
         )
     })
 }
 
 /// Lets each program run by the loader and the libraries that came with it.
-fn wrap(base: &Path) -> Result<(), Failure> {
+fn wrap(base: &Path) -> Result<(), TaskError> {
     let library = base.join("lib");
     let folders = fs::read_dir(&library).map_err(|error| unwritable(&library, &error))?;
     let mut folders = folders.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
@@ -152,18 +152,18 @@ fn is_elf(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut beginning)).is_ok() && beginning == ELF
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files(folder: &Path) -> Result<Vec<PathBuf>, TaskError> {
     let entries = fs::read_dir(folder)
-        .map_err(|error| Failure::new(format!("could not read {}: {error}", folder.display())))?;
+        .map_err(|error| TaskError::new(format!("could not read {}: {error}", folder.display())))?;
     Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect())
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
+fn make(folder: &Path) -> Result<(), TaskError> {
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use xtask::Failure;
+use xtask::TaskError;
 use xtask::postgres::Cluster;
 use xtask::process;
 
 const SOON: Duration = Duration::from_secs(20);
 
-fn psql(cluster: &Cluster, sql: &str) -> Result<String, Failure> {
+fn psql(cluster: &Cluster, sql: &str) -> Result<String, TaskError> {
     let mut psql = cluster.bin("psql");
     psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql]);
     process::output(&mut psql, sql).map(|answer| answer.trim().to_owned())
@@ -19,7 +19,7 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_cluster_starts_and_answers_its_own_psql() -> Result<(), Failure> {
+fn a_cluster_starts_and_answers_its_own_psql() -> Result<(), TaskError> {
     let cluster = Cluster::create(&[])?;
     assert_eq!(psql(&cluster, "SELECT 1")?, "1");
     assert_eq!(psql(&cluster, "SHOW listen_addresses")?, "127.0.0.1");
@@ -36,7 +36,7 @@ fn a_cluster_starts_and_answers_its_own_psql() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_setting_of_the_caller_wins() -> Result<(), Failure> {
+fn a_setting_of_the_caller_wins() -> Result<(), TaskError> {
     let cluster = Cluster::create(&[("fsync", "on"), ("log_line_prefix", "it's ")])?;
     assert_eq!(psql(&cluster, "SHOW fsync")?, "on");
     assert_eq!(psql(&cluster, "SELECT current_setting('log_line_prefix') = 'it''s '")?, "t");
@@ -44,7 +44,7 @@ fn a_setting_of_the_caller_wins() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_killed_cluster_restarts_with_its_committed_data() -> Result<(), Failure> {
+fn a_killed_cluster_restarts_with_its_committed_data() -> Result<(), TaskError> {
     let mut cluster = Cluster::create(&[])?;
     let address = cluster.url("postgres");
     psql(&cluster, "CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 1000)")?;
@@ -67,7 +67,7 @@ fn a_killed_cluster_restarts_with_its_committed_data() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_dropped_cluster_leaves_no_process_and_no_folder() -> Result<(), Failure> {
+fn a_dropped_cluster_leaves_no_process_and_no_folder() -> Result<(), TaskError> {
     let cluster = Cluster::create(&[])?;
     let folder = cluster.folder().to_owned();
     let postmaster = cluster.pid().expect("a server that runs");
@@ -87,7 +87,7 @@ fn a_dropped_cluster_leaves_no_process_and_no_folder() -> Result<(), Failure> {
 }
 
 #[test]
-fn data_put_back_brings_back_its_past() -> Result<(), Failure> {
+fn data_put_back_brings_back_its_past() -> Result<(), TaskError> {
     let mut cluster = Cluster::create(&[])?;
     let past = cluster.folder().join("past");
     psql(&cluster, "CREATE TABLE t (n int); INSERT INTO t VALUES (1)")?;
@@ -110,7 +110,7 @@ fn data_put_back_brings_back_its_past() -> Result<(), Failure> {
 }
 
 #[test]
-fn data_of_another_cluster_that_was_killed_is_taken_over() -> Result<(), Failure> {
+fn data_of_another_cluster_that_was_killed_is_taken_over() -> Result<(), TaskError> {
     let mut old = Cluster::create(&[])?;
     let mut new = Cluster::create(&[])?;
     psql(&old, "CREATE TABLE t (n int); INSERT INTO t VALUES (7)")?;

@@ -1,20 +1,20 @@
 //! The promises of `xtask::postgres::Standby` and of a point-in-time restore.
 
-use xtask::Failure;
+use xtask::TaskError;
 use xtask::postgres::restore::ARCHIVING;
 use xtask::postgres::{Cluster, Standby};
 use xtask::process;
 
 const SMALL: [(&str, &str); 2] = [("shared_buffers", "16MB"), ("max_connections", "20")];
 
-fn psql(cluster: &Cluster, sql: &str) -> Result<String, Failure> {
+fn psql(cluster: &Cluster, sql: &str) -> Result<String, TaskError> {
     let mut psql = cluster.bin("psql");
     psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql]);
     process::output(&mut psql, sql).map(|answer| answer.trim().to_owned())
 }
 
 #[test]
-fn a_promoted_standby_has_what_it_caught_up_with_and_nothing_that_came_after_its_cut() -> Result<(), Failure>
+fn a_promoted_standby_has_what_it_caught_up_with_and_nothing_that_came_after_its_cut() -> Result<(), TaskError>
 {
     let mut primary = Cluster::create(&SMALL)?;
     psql(&primary, "create table kept (n integer)")?;
@@ -32,7 +32,7 @@ fn a_promoted_standby_has_what_it_caught_up_with_and_nothing_that_came_after_its
 }
 
 #[test]
-fn a_standby_takes_the_address_of_a_dead_primary_only() -> Result<(), Failure> {
+fn a_standby_takes_the_address_of_a_dead_primary_only() -> Result<(), TaskError> {
     let mut primary = Cluster::create(&SMALL)?;
     let mut standby = Standby::of(&primary)?;
     assert!(standby.take_address_of(&primary).is_err());
@@ -45,7 +45,7 @@ fn a_standby_takes_the_address_of_a_dead_primary_only() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_restored_cluster_ends_at_its_point_and_keeps_its_address() -> Result<(), Failure> {
+fn a_restored_cluster_ends_at_its_point_and_keeps_its_address() -> Result<(), TaskError> {
     let settings: Vec<_> = SMALL.iter().chain(ARCHIVING).copied().collect();
     let mut cluster = Cluster::create(&settings)?;
     psql(&cluster, "create table kept (n integer)")?;

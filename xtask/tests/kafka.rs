@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use xtask::Failure;
+use xtask::TaskError;
 use xtask::kafka::{Broker, Listener, Options, topics};
 use xtask::process;
 
@@ -104,7 +104,7 @@ fn partitions(broker: &Broker, topic: &str) -> usize {
 }
 
 #[test]
-fn a_broker_starts_and_answers_in_its_own_protocol() -> Result<(), Failure> {
+fn a_broker_starts_and_answers_in_its_own_protocol() -> Result<(), TaskError> {
     let broker = Broker::create(&Options::new())?;
     assert_eq!(broker.bootstrap(), format!("127.0.0.1:{}", broker.port()));
     assert!(!broker.folder().starts_with(xtask::workspace::root()));
@@ -129,7 +129,7 @@ fn a_broker_starts_and_answers_in_its_own_protocol() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_broker_that_was_killed_or_stopped_restarts_on_its_port_with_its_topics() -> Result<(), Failure> {
+fn a_broker_that_was_killed_or_stopped_restarts_on_its_port_with_its_topics() -> Result<(), TaskError> {
     let mut broker = Broker::create(&Options::new())?;
     let address = broker.bootstrap();
     broker.create_topic("kept", 2)?;
@@ -148,7 +148,7 @@ fn a_broker_that_was_killed_or_stopped_restarts_on_its_port_with_its_topics() ->
 }
 
 #[test]
-fn a_paused_broker_answers_nothing_until_it_is_resumed() -> Result<(), Failure> {
+fn a_paused_broker_answers_nothing_until_it_is_resumed() -> Result<(), TaskError> {
     let mut broker = Broker::create(&Options::new())?;
     let mut connection = Connection::to(&broker.bootstrap());
     connection.call(API_VERSIONS, 0, &[]);
@@ -168,7 +168,7 @@ fn a_paused_broker_answers_nothing_until_it_is_resumed() -> Result<(), Failure> 
 }
 
 #[test]
-fn a_dropped_broker_leaves_no_process_and_no_folder() -> Result<(), Failure> {
+fn a_dropped_broker_leaves_no_process_and_no_folder() -> Result<(), TaskError> {
     let broker = Broker::create(&Options::new())?;
     let folder = broker.folder().to_owned();
     let pid = broker.pid().expect("a broker that runs");
@@ -183,7 +183,7 @@ fn a_dropped_broker_leaves_no_process_and_no_folder() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_topic_can_be_closed_for_writing_and_opened_again() -> Result<(), Failure> {
+fn a_topic_can_be_closed_for_writing_and_opened_again() -> Result<(), TaskError> {
     let broker = Broker::create(&Options::new().acls())?;
     broker.create_topics(&[("open", 1), ("closed", 1)])?;
     broker.forbid_writes("closed")?;
@@ -199,7 +199,7 @@ fn a_topic_can_be_closed_for_writing_and_opened_again() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_broker_with_users_and_keys_has_a_listener_for_each_and_both() -> Result<(), Failure> {
+fn a_broker_with_users_and_keys_has_a_listener_for_each_and_both() -> Result<(), TaskError> {
     let broker = Broker::create(&Options::new().user("alice", "secret").tls().message_max_bytes(2000))?;
     let sasl = broker.address(Listener::Sasl).expect("a listener with passwords");
     assert_eq!(error_of_login(&sasl, "alice", "secret"), 0);
@@ -231,7 +231,7 @@ fn a_broker_that_does_not_start_shows_the_end_of_its_log() {
 }
 
 #[test]
-fn three_brokers_go_on_without_any_one_of_them() -> Result<(), Failure> {
+fn three_brokers_go_on_without_any_one_of_them() -> Result<(), TaskError> {
     let mut cluster = Broker::cluster(3)?;
     assert_eq!(cluster.bootstrap().split(',').count(), 3);
     cluster.create_topics(&[("orders", 1)])?;

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use sqlx::ConnectOptions;
 use tokio::process::Command;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::Bench;
 
 pub mod idle;
-mod rider;
+mod relay_process;
 pub mod status;
 
 /// The binary, which `cargo xtask bench cli` has built beside this one, on that log.
-pub(crate) fn postrider(bench: &Bench) -> Result<Command, Failure> {
+pub(crate) fn postrider(bench: &Bench) -> Result<Command, AnyError> {
     let folder = std::env::current_exe()?.parent().map(PathBuf::from).unwrap_or_default();
     let program = folder.join(format!("postrider{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {

@@ -7,7 +7,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 use std::str::FromStr;
 
-use crate::Failure;
+use crate::AnyError;
 
 /// What an application records: 180 bytes of JSON.
 #[derive(Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl Event for OrderPaid {
 }
 
 /// The server that `POSTRIDER_TEST_POSTGRES` names.
-pub fn server() -> Result<PgConnectOptions, Failure> {
+pub fn server() -> Result<PgConnectOptions, AnyError> {
     let url = std::env::var("POSTRIDER_TEST_POSTGRES")
         .map_err(|_| "POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask bench`")?;
     Ok(PgConnectOptions::from_str(&url)?)
@@ -56,12 +56,12 @@ pub struct Bench {
 
 impl Bench {
     /// A new log on the server that `POSTRIDER_TEST_POSTGRES` names.
-    pub async fn new(connections: u32) -> Result<Self, Failure> {
+    pub async fn new(connections: u32) -> Result<Self, AnyError> {
         Self::on(server()?, connections).await
     }
 
     /// A new log in that database.
-    pub async fn on(options: PgConnectOptions, connections: u32) -> Result<Self, Failure> {
+    pub async fn on(options: PgConnectOptions, connections: u32) -> Result<Self, AnyError> {
         let pool = PgPoolOptions::new().max_connections(connections).connect_with(options).await?;
         let schema = format!("bench_{}", uuid::Uuid::now_v7().simple());
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await?;
@@ -73,13 +73,13 @@ impl Bench {
     }
 
     /// Runs SQL with `{schema}` filled in.
-    pub async fn run(&self, sql: &str) -> Result<(), Failure> {
+    pub async fn run(&self, sql: &str) -> Result<(), AnyError> {
         sqlx::raw_sql(AssertSqlSafe(sql.replace("{schema}", &self.schema))).execute(&self.pool).await?;
         Ok(())
     }
 
     /// Adds events, in transactions of 20,000, on two connections.
-    pub async fn fill(&self, events: u64) -> Result<(), Failure> {
+    pub async fn fill(&self, events: u64) -> Result<(), AnyError> {
         let chunk = 20_000;
         let sql = "insert into {schema}.event (stream, event_type, aggregate_type, aggregate_id, headers, payload) \
              select 'orders', 'OrderPaid', 'Order', (n % 5000)::text, \
@@ -87,7 +87,7 @@ impl Bench {
                     json_build_object('order', n, 'note', repeat('x', 150)) \
              from generate_series(1, CHUNK) as n";
         let sql = sql.replace("CHUNK", &chunk.to_string());
-        let half = async |turns: u64| -> Result<(), Failure> {
+        let half = async |turns: u64| -> Result<(), AnyError> {
             for _ in 0..turns {
                 self.run(&sql).await?;
             }
@@ -99,7 +99,7 @@ impl Bench {
     }
 
     /// Adds events of 1 MB each.
-    pub async fn fill_wide(&self, events: u64) -> Result<(), Failure> {
+    pub async fn fill_wide(&self, events: u64) -> Result<(), AnyError> {
         let sql = "insert into {schema}.event (stream, event_type, aggregate_type, aggregate_id, payload) \
              select 'orders', 'OrderPaid', 'Order', (n % 100)::text, json_build_object('order', n, 'note', repeat('x', 990000)) \
              from generate_series(1, EVENTS) as n";
@@ -107,7 +107,7 @@ impl Bench {
     }
 
     /// Drops the log.
-    pub async fn close(self) -> Result<(), Failure> {
+    pub async fn close(self) -> Result<(), AnyError> {
         self.run("drop schema {schema} cascade").await?;
         self.pool.close().await;
         Ok(())

@@ -11,7 +11,7 @@ use postrider_relay::{Received, Relay, Subscriber};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::OrderPaid;
 
 pub mod drain;
@@ -52,7 +52,7 @@ impl Tally {
     }
 
     /// Waits until all are handled.
-    pub(crate) async fn wait(&self) -> Result<(), Failure> {
+    pub(crate) async fn wait(&self) -> Result<(), AnyError> {
         let waited = tokio::time::timeout(LONGEST, self.done.notified()).await;
         waited
             .map_err(|_| format!("{} of {} events were handled in {LONGEST:?}", self.now(), self.all).into())
@@ -63,7 +63,7 @@ impl Tally {
     }
 
     /// Makes sure that none was handled twice, once the relays have stopped.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), AnyError> {
         match self.now() {
             handled if handled == self.all => Ok(()),
             handled => Err(format!("{handled} events were handled where there were {}", self.all).into()),

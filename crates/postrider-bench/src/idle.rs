@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use postrider_core::{Start, Store, Subscription};
+use postrider_core::{EventLog, Start, Subscription};
 use sqlx::{Connection, PgConnection};
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::Bench;
 use crate::report::Report;
 
 /// The bar of polling.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, open) = if quick { (300_000, 200) } else { (5_000_000, 1_000) };
     report.say(&format!("filling a log with {events} events"));
     let bench = Bench::new(8).await?;

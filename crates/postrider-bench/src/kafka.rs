@@ -7,7 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
-use crate::Failure;
+use crate::AnyError;
 
 pub mod drain;
 pub mod effects;
@@ -17,7 +17,7 @@ pub mod memory;
 const PARTITIONS: i32 = 4;
 
 /// The brokers that `POSTRIDER_TEST_KAFKA` names.
-pub(crate) fn brokers() -> Result<String, Failure> {
+pub(crate) fn brokers() -> Result<String, AnyError> {
     Ok(std::env::var("POSTRIDER_TEST_KAFKA")
         .map_err(|_| "POSTRIDER_TEST_KAFKA is not set: run `cargo xtask bench kafka`")?)
 }
@@ -30,7 +30,7 @@ pub(crate) struct Topic {
 
 impl Topic {
     /// A new one, with four partitions.
-    pub(crate) async fn new() -> Result<Self, Failure> {
+    pub(crate) async fn new() -> Result<Self, AnyError> {
         let name = format!("bench-{}", uuid::Uuid::now_v7());
         let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", brokers()?).create()?;
         let topic = NewTopic::new(&name, PARTITIONS, TopicReplication::Fixed(1));
@@ -42,13 +42,13 @@ impl Topic {
     }
 
     /// Deletes it.
-    pub(crate) async fn close(self) -> Result<(), Failure> {
+    pub(crate) async fn close(self) -> Result<(), AnyError> {
         self.admin.delete_topics(&[self.name.as_str()], &AdminOptions::new()).await?;
         Ok(())
     }
 }
 
 /// The sink, as a relay has it.
-pub(crate) async fn sink(topic: &str) -> Result<Kafka, Failure> {
+pub(crate) async fn sink(topic: &str) -> Result<Kafka, AnyError> {
     Ok(Kafka::builder(&brokers()?).topic(topic).connect().await?)
 }

@@ -18,7 +18,7 @@ pub mod retention;
 mod statements;
 
 /// What can go wrong in a benchmark.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The middle one of several measurements.
 pub fn median(mut figures: Vec<f64>) -> f64 {
@@ -34,9 +34,9 @@ pub fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
 /// Runs two sides in turns, after one of each that does not count, and returns the median of each, and of what the second reached of its neighbour.
 pub async fn in_turns(
     turns: usize,
-    mut one: impl AsyncFnMut() -> Result<f64, Failure>,
-    mut two: impl AsyncFnMut() -> Result<f64, Failure>,
-) -> Result<(f64, f64, f64), Failure> {
+    mut one: impl AsyncFnMut() -> Result<f64, AnyError>,
+    mut two: impl AsyncFnMut() -> Result<f64, AnyError>,
+) -> Result<(f64, f64, f64), AnyError> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     one().await?;
     two().await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Recordable, Start, Store, Subscription};
+use postrider_core::{EventLog, Recordable, Start, Subscription};
 use postrider_mysql::Outbox;
 use postrider_relay::{Received, Relay};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::data::OrderPaid;
 use crate::engine::{Tally, new_name};
 use crate::report::Report;
-use crate::{Failure, in_turns, median};
+use crate::{AnyError, in_turns, median};
 
 const PAGE: u64 = 1_000;
 const CLIENTS: u64 = 8;
@@ -31,7 +31,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new() -> Result<Self, Failure> {
+    async fn new() -> Result<Self, AnyError> {
         let url = std::env::var("POSTRIDER_TEST_MYSQL").map_err(|_| "POSTRIDER_TEST_MYSQL is not set")?;
         let server = MySqlConnectOptions::from_str(&url)?;
         let database = format!("bench_{}", Uuid::now_v7().simple());
@@ -44,7 +44,7 @@ impl Bench {
         Ok(Self { outbox: Outbox::migrated(&pool).await?, pool, server, database })
     }
 
-    async fn close(self) -> Result<(), Failure> {
+    async fn close(self) -> Result<(), AnyError> {
         self.pool.close().await;
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let drop = format!("drop database {}", self.database);
@@ -52,7 +52,7 @@ impl Bench {
         Ok(())
     }
 
-    async fn fill(&self, events: u64) -> Result<(), Failure> {
+    async fn fill(&self, events: u64) -> Result<(), AnyError> {
         for from in (0..events).step_by(PAGE as usize) {
             let page: Vec<OrderPaid> = (from..(from + PAGE).min(events)).map(OrderPaid::of).collect();
             let mut tx = self.pool.begin().await?;
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     /// A relay that has everything before it, none of it numbered: until its handler has had all. Events per second.
-    async fn drain(&self, events: u64) -> Result<f64, Failure> {
+    async fn drain(&self, events: u64) -> Result<f64, AnyError> {
         let (name, tally) = (new_name(), Tally::new(events));
         self.outbox.store().subscribe(&Subscription::new(&name).start(Start::Now)).await?;
         self.fill(events).await?;
@@ -87,7 +87,7 @@ impl Bench {
     }
 
     /// The same rows by nothing but sqlx. Events per second.
-    async fn bare(&self, events: u64) -> Result<f64, Failure> {
+    async fn bare(&self, events: u64) -> Result<f64, AnyError> {
         let began = Instant::now();
         let (mut after, mut seen) = (0_i64, 0);
         let mut connection = self.pool.acquire().await?;
@@ -118,7 +118,7 @@ impl Bench {
 }
 
 /// The bars of draining.
-pub async fn drain(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn drain(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, backlog, turns) = if quick { (50_000, 200_000, 3) } else { (100_000, 1_000_000, 5) };
     let bench = Bench::new().await?;
     report.say("draining, in turns with a bare read");
@@ -153,7 +153,7 @@ pub async fn drain(report: &mut Report, quick: bool) -> Result<(), Failure> {
 }
 
 /// Transactions per second of publishers: each updates a row and writes an event.
-async fn rate(bench: &Bench, ours: bool, time: Duration) -> Result<f64, Failure> {
+async fn rate(bench: &Bench, ours: bool, time: Duration) -> Result<f64, AnyError> {
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let mut tasks = JoinSet::new();
     for client in 0..CLIENTS {
@@ -184,7 +184,7 @@ async fn rate(bench: &Bench, ours: bool, time: Duration) -> Result<f64, Failure>
                 tx.commit().await?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            Ok::<(), Failure>(())
+            Ok::<(), AnyError>(())
         });
     }
     // Warm first: connections, statements, caches.
@@ -200,7 +200,7 @@ async fn rate(bench: &Bench, ours: bool, time: Duration) -> Result<f64, Failure>
 }
 
 /// The bar of publishing.
-pub async fn publish(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn publish(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (time, turns) = if quick { (Duration::from_secs(2), 3) } else { (Duration::from_secs(4), 7) };
     let bench = Bench::new().await?;
     for table in [

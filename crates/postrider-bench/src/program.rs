@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::report::Report;
 
 /// Which parts are asked for, and how thoroughly.
@@ -23,7 +23,7 @@ impl Wanted {
 pub async fn run(
     name: &str,
     parts: &[&str],
-    benchmark: impl AsyncFnOnce(&mut Report, Wanted) -> Result<(), Failure>,
+    benchmark: impl AsyncFnOnce(&mut Report, Wanted) -> Result<(), AnyError>,
 ) -> ExitCode {
     let (mut json, mut wanted) = (false, Wanted { quick: false, only: Vec::new() });
     for argument in std::env::args().skip(1) {
@@ -43,7 +43,7 @@ pub async fn run(
 }
 
 /// The exit code of a program that ended like this.
-pub fn ended(name: &str, result: Result<bool, Failure>) -> ExitCode {
+pub fn ended(name: &str, result: Result<bool, AnyError>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Settlement, Store, Subscription};
+use postrider_core::{EventLog, Settlement, Subscription};
 use postrider_relay::Pace;
 
 use crate::data::{Bench, OrderPaid};
 use crate::publishers::{Kind, rate, tables};
 use crate::report::Report;
-use crate::{Failure, median, ratios};
+use crate::{AnyError, median, ratios};
 
 /// How many events the follower reads at once.
 const BATCH: u32 = 1000;
@@ -21,7 +21,7 @@ async fn follow(
     name: String,
     stop: Arc<AtomicBool>,
     seen: Arc<AtomicU64>,
-) -> Result<(), Failure> {
+) -> Result<(), AnyError> {
     let start = Subscription::new(&name).start(postrider_core::Start::Now);
     bench.store.subscribe(&start).await?;
     let mut lease = bench.store.claim(&name, "bench", Duration::from_secs(600)).await?.ok_or("no lane")?;
@@ -54,7 +54,7 @@ async fn followed_rate(
     turn: usize,
     time: Duration,
     seen: &Arc<AtomicU64>,
-) -> Result<f64, Failure> {
+) -> Result<f64, AnyError> {
     let stop = Arc::new(AtomicBool::new(false));
     let relay =
         tokio::spawn(follow(Arc::clone(bench), format!("f{turn}"), Arc::clone(&stop), Arc::clone(seen)));
@@ -67,7 +67,7 @@ async fn followed_rate(
 }
 
 /// The bars of publishing.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (time, turns) = if quick { (Duration::from_secs(1), 3) } else { (Duration::from_secs(3), 5) };
     let bench = Arc::new(Bench::new(40).await?);
     tables(&bench).await?;

@@ -8,7 +8,7 @@ use postrider_core::Recordable;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, OrderPaid};
 
 /// What a publisher writes.
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 }
 
 /// The tables of an application.
-pub(crate) async fn tables(bench: &Bench) -> Result<(), Failure> {
+pub(crate) async fn tables(bench: &Bench) -> Result<(), AnyError> {
     bench
         .run(
             "create table {schema}.account (id bigint primary key, balance bigint not null) with (fillfactor = 50);
@@ -40,7 +40,7 @@ pub(crate) async fn tables(bench: &Bench) -> Result<(), Failure> {
 pub(crate) struct Publishers {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
-    tasks: JoinSet<Result<(), Failure>>,
+    tasks: JoinSet<Result<(), AnyError>>,
 }
 
 impl Publishers {
@@ -69,7 +69,7 @@ impl Publishers {
     }
 
     /// Ends them; a failure of any of them is one.
-    pub(crate) async fn end(self) -> Result<(), Failure> {
+    pub(crate) async fn end(self) -> Result<(), AnyError> {
         self.stop.store(true, Ordering::Relaxed);
         self.tasks.join_all().await.into_iter().collect()
     }
@@ -83,7 +83,7 @@ async fn publish(
     kind: Kind,
     stop: &AtomicBool,
     done: &AtomicU64,
-) -> Result<(), Failure> {
+) -> Result<(), AnyError> {
     let update = format!("update {}.account set balance = balance + 1 where id = $1", bench.schema);
     let insert = format!(
         "insert into {}.outbox (event_id, stream, event_type, aggregate_type, aggregate_id, headers, payload) \
@@ -127,7 +127,7 @@ pub(crate) async fn rate(
     clients: u64,
     kind: Kind,
     time: Duration,
-) -> Result<f64, Failure> {
+) -> Result<f64, AnyError> {
     let publishers = Publishers::begin(bench, clients, kind);
     // Warm first: connections, statements, caches.
     tokio::time::sleep(time / 4).await;

@@ -3,14 +3,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Settlement, Store, Subscription};
+use postrider_core::{EventLog, Settlement, Subscription};
 use sqlx::{AssertSqlSafe, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::data::Bench;
 use crate::report::Report;
-use crate::{Failure, in_turns};
+use crate::{AnyError, in_turns};
 
 const BATCH: u32 = 2000;
 const LEASE: Duration = Duration::from_secs(600);
@@ -30,7 +30,7 @@ struct Bare {
 }
 
 /// Reads by `id > last order by id limit n`, as fast as sqlx goes. Events per second.
-pub(crate) async fn bare(bench: &Bench, events: u64) -> Result<f64, Failure> {
+pub(crate) async fn bare(bench: &Bench, events: u64) -> Result<f64, AnyError> {
     let sql = format!(
         "select id, event_id, stream, event_type, aggregate_type, aggregate_id, ordering_key, sequence, payload, content_type, \
          content, headers, occurred_at, recorded_at, max_attempts from {}.event where id > $1 order by id limit $2",
@@ -66,7 +66,7 @@ pub(crate) async fn bare(bench: &Bench, events: u64) -> Result<f64, Failure> {
 }
 
 /// Reads by positions, from the beginning; settles each batch if asked to. Events per second.
-async fn store_loop(bench: &Bench, events: u64, settle: bool) -> Result<f64, Failure> {
+async fn store_loop(bench: &Bench, events: u64, settle: bool) -> Result<f64, AnyError> {
     let name = format!("read {}", Uuid::now_v7());
     bench.store.subscribe(&Subscription::new(&name)).await?;
     let mut lease = bench.store.claim(&name, "bench", LEASE).await?.ok_or("no lane")?;
@@ -90,7 +90,7 @@ async fn store_loop(bench: &Bench, events: u64, settle: bool) -> Result<f64, Fai
 }
 
 /// The bars of reading.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (small, large, turns) = if quick { (40_000, 200_000, 3) } else { (100_000, 2_000_000, 7) };
     report.say(&format!("filling two logs with {small} and {large} events"));
     let little = Bench::new(8).await?;

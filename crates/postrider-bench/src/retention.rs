@@ -15,12 +15,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Filing, Pacing, Settlement, Store, Subscription, Sweep};
+use postrider_core::{ArchiveOptions, EventLog, Operate, Pacing, Settlement, Subscription, Sweep};
 
 use crate::data::Bench;
 use crate::publishers::{Kind, Publishers, tables};
 use crate::report::Report;
-use crate::{Failure, median, ratios};
+use crate::{AnyError, median, ratios};
 
 mod vacuum;
 
@@ -61,7 +61,7 @@ struct Done {
 
 impl Done {
     /// Sweeps as the program does it, until so many events are taken, or all.
-    async fn sweep(&mut self, bench: &Bench, sweep: &Sweep, until: u64) -> Result<(), Failure> {
+    async fn sweep(&mut self, bench: &Bench, sweep: &Sweep, until: u64) -> Result<(), AnyError> {
         let pacing = Pacing::default();
         while !self.all && self.rows < until {
             let began = Instant::now();
@@ -96,7 +96,7 @@ impl Rates {
 }
 
 /// Settles all there is: what comes later is nobody's yet, and stays.
-async fn settle(bench: &Bench) -> Result<(), Failure> {
+async fn settle(bench: &Bench) -> Result<(), AnyError> {
     bench.store.subscribe(&Subscription::new("s")).await?;
     let mut lease = bench.store.claim("s", "bench", LEASE).await?.ok_or("no lane")?;
     loop {
@@ -111,7 +111,7 @@ async fn settle(bench: &Bench) -> Result<(), Failure> {
 }
 
 /// The bar of archiving, or of pruning.
-pub async fn run(report: &mut Report, keep: bool, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, keep: bool, quick: bool) -> Result<(), AnyError> {
     let size = Size::of(quick);
     let verb = if keep { "archive" } else { "prune" };
     report.say(&format!("{} events are recorded and settled", size.events));
@@ -157,10 +157,10 @@ async fn phases(
     vacuum: &Vacuum,
     keep: bool,
     size: &Size,
-) -> Result<(Rates, Done, u64), Failure> {
+) -> Result<(Rates, Done, u64), AnyError> {
     let (older_than, limit) = (Duration::ZERO, Pacing::default().batch);
     let sweep = match keep {
-        true => Sweep::Archive { older_than, limit, filing: Filing::default() },
+        true => Sweep::Archive { older_than, limit, archiving: ArchiveOptions::default() },
         false => Sweep::Prune { older_than, limit },
     };
     let (mut rates, mut done, mut left) = (Rates::default(), Done::default(), 0);

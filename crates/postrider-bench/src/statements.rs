@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, server};
 use crate::report::Report;
 
@@ -56,7 +56,7 @@ pub(crate) enum Counter {
 
 impl Counter {
     /// The exact one if the server has it.
-    async fn of(bench: &Bench, database: &str) -> Result<Self, Failure> {
+    async fn of(bench: &Bench, database: &str) -> Result<Self, AnyError> {
         let mut inside = PgConnection::connect_with(&bench.pool.connect_options()).await?;
         let extension = "create extension pg_stat_statements; select count(*) from pg_stat_statements";
         if sqlx::raw_sql(extension).execute(&mut inside).await.is_ok() {
@@ -67,7 +67,7 @@ impl Counter {
         Ok(Self::Transactions { outside, database: database.to_owned() })
     }
 
-    async fn read(&mut self) -> Result<i64, Failure> {
+    async fn read(&mut self) -> Result<i64, AnyError> {
         Ok(match self {
             Self::Statements(inside) => {
                 let sql = "select coalesce(sum(s.calls), 0)::bigint from pg_stat_statements s \
@@ -96,7 +96,7 @@ impl Counter {
         report: &Report,
         bench: &Bench,
         quick: bool,
-    ) -> Result<Idle, Failure> {
+    ) -> Result<Idle, AnyError> {
         let window = Duration::from_secs(if quick { 15 } else { 60 });
         bench.run("vacuum (analyze)").await?;
         report.say("waiting until the relay has given its lane back");
@@ -127,7 +127,7 @@ impl Counter {
     }
 }
 
-async fn written(bench: &Bench) -> Result<Written, Failure> {
+async fn written(bench: &Bench) -> Result<Written, AnyError> {
     let options = (*bench.pool.connect_options()).clone();
     let mut connection = PgConnection::connect_with(&options).await?;
     let sql = "select coalesce(sum(n_dead_tup), 0)::bigint, coalesce(sum(n_tup_upd + n_tup_del), 0)::bigint \
@@ -140,7 +140,7 @@ async fn written(bench: &Bench) -> Result<Written, Failure> {
 }
 
 /// Waits until nobody holds a lane.
-async fn given_back(bench: &Bench) -> Result<(), Failure> {
+async fn given_back(bench: &Bench) -> Result<(), AnyError> {
     let end = Instant::now() + GIVEN_BACK * 6;
     while written(bench).await?.held > 0 {
         if Instant::now() > end {
@@ -153,8 +153,8 @@ async fn given_back(bench: &Bench) -> Result<(), Failure> {
 
 /// Measures on a log in a database of its own, which goes away afterwards, and with what counts its statements.
 pub(crate) async fn in_own_database(
-    measure: impl AsyncFnOnce(&Bench, &mut Counter) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    measure: impl AsyncFnOnce(&Bench, &mut Counter) -> Result<(), AnyError>,
+) -> Result<(), AnyError> {
     let database = format!("bench_{}", Uuid::now_v7().simple());
     let mut outside = PgConnection::connect_with(&server()?).await?;
     let create = format!("create database {database}");

@@ -9,23 +9,23 @@ use tokio::task::JoinHandle;
 
 use crate::config::alert::When;
 use crate::config::{Config, Problem, Store};
-use crate::database::Controls;
+use crate::database::{self};
 use crate::output::{self, Column, Table};
 use crate::{Failure, logging};
 
-mod death;
+mod dead_event;
 mod message;
+mod monitor;
 mod next;
 mod note;
 mod notify;
 mod open;
 mod reading;
-mod watch;
 
 use message::{Message, shown};
+pub(crate) use monitor::AlertMonitor;
 use notify::Voices;
 use reading::{Reading, readings};
-pub(crate) use watch::Watch;
 
 /// How long a watch that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(3);
@@ -34,8 +34,8 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failure> {
     Voices::make(&config.notify, &source(&config.store))?;
     some(config)?;
-    let controls = Controls::open(&config.store).await?;
-    let readings = readings(&controls, &config.alerts).await?;
+    let log = database::open(&config.store).await?;
+    let readings = readings(&log, &config.alerts).await?;
     if as_json {
         output::json(&readings.iter().map(as_value).collect::<Vec<_>>())?;
     } else {
@@ -90,9 +90,9 @@ fn as_value(reading: &Reading<'_>) -> Value {
 /// `postrider alerts run`: looks after alerts until the process is asked to end.
 pub(crate) async fn run(config: &Config) -> Result<bool, Failure> {
     some(config)?;
-    let Some(watch) = Watch::of(config)? else { return Ok(true) };
+    let Some(watch) = AlertMonitor::of(config)? else { return Ok(true) };
     logging::start(&config.log)?;
-    if let Err(error) = Controls::open(&config.store).await {
+    if let Err(error) = database::open(&config.store).await {
         let away = error
             .downcast_ref::<postrider::Error>()
             .is_some_and(|error| matches!(error.kind(), postrider::ErrorKind::Unreachable));

@@ -1,4 +1,4 @@
-//! The operators' commands: one module for each noun. They look through [`Desk`](postrider::Desk) and
+//! The operators' commands: one module for each noun. They look through [`Store`](postrider::Store) and
 //! [`Store`](postrider::Store), and know no database.
 
 mod attempts;

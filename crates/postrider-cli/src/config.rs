@@ -29,7 +29,7 @@ pub(crate) use retention::Retention;
 pub(crate) use secret::{Secrets, endpoint, without_password};
 pub(crate) use section::Section;
 pub(crate) use sink::{Format, Sink};
-pub(crate) use subscription::Reader;
+pub(crate) use subscription::SubscriptionSection;
 
 /// Everything that the binary is told.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Config {
     /// `[log]`.
     pub(crate) log: Log,
     /// `[[subscription]]`.
-    pub(crate) readers: Vec<Reader>,
+    pub(crate) readers: Vec<SubscriptionSection>,
     /// `[sink.NAME]`.
     pub(crate) sinks: BTreeMap<String, Sink>,
     /// `[retention]`.
@@ -93,7 +93,7 @@ impl Config {
         let mut readers = Vec::new();
         let mut names = HashSet::new();
         for section in root.each("subscription")? {
-            let reader = Reader::read(section, &sinks)?;
+            let reader = SubscriptionSection::read(section, &sinks)?;
             if !names.insert(reader.name.clone()) {
                 return Err(Problem::new(format!(
                     "two subscriptions are called {:?}; a name belongs to one",

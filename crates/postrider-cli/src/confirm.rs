@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
-use postrider::{AuditEntry, Desk, Pause, Uuid};
+use postrider::{AuditEntry, Pause, Store, Uuid};
 
 use crate::Failure;
 use crate::config::Problem;
@@ -58,13 +58,13 @@ impl Consent {
     /// Writes down what was done.
     pub(crate) async fn audit(
         &self,
-        desk: &dyn Desk,
+        log: &dyn Store,
         what: &str,
         subscription: Option<&str>,
         event_id: Option<Uuid>,
     ) -> Result<(), Failure> {
         let entry = self.entry(what, subscription, event_id);
-        desk.audit(&entry).await.map_err(|error| {
+        log.audit(&entry).await.map_err(|error| {
             format!("it was done ({what}), but could not be written into the audit: {}", error.message())
                 .into()
         })
@@ -73,11 +73,11 @@ impl Consent {
     /// Writes down what is about to be done to a subscription; where that fails it must be left undone.
     pub(crate) async fn announce(
         &self,
-        desk: &dyn Desk,
+        log: &dyn Store,
         what: &str,
         subscription: &str,
     ) -> Result<(), Failure> {
-        desk.audit(&self.entry(what, Some(subscription), None)).await.map_err(|error| {
+        log.audit(&self.entry(what, Some(subscription), None)).await.map_err(|error| {
             format!("nothing was changed: the audit could not be written: {}", error.message()).into()
         })
     }

@@ -31,7 +31,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
             Ready::check(&reader.sink, sink)?;
         }
     }
-    let alerts = alerts::Watch::of(&config)?;
+    let alerts = alerts::AlertMonitor::of(&config)?;
     let pulse = Pulse::new()?;
     let (end, ended) = watch::channel(false);
     tokio::spawn(async move {
@@ -65,7 +65,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
 async fn work(
     config: &Config,
     pulse: &Pulse,
-    alerts: Option<alerts::Watch>,
+    alerts: Option<alerts::AlertMonitor>,
     mut ended: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let Some(mut running) = start(config, &mut ended).await? else { return Ok(()) };

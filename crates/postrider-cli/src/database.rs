@@ -4,12 +4,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::{Desk, NewEvent, mysql, postgres, sqlite};
+use postrider::{NewEvent, mysql, postgres, sqlite};
 use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use crate::bounded::{self, Bounded};
+use crate::bounded;
 use crate::config::{Problem, Store, without_password};
 use crate::{Failure, os_user};
 
@@ -118,21 +118,16 @@ impl Database {
         }
     }
 
-    /// The log for operators, with connections of its own.
-    pub(crate) async fn desk(&self) -> Result<Arc<dyn Desk>, Failure> {
-        Ok(self.controls().await?.desk)
-    }
-
-    /// Both sides of the log, on the same connections.
-    pub(crate) async fn controls(&self) -> Result<Controls, Failure> {
+    /// The log, with connections of its own.
+    pub(crate) async fn log(&self) -> Result<SharedStore, Failure> {
         Ok(match self {
             Self::Postgres(outbox) => {
                 let store = Box::pin(async { Ok(outbox.store().await?) });
                 let place = || postgres::place(&outbox.pool().connect_options());
-                Controls::of(bounded::opened(bounded::OPEN, place, store).await?)
+                bounded(bounded::opened(bounded::OPEN, place, store).await?)
             }
-            Self::Mysql(outbox) => Controls::of(outbox.store()),
-            Self::Sqlite(outbox) => Controls::of(outbox.store()),
+            Self::Mysql(outbox) => bounded(outbox.store()),
+            Self::Sqlite(outbox) => bounded(outbox.store()),
         })
     }
 
@@ -168,31 +163,18 @@ impl Database {
     }
 }
 
-/// Both sides of a log.
-#[derive(Clone)]
-pub(crate) struct Controls {
-    /// As relays see it.
-    pub(crate) store: Arc<dyn postrider::Store>,
-    /// As operators see it.
-    pub(crate) desk: Arc<dyn Desk>,
+/// A log whose every call ends.
+pub(crate) type SharedStore = Arc<dyn postrider::Store>;
+
+/// The same store with calls that end.
+pub(crate) fn bounded(store: impl postrider::Store) -> SharedStore {
+    Arc::new(postrider::Bounded::for_people(Arc::new(store), bounded::ANSWER))
 }
 
-impl Controls {
-    /// Both sides of one store; every call ends.
-    pub(crate) fn of<S: postrider::Store + Desk>(store: S) -> Self {
-        let store = Arc::new(store);
-        let relay: Arc<dyn postrider::Store> = Arc::<S>::clone(&store);
-        Self {
-            store: Arc::new(postrider::Bounded::new(relay, bounded::ANSWER)),
-            desk: Arc::new(Bounded::new(store)),
-        }
-    }
-
-    /// Opens the log that the settings name.
-    pub(crate) async fn open(store: &Store) -> Result<Self, Failure> {
-        let opening = Box::pin(async { Database::open(store).await?.controls().await });
-        bounded::opened(bounded::OPEN, || place(store), opening).await
-    }
+/// Opens the log that the settings name.
+pub(crate) async fn open(store: &Store) -> Result<SharedStore, Failure> {
+    let opening = Box::pin(async { Database::open(store).await?.log().await });
+    bounded::opened(bounded::OPEN, || place(store), opening).await
 }
 
 fn store_options(store: &Store) -> Result<postgres::StoreOptions, Problem> {

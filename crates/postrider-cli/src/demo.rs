@@ -4,13 +4,13 @@
 //! the summary is counted in the shop's tables.
 
 mod fault;
-mod glance;
+mod handlers;
 mod premises;
-mod rider;
+mod relay_process;
 mod screen;
 mod script;
 mod shop;
-mod staff;
+mod snapshot;
 mod tally;
 
 use std::path::{Path, PathBuf};
@@ -61,14 +61,14 @@ pub(crate) async fn run(
     schema: Option<&str>,
 ) -> Result<bool, Failure> {
     if let (Some(name), Some(folder)) = (&options.relay, &options.keep) {
-        return match (std::env::var(rider::ADDRESS), schema) {
+        return match (std::env::var(relay_process::ADDRESS), schema) {
             (Ok(address), Some(schema)) => {
-                staff::work(Postgres::open(&address, schema).await?, folder, name, options.fault).await
+                handlers::work(Postgres::open(&address, schema).await?, folder, name, options.fault).await
             }
             (Ok(address), None) => {
-                staff::work(Mysql::open(&address).await?, folder, name, options.fault).await
+                handlers::work(Mysql::open(&address).await?, folder, name, options.fault).await
             }
-            (Err(_), _) => staff::work(Sqlite::open(folder).await?, folder, name, options.fault).await,
+            (Err(_), _) => handlers::work(Sqlite::open(folder).await?, folder, name, options.fault).await,
         };
     }
     let begins = |address: &str, kinds: [&str; 2]| kinds.iter().any(|kind| address.starts_with(kind));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{Filing, Sweep, Sweepable, Target};
+use postrider::{ArchiveOptions, ArchiveTable, Sweep, Sweepable};
 
 use crate::Failure;
 use crate::config::{Config, Problem, Retention, duration};
@@ -32,7 +32,7 @@ impl Task {
         let limit = retention.pacing.batch;
         let older_than = retention.delivered;
         let mut tasks = vec![if retention.archive {
-            Sweep::Archive { older_than, limit, filing: retention.filing.clone() }
+            Sweep::Archive { older_than, limit, archiving: retention.archiving.clone() }
         } else {
             Sweep::Prune { older_than, limit }
         }];
@@ -68,9 +68,9 @@ impl Task {
         }
     }
 
-    fn target(&self) -> Option<&Target> {
+    fn target(&self) -> Option<&ArchiveTable> {
         match &self.sweep {
-            Sweep::Archive { filing, .. } => filing.target.as_ref(),
+            Sweep::Archive { archiving, .. } => archiving.target.as_ref(),
             _ => None,
         }
     }
@@ -94,20 +94,20 @@ impl Task {
 
 /// Whether events can be filed as the settings say: found out at the start, not at night.
 pub(crate) async fn check(database: &Database, config: &Config) -> Result<(), Failure> {
-    let asked = |retention: &&Retention| retention.filing.target.is_some() || retention.filing.by_month;
+    let asked = |retention: &&Retention| retention.archiving.target.is_some() || retention.archiving.by_month;
     let Some(retention) = config.retention.as_ref().filter(asked) else {
         return Ok(());
     };
-    let checked = database.desk().await?.check_filing(&retention.filing).await;
+    let checked = database.log().await?.check_archive(&retention.archiving).await;
     checked.map_err(|error| match error.kind() {
         postrider::ErrorKind::Unreachable => Failure::from(error),
-        _ => unfit(&retention.filing, &error).into(),
+        _ => unfit(&retention.archiving, &error).into(),
     })
 }
 
 /// What is wrong with how events are filed, said of the setting.
-fn unfit(filing: &Filing, error: &postrider::Error) -> Problem {
-    let setting = if filing.target.is_some() { "target" } else { "by_month" };
+fn unfit(archiving: &ArchiveOptions, error: &postrider::Error) -> Problem {
+    let setting = if archiving.target.is_some() { "target" } else { "by_month" };
     Problem::of(format!("retention.{setting}"), error.message())
 }
 

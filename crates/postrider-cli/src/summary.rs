@@ -18,7 +18,7 @@ pub(crate) fn show(config: &Config, as_json: bool) -> Result<bool, Failure> {
     for (name, sink) in &config.sinks {
         Ready::check(name, sink)?;
     }
-    alerts::Watch::of(config)?;
+    alerts::AlertMonitor::of(config)?;
     if as_json {
         output::json(&json::json(config))?;
     } else {
@@ -137,7 +137,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             retention.at / 60,
             retention.at % 60,
             show(retention.delivered),
-            match (&retention.filing.target, retention.archive) {
+            match (&retention.archiving.target, retention.archive) {
                 (Some(target), _) => format!("to {}", target.name()),
                 (None, true) => "to the archive".to_owned(),
                 (None, false) => "deleted".to_owned(),
@@ -150,11 +150,11 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
         if let Some(archived) = retention.archived {
             writeln!(out, "               months of the archive are dropped after {}", show(archived))?;
         }
-        if retention.filing.by_month {
+        if retention.archiving.by_month {
             writeln!(out, "               the archive is partitioned by month")?;
         }
-        if !retention.filing.mask.is_empty() {
-            writeln!(out, "               masked on the way: {}", retention.filing.mask)?;
+        if !retention.archiving.mask.is_empty() {
+            writeln!(out, "               masked on the way: {}", retention.archiving.mask)?;
         }
     }
     for alert in &config.alerts {

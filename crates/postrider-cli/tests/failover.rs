@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Row};
-use support::{Folder, Rider, postrider, until};
+use support::{Folder, RelayProcess, postrider, until};
 use xtask::postgres::{Cluster, Standby};
 
 /// An HTTP endpoint that answers only while it is open.
@@ -108,7 +108,7 @@ async fn a_relay_delivers_all_that_a_promoted_standby_has_to_its_endpoint() {
          [[subscription]]\nname = \"hook\"\nstreams = [\"orders\"]\nsink = \"hook\"\nbatch = 500\ntimeout = \"60s\"\n\
          [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/events\"\n"
     );
-    let mut relay = Rider::with(&folder.0, &url, "relay", &text);
+    let mut relay = RelayProcess::with(&folder.0, &url, "relay", &text);
     let old = connect(&primary).await;
     let first = record(&old, "orders", 10).await;
     until("the first are delivered", || endpoint.missing(&first) == 0).await;

@@ -14,14 +14,14 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use sqlx::{AssertSqlSafe, MySqlPool};
-use support::{Folder, Ground, Rider, until};
+use support::{Fixture, Folder, RelayProcess, until};
 use xtask::kafka::{Broker, Options};
 
 /// The bar, in megabytes.
 const MOST: f64 = 128.0;
 
 /// Records events of 1 MB each, of a hundred keys, as any language does.
-async fn record(ground: &Ground, events: u32) {
+async fn record(ground: &Fixture, events: u32) {
     let sql = format!(
         "insert into postrider.event (stream, event_type, aggregate_type, aggregate_id, payload) \
          select 'orders', 'OrderPaid', 'Order', n % 100, json_build_object('number', n, 'note', repeat('x', 990000)) \
@@ -93,13 +93,13 @@ async fn to_an_endpoint(folder: &Path, url: &str, name: &str, lanes: &[u32], for
     let pause = if name == "slow" { Duration::from_millis(150) } else { Duration::ZERO };
     let endpoint = Endpoint::start(pause);
     let sink = format!("type = \"http\"\nurl = \"http://{}/\"\nformat = \"{format}\"", endpoint.address);
-    let relay = Rider::with(folder, url, name, &settings(name, lanes, &sink));
+    let relay = RelayProcess::with(folder, url, name, &settings(name, lanes, &sink));
     let all = events * lanes.len();
     until(&format!("all are delivered: {name}"), || endpoint.count.load(Ordering::SeqCst) >= all).await;
     assert_bar(&relay, name);
 }
 
-fn assert_bar(relay: &Rider, name: &str) {
+fn assert_bar(relay: &RelayProcess, name: &str) {
     let most = relay.most_memory();
     println!("{name}: {most:.0} MB");
     assert!(most <= MOST, "{name}: {most:.0} MB, {MOST} allowed; {}", relay.log());
@@ -107,7 +107,7 @@ fn assert_bar(relay: &Rider, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wide_events_to_an_endpoint_take_no_more_memory_than_the_bar() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     record(&ground, 300).await;
     for (name, lanes, format) in [
@@ -168,11 +168,11 @@ async fn wide_events_on_mariadb_take_no_more_memory_than_the_bar() {
 async fn wide_events_to_kafka_take_no_more_memory_than_the_bar() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 4).expect("a topic");
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     record(&ground, 300).await;
     let sink = format!("type = \"kafka\"\nbrokers = \"{}\"", broker.bootstrap());
-    let relay = Rider::with(&ground.folder.0, &ground.url, "kafka", &settings("kafka", &[1], &sink));
+    let relay = RelayProcess::with(&ground.folder.0, &ground.url, "kafka", &settings("kafka", &[1], &sink));
     let client: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
     until("all are delivered to Kafka", || {

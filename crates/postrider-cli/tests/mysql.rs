@@ -11,14 +11,14 @@ use xtask::mariadb::Mariadb;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A database of its own on the server of the tests, and a folder; both go away.
-struct Ground {
+struct Fixture {
     folder: PathBuf,
     server: String,
     url: String,
     database: String,
 }
 
-impl Ground {
+impl Fixture {
     async fn new() -> Self {
         let server = std::env::var("POSTRIDER_TEST_MYSQL")
             .expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`");
@@ -55,13 +55,13 @@ impl Ground {
         (output.status.code(), text.into_owned())
     }
 
-    fn relay(&self, name: &str) -> Rider {
+    fn relay(&self, name: &str) -> RelayProcess {
         let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n\
              [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 20\n[sink.out]\ntype = \"stdout\"\n";
         self.relay_with(name, text)
     }
 
-    fn relay_with(&self, name: &str, text: &str) -> Rider {
+    fn relay_with(&self, name: &str, text: &str) -> RelayProcess {
         let config = self.folder.join(format!("{name}.toml"));
         std::fs::write(&config, text).expect("the settings");
         let out = self.folder.join(format!("{name}.out"));
@@ -69,17 +69,17 @@ impl Ground {
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", &self.url);
         command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
         command.stderr(std::fs::File::create(self.folder.join(format!("{name}.log"))).expect("a file"));
-        Rider { process: command.spawn().expect("it starts"), out }
+        RelayProcess { process: command.spawn().expect("it starts"), out }
     }
 }
 
 /// A relay in a process of its own; it is killed with the test.
-struct Rider {
+struct RelayProcess {
     process: Child,
     out: PathBuf,
 }
 
-impl Rider {
+impl RelayProcess {
     /// The number of each event that it wrote.
     fn numbers(&self) -> Vec<u64> {
         let text = std::fs::read_to_string(&self.out).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Rider {
     }
 }
 
-impl Drop for Rider {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -110,7 +110,7 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
     assert!(code == Some(0) && said.contains(" procedure postrider_number("), "{said}");
     for what in ["created the schema, version ", "nothing to do: the schema is up to date, at version "] {
@@ -152,7 +152,7 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
 async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
     // Of its own, so that every statement that it counts is the relay's.
     let server = Mariadb::create(&[]).expect("a MariaDB");
-    let ground = Ground::on(&server.url("test")).await;
+    let ground = Fixture::on(&server.url("test")).await;
     ground.run(&ground.url, &["migrate"]);
     let subscriptions = (0..6).map(|n| {
         format!("[[subscription]]\nname = \"s{n}\"\nsink = \"{}\"\n", if n == 0 { "out" } else { "file" })
@@ -212,7 +212,7 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
 /// L13: an archive that has events is partitioned when somebody says so, and not before.
 #[tokio::test(flavor = "multi_thread")]
 async fn months_of_the_archive_are_asked_for_by_a_setting() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&ground.url, &["migrate"]);
     let pool = MySqlPool::connect(&ground.url).await.expect("connected");
     sqlx::raw_sql(
@@ -255,7 +255,7 @@ fn nobody() -> std::net::SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     for (url, part) in [
         (&*format!("mysql://root:hush@{}/shop", nobody()), "does not answer"),
         (&*ground.url.replace("root@", "nobody:hush@"), "check user and password"),

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use support::{Ground, Rider, until};
+use support::{Fixture, RelayProcess, until};
 
 /// An endpoint that answers everything with the status that it is told.
 #[derive(Clone, Default)]
@@ -72,7 +72,7 @@ impl Endpoint {
 }
 
 /// What `postrider status` says of the subscription: its state, and why its destination is away.
-fn status(ground: &Ground) -> (String, Value) {
+fn status(ground: &Fixture) -> (String, Value) {
     let (code, text) = ground.run(&["status", "--json"]);
     assert_eq!(code, Some(0), "{text}");
     let mut status: Value = serde_json::from_str(&text).expect("JSON");
@@ -83,7 +83,7 @@ fn status(ground: &Ground) -> (String, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
     for answer in ["503 Busy", "429 Many", "401 Who", "404 Where", "400 Bad"] {
-        let ground = Ground::new().await;
+        let ground = Fixture::new().await;
         ground.run(&["migrate"]);
         let (endpoint, address) = Endpoint::start(answer);
         let settings = format!(
@@ -92,13 +92,15 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
              [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/\"\nlongest_retry_after = \"5s\"\n\
              statuses = {{ 404 = \"event\" }}\n"
         );
-        let mut rider = Rider::with(&ground.folder.0, &ground.url, "hook", &settings);
+        let mut relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "hook", &settings);
         ground.record(0, 6).await;
         until("it is asked again and again", || endpoint.with(|state| state.failed) >= 6).await;
         let breaker = |open: u8| format!("postrider_breaker_open{{subscription=\"hook\"}} {open}");
-        until("the breaker is open", || rider.get("/metrics").is_some_and(|text| text.contains(&breaker(1))))
-            .await;
-        let said = rider.log();
+        until("the breaker is open", || {
+            relay_process.get("/metrics").is_some_and(|text| text.contains(&breaker(1)))
+        })
+        .await;
+        let said = relay_process.log();
         let reason = format!("the endpoint answered {}, and nothing else has succeeded since", &answer[..3]);
         assert!(said.contains("the destination is unavailable") && said.contains(&reason), "{said}");
         let (state, away) = status(&ground);
@@ -115,15 +117,19 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         endpoint.with(|state| state.answer = "204 No Content");
         until("all are delivered", || endpoint.with(|state| state.took.len()) >= 6).await;
         until("the breaker is closed", || {
-            rider.get("/metrics").is_some_and(|text| text.contains(&breaker(0)))
+            relay_process.get("/metrics").is_some_and(|text| text.contains(&breaker(0)))
         })
         .await;
-        assert!(rider.log().contains("the destination is available again"), "{}", rider.log());
+        assert!(
+            relay_process.log().contains("the destination is available again"),
+            "{}",
+            relay_process.log()
+        );
         until("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
         let (_, text) = ground.run(&["status"]);
         assert!(!text.contains("away"), "{text}");
-        rider.signal("-TERM");
-        assert_eq!(rider.ended(), Some(0), "{}", rider.log());
+        relay_process.signal("-TERM");
+        assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
         let mut took = endpoint.with(|state| state.took.clone());
         took.sort();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::{Connection, Executor, PgConnection, Row};
-use support::{Ground, Rider, postrider, until};
+use support::{Fixture, RelayProcess, postrider, until};
 use xtask::pgbouncer::{Pgbouncer, place_of};
 
 /// How many sessions the pooler has for all: the application's, the relays' and the operators'.
@@ -14,7 +14,7 @@ const SESSIONS: u32 = 6;
 
 /// A database, and the way to it.
 struct Pooled {
-    ground: Ground,
+    ground: Fixture,
     /// The address through the pooler.
     url: String,
     _pooler: Pgbouncer,
@@ -22,7 +22,7 @@ struct Pooled {
 
 impl Pooled {
     async fn new() -> Self {
-        let ground = Ground::new().await;
+        let ground = Fixture::new().await;
         let sessions = SESSIONS.to_string();
         let settings = [("default_pool_size", sessions.as_str())];
         let pooler = Pgbouncer::before(place_of(&ground.url), &settings).expect("a PgBouncer");
@@ -39,12 +39,12 @@ impl Pooled {
         text.into_owned()
     }
 
-    fn relay(&self, name: &str, settings: &str) -> Rider {
+    fn relay(&self, name: &str, settings: &str) -> RelayProcess {
         let text = format!(
             "{settings}[relay]\nlease = \"2s\"\npoll_interval = \"500ms\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
              [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 50\n[sink.out]\ntype = \"stdout\"\n"
         );
-        Rider::with(&self.ground.folder.0, &self.url, name, &text)
+        RelayProcess::with(&self.ground.folder.0, &self.url, name, &text)
     }
 
     /// A publisher of the application, in transactions of its own on the same pooler; it prepares nothing.
@@ -178,7 +178,7 @@ async fn with_an_address_to_listen_at_a_relay_behind_a_pooler_is_rung() {
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n",
         pooled.ground.url
     );
-    let relay = Rider::with(&pooled.ground.folder.0, &pooled.url, "rung", &settings);
+    let relay = RelayProcess::with(&pooled.ground.folder.0, &pooled.url, "rung", &settings);
     let armed = async || {
         let row = sqlx::query(
             "select last_value > extract(epoch from clock_timestamp()) * 1000000 from postrider.bell",

@@ -3,37 +3,38 @@
 mod support;
 
 use serde_json::Value;
-use support::{Ground, Rider, until};
+use support::{Fixture, RelayProcess, until};
 
 const SETTINGS: &str = "[relay]\nlease = \"2s\"\nfigures_every = \"1s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
      [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
 
-fn json(ground: &Ground, arguments: &[&str]) -> Value {
+fn json(ground: &Fixture, arguments: &[&str]) -> Value {
     let (code, text) = ground.run(arguments);
     assert_eq!(code, Some(0), "{text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn status(ground: &Ground) -> Value {
+fn status(ground: &Fixture) -> Value {
     json(ground, &["status", "--json"])["subscriptions"][0].take()
 }
 
 /// As if a minute had passed since the relays were last seen.
-async fn a_minute_later(ground: &Ground) {
+async fn a_minute_later(ground: &Fixture) {
     let later = "update postrider.relay set seen_at = seen_at - interval '61 seconds'";
     sqlx::query(later).execute(&ground.pool).await.expect("updated");
 }
 
-async fn ready(rider: &Rider) {
-    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.contains("ready"))).await;
+async fn ready(relay_process: &RelayProcess) {
+    until("it is ready", || relay_process.get("/readyz").is_some_and(|answer| answer.contains("ready")))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let mut rider = ground.relay("night-1");
-    ready(&rider).await;
+    let mut relay_process = ground.relay("night-1");
+    ready(&relay_process).await;
     until("it is idle", || status(&ground)["state"] == "idle").await;
     let relays = json(&ground, &["relays", "--json"]);
     let relay = &relays["relays"][0];
@@ -44,8 +45,8 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
     let (code, text) = ground.run(&["doctor", "--json"]);
     assert!(code == Some(0) && text.contains("every subscription has one"), "{text}");
 
-    rider.signal("-KILL");
-    rider.ended();
+    relay_process.signal("-KILL");
+    relay_process.ended();
     a_minute_later(&ground).await;
     until("its lease has run out", || status(&ground)["state"] == "no_relay").await;
     let gone = status(&ground);
@@ -63,12 +64,12 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_stops_is_known_no_longer() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let mut rider = ground.relay("night-1");
-    ready(&rider).await;
-    rider.signal("-TERM");
-    assert_eq!(rider.ended(), Some(0));
+    let mut relay_process = ground.relay("night-1");
+    ready(&relay_process).await;
+    relay_process.signal("-TERM");
+    assert_eq!(relay_process.ended(), Some(0));
     assert_eq!(json(&ground, &["relays", "--json"])["relays"], Value::Array(vec![]));
     assert_eq!(status(&ground)["state"], "no_relay");
     let text = ground.run(&["relays"]).1;
@@ -77,39 +78,44 @@ async fn a_relay_that_stops_is_known_no_longer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let rider = ground.relay("night-1");
-    ready(&rider).await;
+    let relay_process = ground.relay("night-1");
+    ready(&relay_process).await;
     until("its lane is given back", || status(&ground)["lanes"][0]["owner"].is_null()).await;
     let (code, text) = ground.run(&["subscriptions", "remove", "out", "--yes"]);
     assert!(code == Some(1) && text.contains("stop it first, or force it"), "{text}");
     assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes", "--force"]).0, Some(0));
     let removed = "the subscription \"out\" was removed";
     until("it is not ready", || {
-        rider.get("/readyz").is_some_and(|answer| answer.contains(" 503 ") && answer.contains(removed))
+        relay_process
+            .get("/readyz")
+            .is_some_and(|answer| answer.contains(" 503 ") && answer.contains(removed))
     })
     .await;
-    assert_eq!(rider.log().matches(removed).count(), 1, "said once: {}", rider.log());
-    assert!(!rider.log().contains("the database does not answer"), "{}", rider.log());
+    assert_eq!(relay_process.log().matches(removed).count(), 1, "said once: {}", relay_process.log());
+    assert!(!relay_process.log().contains("the database does not answer"), "{}", relay_process.log());
     assert_eq!(ground.run(&["subscriptions", "create", "out"]).0, Some(0));
-    ready(&rider).await;
+    ready(&relay_process).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_subscription_is_still_measured() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let rider = Rider::with(&ground.folder.0, &ground.url, "night-1", SETTINGS);
-    ready(&rider).await;
+    let relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "night-1", SETTINGS);
+    ready(&relay_process).await;
     ground.record(0, 3).await;
-    until("they are delivered", || rider.lines().len() == 3).await;
+    until("they are delivered", || relay_process.lines().len() == 3).await;
     let pause = ["subscriptions", "pause", "out", "--yes", "--who", "ada", "--why", "the supplier migrates"];
     assert_eq!(ground.run(&pause).0, Some(0));
     until("nobody holds it", || status(&ground)["lanes"][0]["owner"].is_null()).await;
     ground.record(3, 8).await;
     let pending = "postrider_pending{subscription=\"out\",stream=\"orders\"} 5";
-    until("they are measured", || rider.get("/metrics").is_some_and(|answer| answer.contains(pending))).await;
+    until("they are measured", || {
+        relay_process.get("/metrics").is_some_and(|answer| answer.contains(pending))
+    })
+    .await;
     let pause = status(&ground)["pause"].take();
     assert_eq!((&pause["who"], &pause["why"]), (&"ada".into(), &"the supplier migrates".into()));
     let (code, text) = ground.run(&["doctor", "--json"]);
@@ -118,13 +124,13 @@ async fn a_paused_subscription_is_still_measured() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn relays_that_do_not_fit_together_are_shown() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
     let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
-    let first = Rider::with(&ground.folder.0, &ground.url, "a", &named);
+    let first = RelayProcess::with(&ground.folder.0, &ground.url, "a", &named);
     ready(&first).await;
-    let second = Rider::with(&ground.folder.0, &ground.url, "b", &other);
+    let second = RelayProcess::with(&ground.folder.0, &ground.url, "b", &other);
     ready(&second).await;
     // The first one reports again within 20 s: until then it may have been killed when the second started.
     let conflicts = || json(&ground, &["relays", "--json"])["conflicts"].to_string();
@@ -142,12 +148,12 @@ async fn relays_that_do_not_fit_together_are_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_subscription_says_how_much_comes_again() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     ground.record(0, 4).await;
-    let rider = ground.relay("night-1");
-    ready(&rider).await;
-    assert!(rider.log().contains("events=4"), "{}", rider.log());
+    let relay_process = ground.relay("night-1");
+    ready(&relay_process).await;
+    assert!(relay_process.log().contains("events=4"), "{}", relay_process.log());
     let audits = json(&ground, &["audit", "--json"]);
     let why = audits[0]["why"].as_str().unwrap_or_default();
     assert!(audits[0]["what"] == "subscribe" && why.ends_with("sent: 4"), "{audits}");

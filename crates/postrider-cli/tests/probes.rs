@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
 use support::log::said;
-use support::{Folder, Ground, Rider, until};
+use support::{Fixture, Folder, RelayProcess, until};
 use xtask::kafka::{Broker, Options};
 
 /// An endpoint that answers every request with this status; what it was sent.
@@ -128,12 +128,14 @@ fn a_probe_to_kafka_says_that_its_topic_is_missing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let mut rider = ground.relay("one");
-    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")))
-        .await;
-    let address = rider.address().expect("an address");
+    let mut relay_process = ground.relay("one");
+    until("it is ready", || {
+        relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    })
+    .await;
+    let address = relay_process.address().expect("an address");
     let port = address.rsplit_once(':').expect("a port").1.to_owned();
     let health = |listen: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
@@ -143,8 +145,8 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     assert_eq!(health(&address, &[]).good(), format!("ready: the relay at {address}\n"));
     // As in a container, where it listens for others as well.
     assert_eq!(health(&format!("0.0.0.0:{port}"), &["--json"]).json()["ready"], true);
-    rider.signal("-TERM");
-    assert_eq!(rider.ended(), Some(0));
+    relay_process.signal("-TERM");
+    assert_eq!(relay_process.ended(), Some(0));
     let sentence = health(&address, &[]).sentence(1);
     assert!(
         sentence.contains(&format!("the relay at {address} is not ready: nobody listens there")),
@@ -157,7 +159,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     // It waits for a database that is away, and is not ready.
     let settings = "[http]\nlisten = \"127.0.0.1:0\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let url = format!("postgres://nobody@{}/shop", nobody());
-    let waiting = Rider::with(&ground.folder.0, &url, "waiting", settings);
+    let waiting = RelayProcess::with(&ground.folder.0, &url, "waiting", settings);
     until("it answers", || waiting.get("/healthz").is_some()).await;
     let address = waiting.address().expect("an address");
     let sentence = health(&address, &[]).sentence(1);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use sqlx::AssertSqlSafe;
-use support::{Ground, Rider, until};
+use support::{Fixture, RelayProcess, until};
 use xtask::kafka::{Broker, Options};
 use xtask::postgres::Cluster;
 
@@ -28,7 +28,7 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let mut first = ground.relay("first");
     ground.record(0, 300).await;
@@ -49,11 +49,11 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
 /// A terminal that is closed ends a relay as SIGTERM does, with its lanes given back; not one that was started to outlive it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let settings = "[relay]\nlease = \"2m\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start = |ignores, name| Rider::hung_up(ignores, &ground.folder.0, &ground.url, name, settings);
+    let start = |ignores, name| RelayProcess::hung_up(ignores, &ground.folder.0, &ground.url, name, settings);
     let mut closed = start(false, "closed");
     ground.record(0, 1).await;
     until("it is delivered", || closed.lines().len() == 1).await;
@@ -72,10 +72,10 @@ async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_is_killed_has_an_heir() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let (mut first, second) = (ground.relay("first"), ground.relay("second"));
-    let all = |first: &Rider, second: &Rider| [first.lines(), second.lines()];
+    let all = |first: &RelayProcess, second: &RelayProcess| [first.lines(), second.lines()];
     ground.record(0, 200).await;
     until("some are delivered", || all(&first, &second).concat().len() > 50).await;
     // Whoever has the lane.
@@ -100,21 +100,24 @@ async fn a_relay_that_is_killed_has_an_heir() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_says_how_it_is_doing() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let rider = ground.relay("one");
-    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")))
-        .await;
-    assert!(rider.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n")));
+    let relay_process = ground.relay("one");
+    until("it is ready", || {
+        relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    })
+    .await;
+    assert!(relay_process.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n")));
     ground.record(0, 3).await;
     let delivered = "postrider_delivered_total{subscription=\"out\",stream=\"orders\"} 3";
-    until("it is counted", || rider.get("/metrics").is_some_and(|answer| answer.contains(delivered))).await;
-    drop(rider);
+    until("it is counted", || relay_process.get("/metrics").is_some_and(|answer| answer.contains(delivered)))
+        .await;
+    drop(relay_process);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let config = ground.folder.0.join("q.toml");
     std::fs::write(&config, "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n")
         .expect("the settings");
@@ -151,12 +154,12 @@ async fn a_relay_waits_for_a_database_that_is_away() {
     assert!(migrate.success());
     cluster.stop().expect("stopped");
 
-    let mut impatient = Rider::start(cluster.folder(), &url, "impatient");
+    let mut impatient = RelayProcess::start(cluster.folder(), &url, "impatient");
     until("it is up", || impatient.get("/readyz").is_some_and(|answer| answer.contains("503"))).await;
     impatient.signal("-TERM");
     assert_eq!(impatient.ended(), Some(0), "{}", impatient.log());
 
-    let patient = Rider::start(cluster.folder(), &url, "patient");
+    let patient = RelayProcess::start(cluster.folder(), &url, "patient");
     let waits = "trying again until it does";
     until("it says that it waits", || patient.log().contains(waits)).await;
     cluster.start().expect("started");
@@ -169,27 +172,27 @@ async fn a_relay_waits_for_a_database_that_is_away() {
 /// Every line of a talkative relay goes into a pipe that nobody reads any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let mut rider = Rider::unheard(&ground.folder.0, &ground.url);
+    let mut relay_process = RelayProcess::unheard(&ground.folder.0, &ground.url);
     ground.record(0, 50).await;
-    until("all are delivered", || rider.lines().len() >= 50).await;
-    rider.signal("-TERM");
-    assert_eq!(rider.ended(), Some(0));
-    assert_eq!((in_order(&rider.lines()), rider.lines().len()), (50, 50));
+    until("all are delivered", || relay_process.lines().len() >= 50).await;
+    relay_process.signal("-TERM");
+    assert_eq!(relay_process.ended(), Some(0));
+    assert_eq!((in_order(&relay_process.lines()), relay_process.lines().len()), (50, 50));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_s_log_is_json_where_that_is_asked_for() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let settings = "[log]\nformat = \"json\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let mut rider = Rider::with(&ground.folder.0, &ground.url, "json", settings);
-    until("it works", || rider.log().contains("the relay works")).await;
-    rider.signal("-TERM");
-    assert_eq!(rider.ended(), Some(0), "{}", rider.log());
-    let log = rider.log();
+    let mut relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "json", settings);
+    until("it works", || relay_process.log().contains("the relay works")).await;
+    relay_process.signal("-TERM");
+    assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
+    let log = relay_process.log();
     let lines: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
     let works = lines.iter().find(|line| line["message"] == "the relay works").expect("its line");
@@ -201,15 +204,15 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
 /// What a DBA runs by hand is what `migrate` would have run.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let (code, sql) = ground.run(&["migrate", "--print"]);
     assert_eq!(code, Some(0), "{sql}");
     let (code, said) = ground.run(&["status"]);
     assert!(code == Some(1) && said.contains("postrider migrate"), "nothing was run: {said}");
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&ground.pool).await.expect("it runs by hand");
-    let rider = ground.relay("one");
+    let relay_process = ground.relay("one");
     ground.record(0, 3).await;
-    until("all are delivered", || rider.lines().len() == 3).await;
+    until("all are delivered", || relay_process.lines().len() == 3).await;
     let (code, said) = ground.run(&["migrate", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((code, &said["done"], &said["schema"]), (Some(0), &"nothing".into(), &"postrider".into()));
@@ -219,7 +222,7 @@ async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
 /// Made, brought up to date, or left alone: each is said, with its versions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_says_what_it_did() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let latest = postrider::postgres::schema_version();
     let (_, all) = ground.run(&["migrate", "--print", "--all"]);
     let (code, said) = ground.run(&["migrate"]);
@@ -244,10 +247,10 @@ async fn a_migration_says_what_it_did() {
 /// Whoever else listens on the usual port, of the same program or of another: a relay starts, says where it answers, and answers there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_relay_on_a_machine_starts_without_any_setting() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let usual = "[relay]\nlease = \"2s\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start = |name: &str| Rider::with(&ground.folder.0, &ground.url, name, usual);
+    let start = |name: &str| RelayProcess::with(&ground.folder.0, &ground.url, name, usual);
     let relays = [start("first"), start("second")];
     for relay in &relays {
         let alive = || relay.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n"));
@@ -263,7 +266,7 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address");
     let chosen = format!("{usual}[http]\nlisten = \"{address}\"\n");
-    let mut refused = Rider::with(&ground.folder.0, &ground.url, "refused", &chosen);
+    let mut refused = RelayProcess::with(&ground.folder.0, &ground.url, "refused", &chosen);
     assert_eq!(refused.ended(), Some(1), "{}", refused.log());
     assert!(
         refused
@@ -275,24 +278,24 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
 /// Nobody has to name a file that is called what it is called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     ground.folder.file("postrider.toml", settings);
-    let rider = Rider::in_folder(&ground.folder.0, &ground.url, "found");
+    let relay_process = RelayProcess::in_folder(&ground.folder.0, &ground.url, "found");
     ground.record(0, 1).await;
-    until("it is delivered", || rider.lines().len() == 1).await;
+    until("it is delivered", || relay_process.lines().len() == 1).await;
     assert!(
-        rider.log().contains("the settings are from ./postrider.toml, found in this folder"),
+        relay_process.log().contains("the settings are from ./postrider.toml, found in this folder"),
         "{}",
-        rider.log()
+        relay_process.log()
     );
 }
 
 /// A schema that is there is not made again: what it has is left out, and where nothing is lacking nothing is to be run.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let (code, all) = ground.run(&["migrate", "--print", "--all"]);
     assert!(code == Some(0) && all.contains("-- migration 1: log"), "{all}");
     // As an older version left it.
@@ -341,7 +344,7 @@ fn topic(brokers: &str, topic: &str) -> Vec<(String, u64)> {
 async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 1).expect("a topic");
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let settings = format!(
         "[relay]\nlease = \"5s\"\n[http]\nlisten = \"off\"\n\
@@ -349,13 +352,13 @@ async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
          [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{}\"\n",
         broker.bootstrap()
     );
-    let mut first = Rider::with(&ground.folder.0, &ground.url, "first", &settings);
+    let mut first = RelayProcess::with(&ground.folder.0, &ground.url, "first", &settings);
     ground.record(0, 200).await;
     until("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
     first.signal("-TERM");
     assert_eq!(first.ended(), Some(0), "{}", first.log());
     ground.record(200, 250).await;
-    let _second = Rider::with(&ground.folder.0, &ground.url, "second", &settings);
+    let _second = RelayProcess::with(&ground.folder.0, &ground.url, "second", &settings);
     until("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
     let seen = topic(&broker.bootstrap(), "orders");
     assert_eq!((in_order(&seen), seen.len()), (250, 250), "none is lost and none came twice");

@@ -12,14 +12,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
 
 /// A database of its own and a folder; both go away, also when the test fails.
-struct Ground {
+struct Fixture {
     folder: PathBuf,
     url: String,
     pool: Option<PgPool>,
     database: String,
 }
 
-impl Ground {
+impl Fixture {
     async fn postgres() -> Self {
         let server = std::env::var("POSTRIDER_TEST_POSTGRES")
             .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`");
@@ -129,18 +129,18 @@ impl Ground {
         path.display().to_string()
     }
 
-    fn relay(&self, name: &str, retention: &str) -> Rider {
+    fn relay(&self, name: &str, retention: &str) -> RelayProcess {
         let config = self.config(name, retention);
         let log = self.folder.join(format!("{name}.log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(["relay", "--config", &config]).env_clear().env("POSTRIDER_STORE_URL", &self.url);
         command.stdout(Stdio::null()).stdin(Stdio::null());
         command.stderr(std::fs::File::create(&log).expect("a file"));
-        Rider { process: command.spawn().expect("it starts"), log }
+        RelayProcess { process: command.spawn().expect("it starts"), log }
     }
 }
 
-impl Drop for Ground {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if self.pool.take().is_some() {
             let (server, database) = (std::env::var("POSTRIDER_TEST_POSTGRES"), self.database.clone());
@@ -201,12 +201,12 @@ impl Said {
 }
 
 /// A relay in a process of its own; it is killed with the test.
-struct Rider {
+struct RelayProcess {
     process: Child,
     log: PathBuf,
 }
 
-impl Rider {
+impl RelayProcess {
     fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -228,7 +228,7 @@ impl Rider {
     }
 }
 
-impl Drop for Rider {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -251,17 +251,26 @@ fn just_now() -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_relays_one_does_the_days_retention_once() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     ground.deliver(60).await;
     let settings = format!(
         "at = \"{}\"\ndelivered = \"0s\"\narchive = true\nmask = [\"email\"]\nbatch = 7\npause = \"1ms\"",
         just_now()
     );
-    let riders = [ground.relay("one", &settings), ground.relay("two", &settings)];
+    let relay_processes = [ground.relay("one", &settings), ground.relay("two", &settings)];
     until("all is archived", async || ground.left().await == (0, 60)).await;
-    let done = || riders.iter().filter(|rider| rider.log().contains("retention is done")).count();
+    let done = || {
+        relay_processes
+            .iter()
+            .filter(|relay_process| relay_process.log().contains("retention is done"))
+            .count()
+    };
     until("one says so", async || done() > 0).await;
-    let log = riders.iter().map(Rider::log).find(|log| log.contains("retention is done")).expect("one did");
+    let log = relay_processes
+        .iter()
+        .map(RelayProcess::log)
+        .find(|log| log.contains("retention is done"))
+        .expect("one did");
     assert!(log.contains("events=60") && log.contains("how=\"archived\""), "{log}");
     let clear = "select count(*) from {}archive where payload::text like '%planted%' or payload::text not like '%***%'";
     assert_eq!(ground.number(clear).await, 0, "what is masked is not in the archive");
@@ -284,7 +293,7 @@ async fn of_two_relays_one_does_the_days_retention_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     ground.deliver(400).await;
     let settings = |pause: &str| {
         format!("at = \"{}\"\ndelivered = \"0s\"\narchive = true\nbatch = 5\npause = \"{pause}\"", just_now())
@@ -312,22 +321,22 @@ async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sigterm_in_mid_sweep_ends_it_promptly() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     ground.deliver(300).await;
     let settings = format!("at = \"{}\"\ndelivered = \"0s\"\nbatch = 1\npause = \"5s\"", just_now());
-    let mut rider = ground.relay("one", &settings);
+    let mut relay_process = ground.relay("one", &settings);
     until("it has begun", async || ground.left().await.0 < 300).await;
     let began = Instant::now();
-    rider.signal("-TERM");
-    assert_eq!(rider.ended(), Some(0), "{}", rider.log());
+    relay_process.signal("-TERM");
+    assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
     assert!(began.elapsed() < Duration::from_secs(5), "it did not wait for its pause: {:?}", began.elapsed());
-    assert!(rider.log().contains("retention stops"), "{}", rider.log());
+    assert!(relay_process.log().contains("retention stops"), "{}", relay_process.log());
     assert!(ground.left().await.0 > 200);
     let free = ground.number("select count(*) from {}duty where name = 'retention' and owner is null").await;
     assert_eq!(free, 1, "the next relay need not wait");
 }
 
-async fn archive_and_prune(ground: Ground) {
+async fn archive_and_prune(ground: Fixture) {
     ground.deliver(30).await;
     assert_eq!(
         ground.run(&["archive", "--older-than", "1d", "--dry-run"]).good(),
@@ -397,15 +406,15 @@ async fn archive_and_prune(ground: Ground) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_and_prune_count_ask_take_and_write_it_down_on_postgres() {
-    archive_and_prune(Ground::postgres().await).await;
+    archive_and_prune(Fixture::postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_and_prune_count_ask_take_and_write_it_down_on_sqlite() {
-    archive_and_prune(Ground::sqlite()).await;
+    archive_and_prune(Fixture::sqlite()).await;
 }
 
-async fn into_a_table(ground: Ground, create: &str) {
+async fn into_a_table(ground: Fixture, create: &str) {
     ground.deliver(12).await;
     let settings = |columns: &str| {
         format!(
@@ -439,7 +448,7 @@ async fn into_a_table(ground: Ground, create: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn archived_events_go_to_a_table_of_the_application_on_postgres() {
     into_a_table(
-        Ground::postgres().await,
+        Fixture::postgres().await,
         "create table audit (id uuid primary key, kind text not null, at timestamptz not null, body jsonb)",
     )
     .await;
@@ -448,7 +457,7 @@ async fn archived_events_go_to_a_table_of_the_application_on_postgres() {
 #[tokio::test(flavor = "multi_thread")]
 async fn archived_events_go_to_a_table_of_the_application_on_sqlite() {
     into_a_table(
-        Ground::sqlite(),
+        Fixture::sqlite(),
         "create table audit (id text primary key, kind text not null, at text not null, body text) strict",
     )
     .await;
@@ -456,7 +465,7 @@ async fn archived_events_go_to_a_table_of_the_application_on_sqlite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_are_refused_where_there_are_none() {
-    let ground = Ground::sqlite();
+    let ground = Fixture::sqlite();
     ground.deliver(1).await;
     let config = ground.config("months", "delivered = \"0s\"\narchive = true\nby_month = true");
     for command in [&["archive", "--config", &config, "--yes"][..], &["relay", "--config", &config]] {
@@ -468,7 +477,7 @@ async fn partitions_are_refused_where_there_are_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_does_not_work_beside_another() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     ground.deliver(5).await;
     ground
         .execute(

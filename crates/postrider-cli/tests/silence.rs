@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, MySqlPool, PgPool};
-use support::{Database, Folder, Rider, postrider, until};
+use support::{Database, Folder, RelayProcess, postrider, until};
 use xtask::line::Line;
 
 /// The lease of these relays.
@@ -21,7 +21,7 @@ const SETTINGS: &str = "[relay]\nlease = \"2s\"\npoll_interval = \"60s\"\n[http]
      [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 20\n[sink.out]\ntype = \"stdout\"\n";
 
 /// A log on a server of the tests, and a relay that reaches it by a line of its own.
-struct Ground {
+struct Fixture {
     line: Line,
     through: String,
     folder: Folder,
@@ -60,7 +60,7 @@ fn ok(mut command: Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-impl Ground {
+impl Fixture {
     async fn postgres() -> Self {
         let database = Database::new().await;
         ok(postrider(&database.url, &["migrate"]));
@@ -105,15 +105,15 @@ impl Ground {
         }
     }
 
-    fn relay(&self) -> Rider {
-        Rider::with(&self.folder.0, &self.through, "relay", SETTINGS)
+    fn relay(&self) -> RelayProcess {
+        RelayProcess::with(&self.folder.0, &self.through, "relay", SETTINGS)
     }
 }
 
 /// Every number below this came, for the first time in the order of its key.
-fn assert_whole(rider: &Rider, count: u64) {
+fn assert_whole(relay_process: &RelayProcess, count: u64) {
     let (mut first, mut last) = (Vec::new(), HashMap::new());
-    for (key, number) in rider.lines() {
+    for (key, number) in relay_process.lines() {
         if !first.contains(&number) {
             first.push(number);
             let before = last.insert(key.clone(), number);
@@ -124,32 +124,33 @@ fn assert_whole(rider: &Rider, count: u64) {
     assert_eq!(first, (0..count).collect::<Vec<_>>());
 }
 
-async fn until_it_wrote(rider: &Rider, count: usize) {
+async fn until_it_wrote(relay_process: &RelayProcess, count: usize) {
     let distinct = || {
-        let mut numbers: Vec<u64> = rider.lines().into_iter().map(|(_, number)| number).collect();
+        let mut numbers: Vec<u64> = relay_process.lines().into_iter().map(|(_, number)| number).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.len()
     };
-    until(&format!("{count} are delivered: {}", rider.log()), || distinct() >= count).await;
+    until(&format!("{count} are delivered: {}", relay_process.log()), || distinct() >= count).await;
 }
 
 /// Silent in the middle of work, for longer than a lease; then new connections work, and the old ones stay silent. Then silent
 /// while it sleeps, where nobody notices but who asks.
-async fn goes_on(ground: Ground) {
-    let rider = ground.relay();
+async fn goes_on(ground: Fixture) {
+    let relay_process = ground.relay();
     ground.record(0..50).await;
-    until_it_wrote(&rider, 50).await;
+    until_it_wrote(&relay_process, 50).await;
 
     ground.line.fall_silent();
     ground.record(50..100).await;
-    until("the relay says so", || rider.log().contains("the database does not answer as it should")).await;
+    until("the relay says so", || relay_process.log().contains("the database does not answer as it should"))
+        .await;
     let began = Instant::now();
     until("longer than a lease", || began.elapsed() > 2 * LEASE).await;
     ground.line.let_new_ones_through();
     let spoke = Instant::now();
-    until_it_wrote(&rider, 100).await;
-    assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), rider.log());
+    until_it_wrote(&relay_process, 100).await;
+    assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), relay_process.log());
 
     // It sleeps after a lease or so: nothing is in flight when the line falls silent.
     let began = Instant::now();
@@ -158,43 +159,43 @@ async fn goes_on(ground: Ground) {
     ground.line.let_new_ones_through();
     let spoke = Instant::now();
     ground.record(100..110).await;
-    until_it_wrote(&rider, 110).await;
-    assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), rider.log());
+    until_it_wrote(&relay_process, 110).await;
+    assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), relay_process.log());
     until("no connection is kept that says nothing", || ground.line.kept() == 0).await;
-    assert_whole(&rider, 110);
+    assert_whole(&relay_process, 110);
 }
 
 /// Asked to end while nothing is answered, it ends.
-async fn ends(ground: Ground) {
-    let mut rider = ground.relay();
+async fn ends(ground: Fixture) {
+    let mut relay_process = ground.relay();
     ground.record(0..10).await;
-    until_it_wrote(&rider, 10).await;
+    until_it_wrote(&relay_process, 10).await;
     ground.line.fall_silent();
     ground.record(10..20).await;
     let began = Instant::now();
-    rider.signal("-TERM");
-    rider.ended();
+    relay_process.signal("-TERM");
+    relay_process.ended();
     assert!(began.elapsed() < HALF_A_MINUTE, "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_goes_on_when_a_silent_postgresql_answers_new_connections() {
-    goes_on(Ground::postgres().await).await;
+    goes_on(Fixture::postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_goes_on_when_a_silent_mariadb_answers_new_connections() {
-    goes_on(Ground::mysql().await).await;
+    goes_on(Fixture::mysql().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_is_asked_to_end_ends_though_nothing_is_answered() {
-    ends(Ground::postgres().await).await;
-    ends(Ground::mysql().await).await;
+    ends(Fixture::postgres().await).await;
+    ends(Fixture::mysql().await).await;
 }
 
 /// What each command says of a database that falls silent after so many bytes, from the first on.
-fn commands_end(ground: &Ground, bytes: u64) {
+fn commands_end(ground: &Fixture, bytes: u64) {
     if bytes == 0 {
         ground.line.fall_silent();
     } else {
@@ -238,7 +239,7 @@ fn commands_end(ground: &Ground, bytes: u64) {
 async fn commands_on_a_silent_database_end_with_a_sentence_within_half_a_minute() {
     // Silent from the first byte on, while it connects, and once it has connected.
     for bytes in [0, 1, 500, 1000] {
-        let (postgres, mysql) = (Ground::postgres().await, Ground::mysql().await);
+        let (postgres, mysql) = (Fixture::postgres().await, Fixture::mysql().await);
         let postgres = tokio::task::spawn_blocking(move || commands_end(&postgres, bytes));
         let mysql = tokio::task::spawn_blocking(move || commands_end(&mysql, bytes));
         postgres.await.expect("on PostgreSQL");
@@ -248,7 +249,7 @@ async fn commands_on_a_silent_database_end_with_a_sentence_within_half_a_minute(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_on_a_silent_server_ends_with_a_sentence() {
-    let ground = Ground::mysql().await;
+    let ground = Fixture::mysql().await;
     for bytes in [0, 600] {
         if bytes == 0 {
             ground.line.fall_silent();

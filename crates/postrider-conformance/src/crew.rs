@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{ErrorKind, Standing, Store, Uuid};
+use postrider_core::{ErrorKind, LeaseStatus, Store, Uuid};
 use tokio::task::JoinSet;
 
-use crate::harness::Log;
+use crate::harness::TestLog;
 use crate::relay::{Delivered, Dice, event, settle};
 
 /// Relays and writers on one log.
 pub struct Crew {
-    log: Arc<dyn Log>,
+    log: Arc<dyn TestLog>,
     /// What the relays delivered.
     pub delivered: Arc<Delivered>,
     stop: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ pub struct Manner {
 
 impl Crew {
     /// A crew on a log, with nobody in it yet.
-    pub fn new(log: &Arc<dyn Log>) -> Self {
+    pub fn new(log: &Arc<dyn TestLog>) -> Self {
         Self {
             log: Arc::clone(log),
             delivered: Arc::default(),
@@ -107,7 +107,7 @@ impl Crew {
 
 /// One transaction of an application: one to three changes of aggregates, each with its event. They are taken in
 /// order, so that writers don't deadlock.
-async fn transaction(log: &dyn Log, dice: &mut Dice, aggregates: u64) -> Vec<Uuid> {
+async fn transaction(log: &dyn TestLog, dice: &mut Dice, aggregates: u64) -> Vec<Uuid> {
     let mut writer = log.begin().await;
     let mut ids = Vec::new();
     let mut chosen: Vec<u64> = (0..=dice.roll(3)).map(|_| dice.roll(aggregates)).collect();
@@ -162,20 +162,20 @@ async fn turn(
         worked = true;
         // The lease is extended first, as a relay does that was slow: a stale one must not deliver.
         let extending = Instant::now();
-        if store.extend(&mut lease, manner.lease, None).await.expect("extend") == Standing::Lost {
+        if store.extend(&mut lease, manner.lease, None).await.expect("extend") == LeaseStatus::Lost {
             return true;
         }
         for read in &batch.events {
             delivered.push(&read.event);
         }
         match settle(store, &mut lease, &batch).await {
-            Standing::Held => {}
-            Standing::Recalled => break,
-            Standing::Lost if extending.elapsed() < manner.lease => {
+            LeaseStatus::Held => {}
+            LeaseStatus::Recalled => break,
+            LeaseStatus::Lost if extending.elapsed() < manner.lease => {
                 panic!("the lease was extended a moment ago")
             }
             // The server stood still for longer than the lease: what was delivered comes again, as it must.
-            Standing::Lost => {
+            LeaseStatus::Lost => {
                 delivered.take_back(&batch);
                 return true;
             }

@@ -4,29 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
+use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 
 /// Makes fresh logs of one kind of store.
 #[async_trait]
 pub trait Harness: Send + Sync {
     /// An empty log that nobody else uses.
-    async fn log(&self, clock: Clock) -> Arc<dyn Log>;
+    async fn log(&self, clock: Clock) -> Arc<dyn TestLog>;
 }
 
 /// One log, with an application's table beside it.
 #[async_trait]
-pub trait Log: Send + Sync {
+pub trait TestLog: Send + Sync {
     /// The store, as one relay has it.
     fn store(&self) -> Arc<dyn Store>;
 
     /// The store, as another process has it.
     async fn second_store(&self) -> Arc<dyn Store>;
-
-    /// The store, as an operator has it.
-    fn desk(&self) -> Arc<dyn Desk>;
-
-    /// The store, as an operator in another process has it.
-    async fn second_desk(&self) -> Arc<dyn Desk>;
 
     /// A transaction of an application.
     async fn begin(&self) -> Box<dyn Writer>;

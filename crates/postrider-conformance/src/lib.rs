@@ -9,11 +9,14 @@
 pub mod crew;
 pub mod engine;
 pub mod harness;
+mod pass_on;
 pub mod promises;
 pub mod relay;
 pub mod silent;
 
-pub use harness::{Harness, Log, Writer};
+pub use harness::{Harness, TestLog, Writer};
+#[doc(hidden)]
+pub use {async_trait, postrider_core};
 
 /// Makes a test of each promise that every store keeps.
 ///
@@ -85,7 +88,7 @@ macro_rules! conformance {
             relays: a_relay_is_known_by_what_it_said_last_until_it_ends, a_relay_that_misses_its_reports_is_gone,
                 what_a_live_relay_has_is_removed_by_force_only, who_paused_a_subscription_is_kept_until_it_goes_on,
                 one_is_told_that_a_subscription_is_new;
-            desk: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
+            operating: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
                 a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
                 events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,

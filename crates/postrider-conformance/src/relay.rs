@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    Batch, Clock, Lease, ManualClock, NewEvent, OffsetDateTime, Recorded, Relane, Settlement, Standing,
+    Batch, Clock, Lease, LeaseStatus, ManualClock, NewEvent, OffsetDateTime, Recorded, Relane, Settlement,
     Store, Subscription, Uuid,
 };
 
-use crate::harness::{Harness, Log};
+use crate::harness::{Harness, TestLog};
 
 /// A lease that does not run out during a test.
 pub const LONG: Duration = Duration::from_secs(300);
 
 /// A log with the database's clock.
-pub async fn log(harness: &dyn Harness) -> Arc<dyn Log> {
+pub async fn log(harness: &dyn Harness) -> Arc<dyn TestLog> {
     harness.log(Clock::Database).await
 }
 
 /// A log with a clock to turn.
-pub async fn log_with_clock(harness: &dyn Harness) -> (Arc<dyn Log>, ManualClock) {
+pub async fn log_with_clock(harness: &dyn Harness) -> (Arc<dyn TestLog>, ManualClock) {
     // Databases count microseconds.
     let micros = OffsetDateTime::now_utc().unix_timestamp_nanos() / 1000;
     let now = OffsetDateTime::from_unix_timestamp_nanos(micros * 1000).expect("a time");
@@ -39,7 +39,7 @@ pub async fn subscribe(store: &dyn Store, name: &str) {
 }
 
 /// Changes an aggregate and records it, in one transaction.
-pub async fn commit_one(log: &dyn Log, aggregate: &str) -> Uuid {
+pub async fn commit_one(log: &dyn TestLog, aggregate: &str) -> Uuid {
     let mut writer = log.begin().await;
     let version = writer.change(aggregate).await.expect("change");
     let id = writer.record(&event(aggregate, version)).await.expect("record");
@@ -58,7 +58,7 @@ pub async fn read(store: &dyn Store, lease: &Lease, limit: u32) -> Batch {
 }
 
 /// Settles all of a batch as delivered.
-pub async fn settle(store: &dyn Store, lease: &mut Lease, batch: &Batch) -> Standing {
+pub async fn settle(store: &dyn Store, lease: &mut Lease, batch: &Batch) -> LeaseStatus {
     store.settle(lease, &Settlement::of(batch)).await.expect("settle")
 }
 
@@ -76,7 +76,7 @@ pub async fn drain_lane(store: &dyn Store, lease: &mut Lease, limit: u32) -> Vec
             batch.scanned
         );
         let standing = settle(store, lease, &batch).await;
-        assert_ne!(standing, Standing::Lost, "nobody else holds the lane");
+        assert_ne!(standing, LeaseStatus::Lost, "nobody else holds the lane");
         events.extend(batch.events.into_iter().map(|read| read.event));
     }
 }

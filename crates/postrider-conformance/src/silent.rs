@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Amend, AuditEntry, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease,
-    NewEvent, Position, Recorded, Relane, RelayInfo, RelayReport, Result, Settlement, Source, Standing,
-    StateQuery, Store, Subscribed, Subscription, Sweep, Swept, Uuid,
+    Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventLog, Lease, LeaseStatus, NewEvent, Position,
+    Recorded, Result, Settlement, Source, Store, Subscribed, Subscription, Uuid,
 };
 
 /// A call of a store.
@@ -153,7 +152,7 @@ impl SilentStore {
 }
 
 #[async_trait]
-impl Store for SilentStore {
+impl EventLog for SilentStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.store.subscribe(subscription).await
     }
@@ -162,7 +161,12 @@ impl Store for SilentStore {
         self.through(Call::Claim, self.store.claim(subscription, owner, lease)).await
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         self.through(Call::Extend, self.store.extend(lease, by, reading)).await
     }
 
@@ -178,54 +182,16 @@ impl Store for SilentStore {
         self.through(Call::Due, self.store.due(lease, limit)).await
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         self.through(Call::Settle, self.store.settle(lease, settlement)).await
     }
 
     fn bell(&self) -> Box<dyn Bell> {
         self.store.bell()
     }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        self.store.relane(subscription, lanes).await
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        self.store.amend(amend).await
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        self.store.sweep(sweep).await
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        self.store.states(query).await
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        self.store.figures(subscription).await
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        self.store.figures_up_to(subscription, most).await
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        self.store.undelivered_over(subscription, age).await
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        self.store.heartbeat(relay).await
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        self.store.deregister(relay).await
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        self.store.record_audit(entry).await
-    }
 }
+
+crate::pass_on!(SilentStore);
 
 #[async_trait]
 impl<S: Source> Source for Silent<S> {

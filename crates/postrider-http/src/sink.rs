@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
-    CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, Fill, OffsetDateTime, Outcome,
-    Recorded, Result, Sink, Stopped, Unavailable,
+    ByteBudget, CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, HeldKeys, OffsetDateTime,
+    Outcome, Recorded, Result, Sink, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -265,7 +265,7 @@ impl Http {
 
     /// A request failed: so did the first event of each key in it (of all of them, under strict order).
     fn fail(&self, delivery: &Delivery, events: &[usize], outcome: &Outcome) {
-        let mut stopped = Stopped::new(delivery.order);
+        let mut stopped = HeldKeys::new(delivery.order);
         for &index in events {
             let event = &delivery.events[index].event;
             if !stopped.holds(event) {
@@ -277,7 +277,7 @@ impl Http {
 
     /// Sends events in requests of their own, in order, each key until one of it fails.
     async fn one_by_one(&self, delivery: &Delivery, events: &[usize]) -> Result<(), Unavailable> {
-        let mut stopped = Stopped::new(delivery.order);
+        let mut stopped = HeldKeys::new(delivery.order);
         let mut failed = 0;
         for &index in events {
             let event = &delivery.events[index].event;
@@ -325,7 +325,7 @@ async fn beginning(mut answer: reqwest::Response) -> Option<Excerpt> {
 
 /// How many of these events go into the next request: up to `most`, and as many as its bytes allow, but one.
 fn fitting(delivery: &Delivery, events: &[usize], most: usize) -> usize {
-    let mut fill = Fill::new(REQUEST_BYTES);
+    let mut fill = ByteBudget::new(REQUEST_BYTES);
     let fits = |index: &&usize| fill.takes(delivery.events[**index].event.size());
     events.iter().take(most).take_while(fits).count()
 }

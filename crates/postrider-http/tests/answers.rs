@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use postrider::testing::Outbox;
-use postrider::{Desk, EventRef, Excerpt, NewEvent, PastAttempt, Relay, Retry, Source, State, StateQuery};
+use postrider::{EventRef, Excerpt, Inspect, NewEvent, PastAttempt, Relay, Retry, Source, State, StateQuery};
 use postrider_http::{Blame, Format, Http, HttpBuilder};
 use support::Endpoint;
 

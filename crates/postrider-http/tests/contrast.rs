@@ -18,7 +18,7 @@ use support::{Endpoint, Request};
 
 /// Every status that is the endpoint's trouble for as long as nothing succeeds; a garbled answer; and none at all.
 const DOWN: [Option<&str>; 17] = [
-    Some("302 Found\r\nlocation: http://127.0.0.1:1/"),
+    Some("302 EventPage\r\nlocation: http://127.0.0.1:1/"),
     Some("401 Who"),
     Some("403 No"),
     Some("404 Where"),

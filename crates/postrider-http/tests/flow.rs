@@ -143,7 +143,7 @@ async fn nobody_is_asked_again_before_the_time_it_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_not_followed() {
     let elsewhere = Endpoint::start(|_| Some("200 OK".to_owned())).await;
-    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
+    for status in ["301 Moved", "302 EventPage", "303 See Other", "307 Temporary", "308 Permanent"] {
         let answer = format!("{status}\r\nlocation: {}", elsewhere.url());
         let endpoint = Endpoint::start(move |_| Some(answer.clone())).await;
         let outbox = Outbox::new();

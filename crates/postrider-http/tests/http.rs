@@ -197,7 +197,7 @@ async fn a_status_decides_and_retry_after_is_kept() {
             match request.header("ce-subject") {
                 "slow" => "429 Slow Down\r\nretry-after: 3600",
                 "gone" => "410 Gone",
-                "moved" => "302 Found\r\nlocation: http://127.0.0.1:1/",
+                "moved" => "302 EventPage\r\nlocation: http://127.0.0.1:1/",
                 _ if count.fetch_add(1, Ordering::SeqCst) < 2 => "503 Busy",
                 _ => "204 No Content",
             }

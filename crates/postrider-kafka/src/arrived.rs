@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Arrival, Attributes, CloudEvents, Error, ErrorKind, OffsetDateTime, Recorded, Result};
+use postrider_core::{
+    Attributes, CloudEvents, Error, ErrorKind, IncomingEvent, OffsetDateTime, Recorded, Result,
+};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
@@ -82,10 +84,10 @@ impl Arrived {
         before.or(self.time)
     }
 
-    fn arrival<'a>(&'a self, key: Option<&'a str>) -> Arrival<'a> {
+    fn arrival<'a>(&'a self, key: Option<&'a str>) -> IncomingEvent<'a> {
         let nanos = i128::from(self.time().unwrap_or_default()) * 1_000_000;
         let time = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        Arrival { topic: &self.topic, key, number: self.offset, time }
+        IncomingEvent { topic: &self.topic, key, number: self.offset, time }
     }
 
     /// The event in it: a CloudEvent in binary or structured mode, or a payload with the headers `event_id` and
@@ -152,7 +154,7 @@ impl Arrived {
         id: &str,
         kind: &str,
         content_type: Option<&str>,
-        arrival: &Arrival<'_>,
+        arrival: &IncomingEvent<'_>,
     ) -> Result<Recorded> {
         let payload = CloudEvents::payload(content_type, self.value.as_deref())?;
         let mut attributes = Attributes::new();

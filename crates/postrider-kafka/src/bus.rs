@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use postrider_core::{EventBus, Limits, OffsetDateTime, Recordable, Recorded, Result, Uuid};
 
 use crate::config::{KafkaBuilder, invalid};
-use crate::post::{Parcel, Post};
+use crate::receipt_producer::{OutgoingRecord, ReceiptProducer};
 use crate::record;
 use crate::topic::Topics;
 
@@ -20,14 +20,14 @@ use crate::topic::Topics;
 pub struct KafkaBus {
     settings: KafkaBuilder,
     topics: Topics,
-    post: Post,
+    post: ReceiptProducer,
 }
 
 impl KafkaBus {
     /// A bus with the settings of a sink: topics, format, properties.
     pub fn new(settings: KafkaBuilder) -> Result<Self> {
         let topics = settings.checked()?;
-        let post = Post::new(settings.client())?;
+        let post = ReceiptProducer::new(settings.client())?;
         Ok(Self { settings, topics, post })
     }
 
@@ -59,7 +59,7 @@ impl KafkaBus {
         let topic = topic.map_err(|name| invalid(&format!("{name:?} can't be the name of a topic")))?;
         let (format, events) = (self.settings.format, &self.settings.events);
         let value = format.value(events, &event);
-        let parcel = Parcel {
+        let parcel = OutgoingRecord {
             topic: &topic,
             partition: None,
             key: Some(record::key(&event).as_bytes()),

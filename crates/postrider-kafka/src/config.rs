@@ -8,7 +8,7 @@ use postrider_core::{CloudEvents, Error, ErrorKind, Result};
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
-use crate::kept::{OF_PRODUCERS, broken};
+use crate::locked_properties::{OF_PRODUCERS, broken};
 use crate::producer::refused;
 use crate::record::Format;
 use crate::security::{Security, told_who_we_are, without_tls};

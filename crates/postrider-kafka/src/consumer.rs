@@ -7,8 +7,8 @@ use std::time::Duration;
 use postrider_core::{Event, Source};
 use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
 
-use crate::letter::Address;
-use crate::round::Patience;
+use crate::dead_letter::Address;
+use crate::partition_batch::Patience;
 use crate::security::{Security, told_who_we_are};
 use crate::sequence::Gap;
 use crate::worker::OnGap;
@@ -145,8 +145,8 @@ impl<S: Source> Consumer<S> {
     /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
     /// rolled back and each is handled alone.
     #[must_use]
-    pub fn together(mut self, events: usize) -> Self {
-        self.handlers.together(events);
+    pub fn max_tx_batch(mut self, events: usize) -> Self {
+        self.handlers.max_tx_batch(events);
         self
     }
 

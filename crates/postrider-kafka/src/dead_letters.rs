@@ -14,11 +14,11 @@ use time::format_description::well_known::Rfc3339;
 use crate::arrived::Arrived;
 use crate::config::KafkaBuilder;
 use crate::config::invalid;
-use crate::kept::{OF_LETTERS, broken};
-use crate::letter::{self, Address};
+use crate::dead_letter::{self, Address};
+use crate::locked_properties::{OF_LETTERS, broken};
 use crate::offsets::{self, patiently};
-use crate::post::Post;
 use crate::producer::refused;
+use crate::receipt_producer::ReceiptProducer;
 use crate::security::{Security, told_who_we_are};
 
 /// How long to wait for an answer of the brokers.
@@ -122,7 +122,7 @@ impl DeadLetters {
     pub async fn requeue(&self, topic: &str) -> Result<usize> {
         let settings = self.settings()?;
         settings.clone().connect().await?;
-        let post = Post::new(settings.client())?;
+        let post = ReceiptProducer::new(settings.client())?;
         if !post.has(topic).await? {
             let message =
                 format!("the topic {topic} does not exist; there is nowhere to put its dead letters back to");
@@ -138,7 +138,7 @@ impl DeadLetters {
             let Some(chunk) = chunk else { return Ok(count) };
             // One after the other: of a queue that is full nobody knows who comes first.
             for letter in &chunk {
-                post.send(letter::revived(letter, topic, &self.group)).await?;
+                post.send(dead_letter::revived(letter, topic, &self.group)).await?;
             }
             count += chunk.len();
             reader = blocking(move || reader.commit().map(|()| reader)).await?;
@@ -153,7 +153,7 @@ impl DeadLetters {
         Ok(KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties))
     }
 
-    fn reader(&self, topic: &str) -> Result<Reader> {
+    fn reader(&self, topic: &str) -> Result<TopicReader> {
         let mut config = rdkafka::ClientConfig::new();
         let group = format!("{}.dead-letters", self.group);
         for (name, value) in [
@@ -175,7 +175,7 @@ impl DeadLetters {
             config.set(name, value);
         }
         let consumer: BaseConsumer = config.create().map_err(|error| refused(&error))?;
-        Ok(Reader { consumer, topic: self.address.of(topic), original: topic.to_owned(), spans: None })
+        Ok(TopicReader { consumer, topic: self.address.of(topic), original: topic.to_owned(), spans: None })
     }
 }
 
@@ -186,14 +186,14 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 }
 
 /// Reads the letters that are there when it begins, once.
-struct Reader {
+struct TopicReader {
     consumer: BaseConsumer,
     topic: String,
     original: String,
     spans: Option<HashMap<i32, Span>>,
 }
 
-impl Reader {
+impl TopicReader {
     /// Finds out what is to be read: from the position of the group, or the oldest letter, to the end as it is now.
     fn begin(&self) -> Result<HashMap<i32, Span>> {
         let away = |error: KafkaError| {
@@ -271,7 +271,8 @@ impl Reader {
             };
             span.next = message.offset() + 1;
             let letter = Arrived::new(Arc::clone(&topic), &message);
-            if letter.text(letter::GROUP) == Some(group) && letter.text(letter::TOPIC) == Some(&self.original)
+            if letter.text(dead_letter::GROUP) == Some(group)
+                && letter.text(dead_letter::TOPIC) == Some(&self.original)
             {
                 letters.push(letter);
             }
@@ -300,16 +301,16 @@ impl DeadLetter {
         let text = |name: &str| letter.text(name).unwrap_or_default().to_owned();
         let event = letter.event().ok();
         Self {
-            topic: text(letter::TOPIC),
-            partition: text(letter::PARTITION).parse().unwrap_or(-1),
-            offset: text(letter::OFFSET).parse().unwrap_or(-1),
+            topic: text(dead_letter::TOPIC),
+            partition: text(dead_letter::PARTITION).parse().unwrap_or(-1),
+            offset: text(dead_letter::OFFSET).parse().unwrap_or(-1),
             event_id: event.as_ref().map(|event| event.event_id),
             event_type: event.map(|event| event.event_type.to_string()),
             key: letter.key.as_deref().and_then(|key| std::str::from_utf8(key).ok()).map(ToOwned::to_owned),
-            error: text(letter::ERROR),
-            error_code: text(letter::CODE),
-            attempts: text(letter::ATTEMPTS).parse().unwrap_or(0),
-            time: OffsetDateTime::parse(&text(letter::TIME), &Rfc3339).ok(),
+            error: text(dead_letter::ERROR),
+            error_code: text(dead_letter::CODE),
+            attempts: text(dead_letter::ATTEMPTS).parse().unwrap_or(0),
+            time: OffsetDateTime::parse(&text(dead_letter::TIME), &Rfc3339).ok(),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::letter;
-use crate::round::Batch;
+use crate::dead_letter;
+use crate::partition_batch::Batch;
 use crate::tally::Tally;
 use crate::worker::{FIRST_PAUSE, Worker};
 
@@ -16,8 +16,9 @@ impl Worker {
         let topic = self.crew.address.of(&record.topic);
         let mut stopped: Option<(Stopped<'_>, Duration)> = None;
         loop {
-            let headers = letter::headers(record, &self.crew.group, failure, tries);
-            let mut sending = std::pin::pin!(self.crew.post.send(letter::parcel(record, &topic, headers)));
+            let headers = dead_letter::headers(record, &self.crew.group, failure, tries);
+            let mut sending =
+                std::pin::pin!(self.crew.post.send(dead_letter::parcel(record, &topic, headers)));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
                 end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {

@@ -17,9 +17,9 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::arrived::Arrived;
-use crate::complaint::Complaints;
+use crate::client_error::ClientErrors;
 use crate::offsets::{self, patiently};
-use crate::place::{Inlet, Place};
+use crate::partition::{Inlet, Partition};
 use crate::tally;
 use crate::worker::{Crew, Worker};
 
@@ -44,12 +44,12 @@ pub(crate) struct Group {
     consumer: OnceLock<Weak<BaseConsumer<Self>>>,
     held: Mutex<HashMap<Arc<str>, HashMap<i32, Held>>>,
     stopping: AtomicBool,
-    pub(crate) complaints: Complaints,
+    pub(crate) complaints: ClientErrors,
 }
 
 /// A partition that is held.
 struct Held {
-    place: Arc<Place>,
+    place: Arc<Partition>,
     /// Disconnected once the worker has ended.
     ended: Receiver<()>,
     abort: AbortHandle,
@@ -86,7 +86,7 @@ impl Group {
             consumer: OnceLock::new(),
             held: Mutex::default(),
             stopping: AtomicBool::new(false),
-            complaints: Complaints::default(),
+            complaints: ClientErrors::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Group {
         let mut held = self.held();
         for each in partitions.elements() {
             let topic: Arc<str> = each.topic().into();
-            let place = Arc::new(Place::new(Arc::clone(&topic), each.partition()));
+            let place = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
             let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
                 tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
                     "the partition has no queue; it is not worked on until it is assigned anew");
@@ -252,7 +252,7 @@ fn end_all(going: &[Held], end: Instant) {
     }
 }
 
-fn add(list: &mut TopicPartitionList, place: &Place, offset: i64) {
+fn add(list: &mut TopicPartitionList, place: &Partition, offset: i64) {
     // An offset of ours is never one that can't be written down.
     let _ = list.add_partition_offset(&place.topic, place.partition, Offset::Offset(offset));
 }

@@ -17,7 +17,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::util::Timeout;
 use tokio::sync::Notify;
 
-use crate::complaint::{Complaints, Trouble};
+use crate::client_error::{ClientErrors, Trouble};
 use crate::config::{KafkaBuilder, invalid};
 
 /// How often a producer looks whether it is to end.
@@ -51,7 +51,7 @@ pub(crate) type Report = Result<(), Code>;
 pub(crate) struct Reports {
     board: Mutex<Board>,
     complete: Notify,
-    pub(crate) complaints: Complaints,
+    pub(crate) complaints: ClientErrors,
 }
 
 #[derive(Default)]

@@ -81,7 +81,7 @@ pub(crate) fn key(event: &Recorded) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use postrider_core::{Arrival, OffsetDateTime, Payload};
+    use postrider_core::{IncomingEvent, OffsetDateTime, Payload};
     use rdkafka::message::Headers as _;
 
     use super::*;
@@ -97,7 +97,8 @@ mod tests {
             ("tenant", "acme"),
         ];
         let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let arrival = Arrival { topic: "t", key: Some("k"), number: 1, time: OffsetDateTime::UNIX_EPOCH };
+        let arrival =
+            IncomingEvent { topic: "t", key: Some("k"), number: 1, time: OffsetDateTime::UNIX_EPOCH };
         let payload = Payload::Json(r#"{"a":  1}"#.into());
         let event = CloudEvents::read(&attributes, payload, &arrival).expect("an event");
         let events = CloudEvents::default();

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{
-    Delivery, DeliveryFailure, Error, ErrorKind, Order, Outcome, Recorded, Result, Sink, Stopped, Unavailable,
+    Delivery, DeliveryFailure, Error, ErrorKind, HeldKeys, Order, Outcome, Recorded, Result, Sink,
+    Unavailable,
 };
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 use crate::config::KafkaBuilder;
+use crate::error_class::{ErrorClass, is_consequence, is_of_several, remedy};
 use crate::producer::{Producer, Report};
 use crate::record;
-use crate::remedy::{Remedy, is_consequence, is_of_several, remedy};
 use crate::topic::Topics;
 
 /// How long to wait for an answer about topics.
@@ -193,14 +194,14 @@ impl Kafka {
         let failure = |code: &str, text: String| DeliveryFailure::new(code, text);
         let word = word(code);
         match remedy(code) {
-            Remedy::Unavailable => None,
-            Remedy::Retry => {
+            ErrorClass::Unavailable => None,
+            ErrorClass::Retry => {
                 Some(Outcome::retry(failure(&word, format!("Kafka refused it for now: {code}"))))
             }
-            Remedy::Reject => {
+            ErrorClass::Reject => {
                 Some(Outcome::reject(failure(&word, format!("Kafka will not take it: {code}"))))
             }
-            Remedy::HoldTopic => {
+            ErrorClass::HoldTopic => {
                 self.forget(topic);
                 // The client chooses the partition: one that is unknown is a topic that is gone.
                 if matches!(
@@ -227,7 +228,7 @@ impl Kafka {
         indexes: &[usize],
         since: &mut Instant,
     ) -> Result<bool, Unavailable> {
-        let (mut stopped, mut all) = (Stopped::new(delivery.order), true);
+        let (mut stopped, mut all) = (HeldKeys::new(delivery.order), true);
         for &index in indexes {
             let event = &*delivery.events[index].event;
             // The producer that was refused is good for nothing more.
@@ -250,7 +251,7 @@ impl Kafka {
         indexes: &[usize],
         since: &mut Instant,
     ) -> Result<Produced, Unavailable> {
-        let mut stopped = Stopped::new(delivery.order);
+        let mut stopped = HeldKeys::new(delivery.order);
         let (mut all, mut away) = (true, None);
         let began = Instant::now();
         let flight = producer.begin(delivery.events.len(), *since);
@@ -321,12 +322,12 @@ impl Kafka {
         let mut refused = Vec::new();
         // What strict order holds back was not sent; of what was, each key speaks for itself.
         let order = if delivery.order == Order::Strict { Order::Key } else { delivery.order };
-        let mut stopped = Stopped::new(order);
+        let mut stopped = HeldKeys::new(order);
         for &index in sent {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
                 (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
-                // The brokers refuse what came together: which of it they mean shows when each is sent alone.
+                // The brokers refuse what came max_tx_batch: which of it they mean shows when each is sent alone.
                 (Some(Err(code)), _) if sent.len() > 1 && is_of_several(code) => {
                     if !stopped.holds(event) {
                         refused.push(index);

@@ -14,9 +14,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use crate::config::{KafkaBuilder, invalid};
 use crate::consumer::{Consumer, Offsets};
 use crate::group::Group;
-use crate::kept::{OF_CONSUMERS, broken};
-use crate::post::Post;
+use crate::locked_properties::{OF_CONSUMERS, broken};
 use crate::producer::refused;
+use crate::receipt_producer::ReceiptProducer;
 use crate::running::RunningConsumer;
 use crate::tally::{CONSUMER_METRICS, Tally};
 use crate::topic;
@@ -115,7 +115,7 @@ impl<S: Source> Consumer<S> {
         // What writes dead letters has the same brokers and the same login, and keeps what the sink promises.
         let letters = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
         letters.clone().connect().await?;
-        let post = Post::new(letters.client())?;
+        let post = ReceiptProducer::new(letters.client())?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let sink = Arc::new(self.handlers.build(&self.source)?);
         let crew = Arc::new(Crew {

@@ -65,7 +65,7 @@ mod tests {
             let attributes = [("specversion", "1.0"), ("id", "1"), ("source", "s"), ("type", event_type)];
             let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
             let time = postrider_core::OffsetDateTime::UNIX_EPOCH;
-            let arrival = postrider_core::Arrival { topic: "t", key: None, number: 1, time };
+            let arrival = postrider_core::IncomingEvent { topic: "t", key: None, number: 1, time };
             let payload = postrider_core::Payload::Json("1".into());
             let event = postrider_core::CloudEvents::read(&attributes, payload, &arrival).expect("an event");
             topics.of(&event).expect("a topic")

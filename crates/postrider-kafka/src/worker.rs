@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
 
 use crate::arrived::Arrived;
-use crate::letter::Address;
-use crate::place::{Inlet, Place};
-use crate::post::Post;
-use crate::round::{Batch, Consequence, Next, Patience};
+use crate::dead_letter::Address;
+use crate::partition::{Inlet, Partition};
+use crate::partition_batch::{Batch, Consequence, Next, Patience};
+use crate::receipt_producer::ReceiptProducer;
 use crate::sequence::{Gap, Sequences};
 use crate::tally::Tally;
 
@@ -34,7 +34,7 @@ pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
 pub(crate) struct Crew {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<dyn Sink>,
-    pub(crate) post: Post,
+    pub(crate) post: ReceiptProducer,
     pub(crate) address: Address,
     pub(crate) patience: Patience,
     pub(crate) longest_pause: Duration,
@@ -57,7 +57,7 @@ impl Crew {
 /// The work on one partition, for as long as it is held.
 pub(crate) struct Worker {
     pub(crate) crew: Arc<Crew>,
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<Partition>,
     pub(crate) tally: Tally,
     sequences: Sequences,
     /// Since when nothing can be handled, and how long it is left alone the next time.
@@ -78,7 +78,7 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(crew: Arc<Crew>, place: Arc<Place>) -> Self {
+    pub(crate) fn new(crew: Arc<Crew>, place: Arc<Partition>) -> Self {
         let tally = Tally::new(&crew.group, &place.topic);
         let sequences = Sequences::new(crew.numbered_keys);
         crew.workers.fetch_add(1, Ordering::AcqRel);

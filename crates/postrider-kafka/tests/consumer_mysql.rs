@@ -133,10 +133,11 @@ async fn effects_share_a_commit_until_one_of_them_fails() {
     }
     feed.flush();
     let consumer = brisk(Consumer::new(&database.outbox, &brokers, "together").topics(["together"]));
-    let running = consumer.together(50).on_type("Counted", |event: Received<i64>, mut tx: Tx| async move {
-        apply(&event, &mut tx).await?;
-        if *event == POISON { Err(Failure::reject("never")) } else { Ok(()) }
-    });
+    let running =
+        consumer.max_tx_batch(50).on_type("Counted", |event: Received<i64>, mut tx: Tx| async move {
+            apply(&event, &mut tx).await?;
+            if *event == POISON { Err(Failure::reject("never")) } else { Ok(()) }
+        });
     let running = running.start().await.expect("started");
     until("all is committed", async || committed(&brokers, "together", "together", 1) == [200]).await;
     running.stop().await.expect("stopped");

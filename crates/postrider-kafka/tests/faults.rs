@@ -8,54 +8,54 @@ use std::time::{Duration, Instant};
 
 use events::{PATIENCE, deliver_all, delivery, event, firsts, mock, versions};
 use postrider::{Order, Outcome, Recorded, Sink};
-use postrider_kafka::{Kafka, Remedy};
+use postrider_kafka::{ErrorClass, Kafka};
 use rdkafka::types::RDKafkaApiKey;
 use rdkafka::types::RDKafkaRespErr::{self, *};
 use tokio::task::{JoinSet, LocalSet};
 
 /// What each error of a broker leads to.
-const ANSWERS: &[(RDKafkaRespErr, Remedy)] = &[
-    (RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, Remedy::Unavailable),
-    (RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, Remedy::Reject),
-    (RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, Remedy::Reject),
-    (RD_KAFKA_RESP_ERR_INVALID_RECORD, Remedy::Reject),
-    (RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, Remedy::Reject),
-    (RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, Remedy::Reject),
-    (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, Remedy::HoldTopic),
-    (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID, Remedy::HoldTopic),
-    (RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, Remedy::HoldTopic),
-    (RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, Remedy::HoldTopic),
-    (RD_KAFKA_RESP_ERR_POLICY_VIOLATION, Remedy::HoldTopic),
-    (RD_KAFKA_RESP_ERR_INVALID_MSG, Remedy::Retry),
-    (RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, Remedy::Retry),
-    (RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED, Remedy::Retry),
+const ANSWERS: &[(RDKafkaRespErr, ErrorClass)] = &[
+    (RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, ErrorClass::Unavailable),
+    (RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, ErrorClass::Reject),
+    (RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, ErrorClass::Reject),
+    (RD_KAFKA_RESP_ERR_INVALID_RECORD, ErrorClass::Reject),
+    (RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, ErrorClass::Reject),
+    (RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorClass::Reject),
+    (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, ErrorClass::HoldTopic),
+    (RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID, ErrorClass::HoldTopic),
+    (RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, ErrorClass::HoldTopic),
+    (RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, ErrorClass::HoldTopic),
+    (RD_KAFKA_RESP_ERR_POLICY_VIOLATION, ErrorClass::HoldTopic),
+    (RD_KAFKA_RESP_ERR_INVALID_MSG, ErrorClass::Retry),
+    (RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, ErrorClass::Retry),
+    (RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED, ErrorClass::Retry),
 ];
 
 /// What is made of an outcome of one event.
-fn remedy(result: &Result<(), postrider::Unavailable>, outcome: Option<&Outcome>) -> Option<Remedy> {
+fn remedy(result: &Result<(), postrider::Unavailable>, outcome: Option<&Outcome>) -> Option<ErrorClass> {
     match (result, outcome) {
-        (Err(_), None) => Some(Remedy::Unavailable),
-        (Ok(()), Some(Outcome::Retry { .. })) => Some(Remedy::Retry),
-        (Ok(()), Some(Outcome::Reject { .. })) => Some(Remedy::Reject),
-        (Ok(()), Some(Outcome::Hold { .. })) => Some(Remedy::HoldTopic),
+        (Err(_), None) => Some(ErrorClass::Unavailable),
+        (Ok(()), Some(Outcome::Retry { .. })) => Some(ErrorClass::Retry),
+        (Ok(()), Some(Outcome::Reject { .. })) => Some(ErrorClass::Reject),
+        (Ok(()), Some(Outcome::Hold { .. })) => Some(ErrorClass::HoldTopic),
         _ => None,
     }
 }
 
 /// A broker answers with nothing but this error, until it does not any more.
-async fn answered_with(code: RDKafkaRespErr, wanted: Remedy) -> Result<(), String> {
+async fn answered_with(code: RDKafkaRespErr, wanted: ErrorClass) -> Result<(), String> {
     let mock = mock(1);
     let sink = Kafka::builder(&mock.bootstrap_servers())
         .send_timeout(Duration::from_secs(2))

@@ -221,7 +221,7 @@ async fn a_refusal_in_the_middle_of_a_batch_leaves_nothing_later_before_it() {
     }
 }
 
-/// A broker refuses what came together: which of it is meant shows when each is sent alone, in order.
+/// A broker refuses what came max_tx_batch: which of it is meant shows when each is sent alone, in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_several_is_held_against_none_of_them() {
     use RDKafkaRespErr::{RD_KAFKA_RESP_ERR_INVALID_RECORD as INVALID, RD_KAFKA_RESP_ERR_NO_ERROR as FINE};

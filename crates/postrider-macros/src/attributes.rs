@@ -58,7 +58,7 @@ fn fields(input: &DeriveInput) -> Result<&Fields> {
         Data::Enum(data) => (data.enum_token.span, "an enum"),
         Data::Union(data) => (data.union_token.span, "a union"),
     };
-    let message = format!("derive it on a struct; for {what} use NewEvent or a Catalog entry");
+    let message = format!("derive it on a struct; for {what} use NewEvent or a EventMappings entry");
     Err(Error::new(token, message))
 }
 
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn an_enum_and_a_union_are_sent_elsewhere() {
-        let message = "derive it on a struct; for an enum use NewEvent or a Catalog entry";
+        let message = "derive it on a struct; for an enum use NewEvent or a EventMappings entry";
         assert_eq!(refusals("enum Paid { Card, Cash }"), [message]);
         assert_eq!(refusals("union Paid { card: u8 }"), [message.replace("an enum", "a union")]);
     }

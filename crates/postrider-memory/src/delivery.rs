@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryState, Due, DueBatch, Error, ErrorKind, Fill, Lease, OnDead, Order,
-    PastAttempt, Recorded, Result,
+    ByteBudget, DeliveryChange, DeliveryState, Due, DueBatch, Error, ErrorKind, Lease, OnDead, Order,
+    PastAttempt, Recorded, ResolveDead, Result,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -141,7 +141,7 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
     let reader = data.readers.get(&lease.subscription).ok_or_else(|| unknown(&lease.subscription, "due"))?;
     stands(&data, lease, Place::of(&lease.position, "due")?, "due")?;
     let mut batch = DueBatch::default();
-    let (mut fill, mut cut) = (Fill::new(lease.bytes), false);
+    let (mut fill, mut cut) = (ByteBudget::new(lease.bytes), false);
     let mut blocked: HashSet<&str> = HashSet::new();
     for (id, delivery) in reader.deliveries.iter().filter(|(_, delivery)| delivery.is_in(lease)) {
         batch.holds |= delivery.holds;
@@ -186,14 +186,14 @@ pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
 }
 
 /// Requeues or discards dead deliveries.
-pub(crate) fn amend(log: &Log, amend: &Amend) -> Result<u64> {
-    let (subscription, events, requeue) = match amend {
-        Amend::Requeue { subscription, events } => (subscription, events, true),
-        Amend::Discard { subscription, events } => (subscription, events, false),
+pub(crate) fn resolve_dead(log: &Log, action: &ResolveDead) -> Result<u64> {
+    let (subscription, events, requeue) = match action {
+        ResolveDead::Requeue { subscription, events } => (subscription, events, true),
+        ResolveDead::Discard { subscription, events } => (subscription, events, false),
     };
     let mut data = log.data();
     let now = log.now();
-    let reader = data.reader(subscription, "amend")?;
+    let reader = data.reader(subscription, "resolve")?;
     let (order, on_dead) = (reader.order, reader.on_dead);
     let wanted: HashSet<Uuid> = events.iter().copied().collect();
     let mut changed = 0;

@@ -8,7 +8,7 @@ use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
 use time::OffsetDateTime;
 
 use crate::log::{Data, Log, unknown};
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// At most this many events that were not read yet are looked at unless fewer will do.
 pub(crate) const MOST_UNREAD: u32 = 1_000_000;
@@ -57,7 +57,7 @@ pub(crate) fn undelivered_over(log: &Log, subscription: &str, age: Duration) -> 
 /// What is not delivered, the dead included, and how often it was tried.
 fn open<'a>(
     data: &'a Data,
-    reader: &'a Reader,
+    reader: &'a SubscriptionData,
     now: OffsetDateTime,
     most: u32,
 ) -> impl Iterator<Item = (&'a Recorded, State, u32)> {
@@ -77,7 +77,7 @@ fn open<'a>(
 /// What no lane has settled yet, from the lane that is furthest behind on.
 fn unread<'a>(
     data: &'a Data,
-    reader: &'a Reader,
+    reader: &'a SubscriptionData,
     now: OffsetDateTime,
     most: usize,
 ) -> impl Iterator<Item = (&'a Recorded, State)> {

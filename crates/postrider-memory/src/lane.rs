@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Lease, Position, Result, Standing};
+use postrider_core::{Error, ErrorKind, Lease, LeaseStatus, Position, Result};
 use time::OffsetDateTime;
 
 use crate::clock::later;
 use crate::log::{Data, Log};
 use crate::position::Place;
 use crate::relane;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// How far beyond its length a lease may reach before it is void: the clock went back.
 const SLACK: Duration = Duration::from_secs(1);
@@ -82,18 +82,18 @@ impl Lane {
     }
 }
 
-impl Reader {
+impl SubscriptionData {
     /// How the holder of a lane stands: whether it is wanted back.
-    pub(crate) fn standing(&self, lease: &Lease, now: OffsetDateTime) -> Standing {
+    pub(crate) fn standing(&self, lease: &Lease, now: OffsetDateTime) -> LeaseStatus {
         let number = lease.lane as usize;
         let Some(lane) = self.lanes.get(number).filter(|lane| lane.is_held_by(lease)) else {
-            return Standing::Lost;
+            return LeaseStatus::Lost;
         };
         let changing = self.lanes_next.is_some() && self.target.is_none_or(|target| target == lane.place);
         if self.paused.is_some() || changing || self.gives_way(&lease.owner, number, now) {
-            Standing::Recalled
+            LeaseStatus::Recalled
         } else {
-            Standing::Held
+            LeaseStatus::Held
         }
     }
 
@@ -167,8 +167,8 @@ pub(crate) fn stands(data: &Data, lease: &Lease, from: Place, op: &'static str) 
 }
 
 /// How the holder of a lease stands after what it did. The lease learns whether anything is open.
-pub(crate) fn refresh(data: &Data, lease: &mut Lease, now: OffsetDateTime) -> Standing {
-    let Some(reader) = data.readers.get(&lease.subscription) else { return Standing::Lost };
+pub(crate) fn refresh(data: &Data, lease: &mut Lease, now: OffsetDateTime) -> LeaseStatus {
+    let Some(reader) = data.readers.get(&lease.subscription) else { return LeaseStatus::Lost };
     lease.open = reader.is_open();
     reader.standing(lease, now)
 }
@@ -179,14 +179,14 @@ pub(crate) fn extend(
     lease: &mut Lease,
     by: Duration,
     reading: Option<&Position>,
-) -> Result<Standing> {
+) -> Result<LeaseStatus> {
     const OP: &str = "extend";
     let reading = reading.map(|reading| Place::of(reading, OP)).transpose()?.unwrap_or_default();
     let stands_at = Place::of(&lease.position, OP)?;
     let mut data = log.data();
     let now = log.now();
     let Some(lane) = held(&mut data, lease).filter(|lane| lane.place == stands_at) else {
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     };
     lease.until = later(now, by);
     (lane.until, lane.lasts) = (Some(lease.until), by);

@@ -26,14 +26,15 @@
 mod bell;
 mod clock;
 mod delivery;
-mod desk;
-mod duty;
 mod figures;
 mod hash;
 mod inbox;
+mod inspect;
 mod lane;
+mod leader_lease;
 mod lock;
 mod log;
+mod operate;
 mod outbox;
 mod position;
 mod read;

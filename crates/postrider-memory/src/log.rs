@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::bell::Tower;
 use crate::clock::to_micros;
-use crate::duty::Kept;
+use crate::leader_lease::HeldLease;
 use crate::lock::Locks;
 use crate::position::Place;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// A log in memory, shared by everything that was made of one outbox.
 #[derive(Default)]
@@ -71,7 +71,7 @@ pub(crate) struct Data {
     /// Who did what.
     pub(crate) audits: Vec<Audit>,
     /// Duties, by name.
-    pub(crate) duties: BTreeMap<String, Kept>,
+    pub(crate) duties: BTreeMap<String, HeldLease>,
     /// The last number of each key that has numbers.
     pub(crate) counters: HashMap<String, i64>,
     /// What each consumer has handled, and when.
@@ -79,7 +79,7 @@ pub(crate) struct Data {
     /// The values of applications.
     pub(crate) values: HashMap<String, String>,
     /// The subscriptions, by name.
-    pub(crate) readers: BTreeMap<String, Reader>,
+    pub(crate) readers: BTreeMap<String, SubscriptionData>,
 }
 
 /// Of what retention has taken, the highest place, the highest id and the latest time.
@@ -125,7 +125,7 @@ impl Data {
     }
 
     /// A subscription that must exist.
-    pub(crate) fn reader(&mut self, subscription: &str, op: &'static str) -> Result<&mut Reader> {
+    pub(crate) fn reader(&mut self, subscription: &str, op: &'static str) -> Result<&mut SubscriptionData> {
         self.readers.get_mut(subscription).ok_or_else(|| unknown(subscription, op))
     }
 }

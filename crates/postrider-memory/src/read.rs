@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::ops::Bound::{Excluded, Included};
 
-use postrider_core::{Batch, Fill, Lease, Order, Position, ReadEvent, Result, Standing};
+use postrider_core::{Batch, ByteBudget, Lease, LeaseStatus, Order, Position, ReadEvent, Result};
 
 use crate::hash::lane_of;
 use crate::lane::stands;
 use crate::log::Log;
 use crate::position::Place;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 const OP: &str = "read";
 
@@ -24,7 +24,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     let reader = data.readers.get(&lease.subscription);
 
     let (mut next, mut scanned, mut events) = (start, 0, Vec::new());
-    let (mut fill, mut cut) = (Fill::new(lease.bytes), false);
+    let (mut fill, mut cut) = (ByteBudget::new(lease.bytes), false);
     let following = data.events.range((Excluded(start.number), Included(last)));
     for (number, event) in following.take(limit as usize) {
         let is_wanted = lease.since.is_none_or(|since| event.recorded_at >= since)
@@ -59,7 +59,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     }
     let recalled = reader.is_none_or(|reader| {
         reader.paused.is_some()
-            || reader.standing(lease, now) == Standing::Recalled
+            || reader.standing(lease, now) == LeaseStatus::Recalled
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });
     let next = if next == start { from.clone() } else { next.position() };
@@ -67,7 +67,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
 }
 
 /// Marks the events that an earlier one of their key (or lane) still holds up.
-fn hold(reader: &Reader, lease: &Lease, events: &mut [ReadEvent]) {
+fn hold(reader: &SubscriptionData, lease: &Lease, events: &mut [ReadEvent]) {
     let mut firsts: HashMap<&str, i64> = HashMap::new();
     let holding = reader.deliveries.iter().filter(|(_, delivery)| delivery.holds);
     match lease.order {

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::lane::Lane;
 use crate::log::{Data, Log};
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// Begins a change of lanes, or takes its next step.
 pub(crate) fn relane(log: &Log, subscription: &str, lanes: u32) -> Result<Relane> {
@@ -21,7 +21,7 @@ pub(crate) fn relane(log: &Log, subscription: &str, lanes: u32) -> Result<Relane
 }
 
 /// Says how many lanes a subscription is to have; a change that is under way keeps its common place.
-pub(crate) fn want(reader: &mut Reader, lanes: u32) {
+pub(crate) fn want(reader: &mut SubscriptionData, lanes: u32) {
     let has = u32::try_from(reader.lanes.len()).unwrap_or(u32::MAX);
     if reader.lanes_next.unwrap_or(has) != lanes {
         reader.lanes_next = Some(lanes);

@@ -7,7 +7,7 @@ use postrider_core::{Recorded, Replay, ReplayFrom, ReplayRefusal, Replayed, Resu
 use crate::clock::to_micros;
 use crate::log::{Data, Log, unknown};
 use crate::position::Place;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 const OP: &str = "replay";
 
@@ -54,7 +54,7 @@ pub(crate) fn replay(log: &Log, replay: &Replay) -> Result<Replayed> {
 }
 
 /// The place to go back to.
-fn place(data: &Data, reader: &Reader, replay: &Replay) -> Result<Place, ReplayRefusal> {
+fn place(data: &Data, reader: &SubscriptionData, replay: &Replay) -> Result<Place, ReplayRefusal> {
     if !reader.replay {
         return Err(ReplayRefusal::Forbidden);
     }

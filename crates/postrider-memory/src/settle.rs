@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, Lease, Recorded, Result, Settlement, Standing,
-    UNWRITABLE, Uuid,
+    DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, Lease, LeaseStatus, Recorded, Result,
+    Settlement, UNWRITABLE, Uuid,
 };
 use time::OffsetDateTime;
 
@@ -41,18 +41,18 @@ impl Settled {
 }
 
 /// Settles a batch under its lease.
-pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+pub(crate) fn settle(log: &Log, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
     let (from, to) = (Place::of(&settlement.from, OP)?, Place::of(&settlement.to, OP)?);
     let reading = settlement.reading.as_ref().map(|reading| Place::of(reading, OP)).transpose()?;
     let mut data = log.data();
     let now = log.now();
     if held(&mut data, lease).is_none_or(|lane| lane.place != from) {
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     }
     let consumer: Arc<str> = lease.subscription.as_str().into();
     let is_marked = |event: &Uuid| data.inbox.contains_key(&(Arc::clone(&consumer), *event));
     if !settlement.effects.iter().all(is_marked) {
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     }
     let changed = if settlement.one_by_one {
         let mut changed = BTreeMap::new();

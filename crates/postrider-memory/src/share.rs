@@ -5,7 +5,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use crate::clock::later;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// How long it is remembered that somebody wants a lane: who does asks more often.
 const HEARD: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     until: OffsetDateTime,
 }
 
-impl Reader {
+impl SubscriptionData {
     /// What is wanted now. A wish that lasts longer than it can is void: the clock went back.
     fn wanted(&self, now: OffsetDateTime) -> Option<&Wanted> {
         self.wanted.as_ref().filter(|wanted| wanted.until > now && wanted.until <= later(now, HEARD))

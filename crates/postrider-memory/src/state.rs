@@ -6,7 +6,7 @@ use postrider_core::{DeliveryState, EventState, Recorded, State, StateQuery};
 use time::OffsetDateTime;
 
 use crate::log::Log;
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 const LIMIT: u32 = 1_000;
 
@@ -28,7 +28,7 @@ pub(crate) fn states(log: &Log, query: &StateQuery) -> Vec<EventState> {
         .collect()
 }
 
-impl Reader {
+impl SubscriptionData {
     /// Where an event that it wants stands.
     pub(crate) fn state(&self, place: i64, event: &Recorded, now: OffsetDateTime) -> State {
         let lane = self.lane_of(event);
@@ -47,7 +47,13 @@ impl Reader {
     }
 }
 
-fn shown(name: &str, reader: &Reader, place: i64, event: &Recorded, now: OffsetDateTime) -> EventState {
+fn shown(
+    name: &str,
+    reader: &SubscriptionData,
+    place: i64,
+    event: &Recorded,
+    now: OffsetDateTime,
+) -> EventState {
     let state = reader.state(place, event, now);
     let holder = reader.lane_of(event).and_then(|lane| lane.holder(now));
     let mut shown = EventState {

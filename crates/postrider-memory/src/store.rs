@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, AuditEntry, Batch, Bell, Desk, DueBatch, EventState, Figures, Lease, Position, Relane, RelayInfo,
-    RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep, Swept,
+    Batch, Bell, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
+    Subscription, Uuid,
 };
-use uuid::Uuid;
 
 use crate::bell::MemoryBell;
 use crate::log::Log;
-use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
+use crate::{delivery, lane, read, settle, subscribe};
 
 /// The log in memory, as relays use it. Clones share everything.
 #[derive(Debug, Clone)]
@@ -39,7 +38,7 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl EventLog for MemoryStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         subscribe::subscribe(&self.log, subscription)
     }
@@ -48,7 +47,12 @@ impl Store for MemoryStore {
         lane::claim(&self.log, subscription, owner, lease)
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         lane::extend(&self.log, lease, by, reading)
     }
 
@@ -65,52 +69,11 @@ impl Store for MemoryStore {
         delivery::due(&self.log, lease, limit)
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         settle::settle(&self.log, lease, settlement)
     }
 
     fn bell(&self) -> Box<dyn Bell> {
         Box::new(MemoryBell::new(Arc::clone(&self.log.tower)))
-    }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        relane::relane(&self.log, subscription, lanes)
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        delivery::amend(&self.log, amend)
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        sweep::sweep(&self.log, sweep)
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        Ok(state::states(&self.log, query))
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(&self.log, subscription, figures::MOST_UNREAD)
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        figures::figures(&self.log, subscription, most)
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        figures::undelivered_over(&self.log, subscription, age)
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        relays::heartbeat(&self.log, relay)
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        relays::deregister(&self.log, relay);
-        Ok(())
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        Desk::audit(self, entry).await
     }
 }

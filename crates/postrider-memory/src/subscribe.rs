@@ -16,7 +16,7 @@ use crate::settle::Settled;
 use crate::share::Wanted;
 
 /// A subscription, with everything that is known of its events.
-pub(crate) struct Reader {
+pub(crate) struct SubscriptionData {
     pub(crate) filter: Filter,
     pub(crate) order: Order,
     pub(crate) on_dead: OnDead,
@@ -42,7 +42,7 @@ pub(crate) struct Reader {
     pub(crate) deliveries: BTreeMap<i64, Delivery>,
 }
 
-impl Reader {
+impl SubscriptionData {
     /// Makes its lanes, all at one place, and the settled batch of nothing that each begins with.
     pub(crate) fn make_lanes(&mut self, lanes: u32, place: Place, epoch: i64, now: OffsetDateTime) {
         self.lanes = (0..lanes).map(|_| Lane::new(place, epoch)).collect();
@@ -83,7 +83,7 @@ pub(crate) fn subscribe(log: &Log, wanted: &Subscription) -> Result<Subscribed> 
         return Ok(Subscribed::Known);
     }
     let (place, since) = start(&data, wanted.start);
-    let mut reader = Reader {
+    let mut reader = SubscriptionData {
         filter: wanted.filter.clone(),
         order: wanted.order,
         on_dead: wanted.on_dead,

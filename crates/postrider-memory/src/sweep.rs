@@ -5,24 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryState, Error, ErrorKind, Filing, Fill, Mask, Recorded, Result, Sweep, Sweepable, Swept, month_of,
+    ArchiveOptions, ByteBudget, DeliveryState, Error, ErrorKind, Mask, Recorded, Result, Sweep, Sweepable,
+    Swept, month_of,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::clock::earlier;
 use crate::log::{self, Data, Log};
-use crate::subscribe::Reader;
+use crate::subscribe::SubscriptionData;
 
 /// One round of retention.
 pub(crate) fn sweep(log: &Log, sweep: &Sweep) -> Result<Swept> {
     Ok(match sweep {
-        Sweep::Archive { older_than, limit, filing } => {
-            if let Some(target) = &filing.target {
+        Sweep::Archive { older_than, limit, archiving } => {
+            if let Some(target) = &archiving.target {
                 let message = format!("a log in memory has no table {} to archive into", target.name());
                 return Err(Error::new(ErrorKind::Invalid, "sweep", message));
             }
-            events(log, *older_than, *limit, Some(&filing.mask))
+            events(log, *older_than, *limit, Some(&archiving.mask))
         }
         Sweep::Prune { older_than, limit } => events(log, *older_than, *limit, None),
         Sweep::Inbox { older_than, limit } => inbox(log, *older_than, *limit),
@@ -61,7 +62,7 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: Option<&Mask>) -> S
     let mut chosen = chosen(&data, cutoff, limit as usize);
     let all = chosen.len();
     if keep.is_some_and(|mask| !mask.is_empty()) {
-        let mut fill = Fill::new(Filing::BYTES);
+        let mut fill = ByteBudget::new(ArchiveOptions::BYTES);
         let fits = |place: &&i64| data.events.get(place).is_none_or(|event| fill.takes(event.size()));
         chosen.truncate(chosen.iter().take_while(fits).count());
     }
@@ -97,7 +98,7 @@ fn horizon(data: &Data, cutoff: OffsetDateTime) -> Option<i64> {
 }
 
 /// Up to which place a subscription had settled everything by a time: the smallest over the lanes that it had then.
-fn settled_by(reader: &Reader, cutoff: OffsetDateTime) -> i64 {
+fn settled_by(reader: &SubscriptionData, cutoff: OffsetDateTime) -> i64 {
     let last = last_batches(reader, cutoff);
     let Some(latest) = last.values().max() else { return reader.start };
     let lanes = reader.settled[*latest].lanes;
@@ -106,13 +107,13 @@ fn settled_by(reader: &Reader, cutoff: OffsetDateTime) -> i64 {
 }
 
 /// The last settled batch of each lane of each number of lanes by a time.
-fn last_batches(reader: &Reader, cutoff: OffsetDateTime) -> HashMap<(usize, usize), usize> {
+fn last_batches(reader: &SubscriptionData, cutoff: OffsetDateTime) -> HashMap<(usize, usize), usize> {
     let settled = reader.settled.iter().enumerate().filter(|(_, settled)| settled.at <= cutoff);
     settled.map(|(number, settled)| ((settled.lanes, settled.lane), number)).collect()
 }
 
 /// Forgets the settled batches of events that are gone, but not those that the horizon is read from.
-fn forget_batches(reader: &mut Reader, first: i64, cutoff: OffsetDateTime) {
+fn forget_batches(reader: &mut SubscriptionData, first: i64, cutoff: OffsetDateTime) {
     let last = last_batches(reader, cutoff);
     let mut number = 0;
     reader.settled.retain(|settled| {

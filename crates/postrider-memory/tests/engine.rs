@@ -1,14 +1,14 @@
 //! The engine keeps its promises on the log in memory.
 
 use async_trait::async_trait;
-use postrider_conformance::engine::Ground;
+use postrider_conformance::engine::Fixture;
 use postrider_core::Clock;
 use postrider_memory::Outbox;
 
 struct Memory;
 
 #[async_trait]
-impl Ground for Memory {
+impl Fixture for Memory {
     type Outbox = Outbox;
 
     async fn outbox(&self, clock: Clock) -> Outbox {

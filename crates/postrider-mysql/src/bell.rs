@@ -27,7 +27,7 @@ const OP: &str = "wait";
 
 /// Who asks, for all bells of a store.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LogPoller {
     pools: Pools,
     rounds: Arc<Rounds>,
     asked: Mutex<Option<Asked>>,
@@ -48,7 +48,7 @@ struct Heard {
     rings: i64,
 }
 
-impl Watch {
+impl LogPoller {
     pub(crate) fn new(pools: &Pools, rounds: &Arc<Rounds>) -> Self {
         Self {
             pools: pools.clone(),
@@ -87,27 +87,27 @@ impl Watch {
 
 /// The bell of one lane's reader.
 pub(crate) struct MySqlBell {
-    watch: Arc<Watch>,
+    poller: Arc<LogPoller>,
     /// What was heard when the last wait ended, and so before the read after it began.
     seen: Option<Heard>,
     pause: Duration,
 }
 
 impl MySqlBell {
-    pub(crate) fn new(watch: Arc<Watch>) -> Self {
-        Self { watch, seen: None, pause: SHORTEST }
+    pub(crate) fn new(poller: Arc<LogPoller>) -> Self {
+        Self { poller, seen: None, pause: SHORTEST }
     }
 }
 
 #[async_trait]
 impl Bell for MySqlBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
-        let watch = Arc::clone(&self.watch);
+        let poller = Arc::clone(&self.poller);
         let end = Instant::now() + longest.min(A_DAY);
         let mut age = Duration::ZERO;
         loop {
-            let recorded = watch.recorded.notified();
-            let heard = watch.heard(age).await?;
+            let recorded = poller.recorded.notified();
+            let heard = poller.heard(age).await?;
             let changed = heard.is_some() && heard != self.seen;
             self.seen = heard.or(self.seen);
             if changed || Instant::now() >= end {

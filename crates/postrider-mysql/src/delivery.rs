@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, PastAttempt, Result};
+use postrider_core::{
+    ByteBudget, DeliveryState, Due, DueBatch, Lease, Order, PastAttempt, ResolveDead, Result,
+};
 use uuid::Uuid;
 
 use crate::clock::time_of;
@@ -52,7 +54,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let due = due.bind(serde_json::Value::from(heads.as_slice()).to_string());
     let due = due.bind(i64::try_from(behind).unwrap_or(i64::MAX));
     let nothing = heads.is_empty() && lease.order != Order::Strict;
-    let (mut names, mut fill, mut deliveries) = (Names::default(), Fill::new(lease.bytes), Vec::new());
+    let (mut names, mut fill, mut deliveries) = (Names::default(), ByteBudget::new(lease.bytes), Vec::new());
     let take = |row| {
         let row = &row;
         let Decoded { event, unreadable } = row::decoded(row, &mut names, OP)?;
@@ -90,14 +92,14 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
 const AT_ONCE: usize = 1000;
 
 /// Requeues or discards dead deliveries.
-pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
-    const OP: &str = "amend";
+pub(crate) async fn resolve_dead(store: &MySqlStore, action: &ResolveDead) -> Result<u64> {
+    const OP: &str = "resolve";
     // First they hold their keys or not, then those behind them are found or not, then they are what they are to be.
-    let (subscription, events, holds, steps) = match amend {
-        Amend::Requeue { subscription, events } => {
+    let (subscription, events, holds, steps) = match action {
+        ResolveDead::Requeue { subscription, events } => {
             (subscription, events, true, [statement!("amend_step_in.sql"), statement!("amend_requeue.sql")])
         }
-        Amend::Discard { subscription, events } => {
+        ResolveDead::Discard { subscription, events } => {
             (subscription, events, false, [statement!("amend_let_go.sql"), statement!("amend_discard.sql")])
         }
     };
@@ -126,7 +128,7 @@ pub(crate) async fn amend(store: &MySqlStore, amend: &Amend) -> Result<u64> {
 /// The numbers of the dead deliveries that an operator names, or of all. They are looked for before any lane is locked; what they are by
 /// then is looked at again.
 async fn dead(store: &MySqlStore, subscription: &str, events: &[Uuid]) -> Result<Vec<i64>> {
-    const OP: &str = "amend";
+    const OP: &str = "resolve";
     let only = if let [one] = events { Some(*one) } else { None };
     let wanted: HashSet<Uuid> = events.iter().copied().collect();
     let mut numbers = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
+use postrider_core::{Filter, Lease, LeaseStatus, Order, Position, Result};
 use sqlx_mysql::MySqlRow;
 
 use crate::clock::{given, micros_of, time_of};
@@ -118,7 +118,7 @@ pub(crate) async fn extend(
     lease: &mut Lease,
     by: Duration,
     reading: Option<&Position>,
-) -> Result<Standing> {
+) -> Result<LeaseStatus> {
     const OP: &str = "extend";
     let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
     let extend = store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(lease.lane);
@@ -127,7 +127,7 @@ pub(crate) async fn extend(
     let mut conn = store.conn(OP).await?;
     let extended = extend.call(&mut conn, OP).await?;
     let standing = standing(&extended, OP)?;
-    if standing != Standing::Lost {
+    if standing != LeaseStatus::Lost {
         lease.until = time_of(number(&extended, "until", OP)?);
         lease.open = flag(&extended, "open", OP)?;
     }
@@ -135,11 +135,11 @@ pub(crate) async fn extend(
 }
 
 /// How a holder stands with its lane, as a settle or an extension says it.
-pub(crate) fn standing(row: &MySqlRow, op: &'static str) -> Result<Standing> {
+pub(crate) fn standing(row: &MySqlRow, op: &'static str) -> Result<LeaseStatus> {
     if !flag(row, "held", op)? {
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     }
-    Ok(if flag(row, "recalled", op)? { Standing::Recalled } else { Standing::Held })
+    Ok(if flag(row, "recalled", op)? { LeaseStatus::Recalled } else { LeaseStatus::Held })
 }
 
 /// Gives a lane back.

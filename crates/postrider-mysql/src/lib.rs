@@ -27,21 +27,22 @@
 //! call postrider_record('orders', 'OrderPaid', 'Order', '7', '{"order": 7}');
 //! ```
 
+mod archive;
 mod bell;
 mod checks;
 mod clock;
 mod delivery;
-mod desk;
-mod duty;
 mod error;
 mod figures;
-mod file;
 mod hash;
 mod inbox;
+mod inspect;
 mod lane;
+mod leader_lease;
 mod migrate;
 mod months;
 mod number;
+mod operate;
 mod outbox;
 mod pools;
 mod position;

@@ -6,7 +6,7 @@ use postrider_core::{Clock, Limits, Result, Trace};
 use sqlx_mysql::MySqlPool;
 use tokio::sync::Semaphore;
 
-use crate::bell::Watch;
+use crate::bell::LogPoller;
 use crate::migrate;
 use crate::number::Rounds;
 use crate::pools::{Pools, StoreOptions};
@@ -20,7 +20,7 @@ pub struct Outbox {
     pub(crate) trace: Option<Trace>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Clock,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) poller: Arc<LogPoller>,
     pub(crate) rounds: Arc<Rounds>,
     /// How many handlers may have a transaction at once.
     pub(crate) handlers: Arc<Semaphore>,
@@ -51,7 +51,7 @@ impl Outbox {
             self.pools.clone(),
             self.clock.clone(),
             Arc::clone(&self.rounds),
-            Arc::clone(&self.watch),
+            Arc::clone(&self.poller),
         )
     }
 
@@ -142,7 +142,7 @@ impl OutboxBuilder {
             handlers: Arc::new(Semaphore::new(
                 (pool.options().get_max_connections() as usize * 3 / 4).max(1),
             )),
-            watch: Arc::new(Watch::new(&pools, &rounds)),
+            poller: Arc::new(LogPoller::new(&pools, &rounds)),
             rounds,
             pools,
         })

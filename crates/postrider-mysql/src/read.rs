@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, Error, ErrorKind, Fill, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
@@ -132,7 +132,7 @@ impl Look<'_> {
     ) -> Result<Result<Vec<ReadEvent>, i64>> {
         let lease = self.lease;
         let lane = (lease.lanes > 1).then_some((lease.lanes, lease.lane));
-        let (mut names, mut events, mut fill) = (Names::default(), Vec::new(), Fill::new(lease.bytes));
+        let (mut names, mut events, mut fill) = (Names::default(), Vec::new(), ByteBudget::new(lease.bytes));
         let take = |run::Numbered { number, late, row }| {
             if !wanted(lease, &row) {
                 return Ok(true);

@@ -34,7 +34,7 @@ impl Outbox {
     ) -> Result<Uuid> {
         let event = self.prepared(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(event.event_id)
     }
 
@@ -67,7 +67,7 @@ impl Outbox {
             raw_sql("release savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
             inserted?;
         }
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(events.iter().map(|event| event.event_id).collect())
     }
 

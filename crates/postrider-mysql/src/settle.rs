@@ -1,7 +1,7 @@
 //! Writing what became of a batch, all of it or nothing.
 
 use postrider_core::{
-    DeliveryChange, DeliveryState, EventRef, Lease, PastAttempt, Result, Settlement, Standing, Uuid,
+    DeliveryChange, DeliveryState, EventRef, Lease, LeaseStatus, PastAttempt, Result, Settlement, Uuid,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) async fn settle(
     store: &MySqlStore,
     lease: &mut Lease,
     settlement: &Settlement,
-) -> Result<Standing> {
+) -> Result<LeaseStatus> {
     let (from, to) = (id_of(&settlement.from, OP)?, id_of(&settlement.to, OP)?);
     let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| id_of(reading, OP))?;
     let settle = store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(lease.lane);
@@ -35,7 +35,7 @@ pub(crate) async fn settle(
     let mut conn = store.conn(OP).await?;
     let settled = settle.call(&mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
-    if standing != Standing::Lost {
+    if standing != LeaseStatus::Lost {
         lease.position = settlement.to.clone();
         lease.open = flag(&settled, "open", OP)?;
     }

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, EventState, Figures, Lease, Position, Relane,
-    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
-    Swept, Uuid,
+    Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
+    Subscription,
 };
 use sqlx_mysql::MySqlConnection;
 
-use crate::bell::{MySqlBell, Watch};
+use crate::bell::{LogPoller, MySqlBell};
 use crate::clock;
 use crate::number::Rounds;
 use crate::pools::Pools;
 use crate::session::{Session, SessionTransaction};
 use crate::sql::{Patch, Sql, statement};
-use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
+use crate::{delivery, lane, read, settle, subscribe};
 
 /// The log in a MariaDB or MySQL database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -26,7 +25,7 @@ pub struct MySqlStore {
     pub(crate) clock: Clock,
     pub(crate) sql: Sql,
     pub(crate) rounds: Arc<Rounds>,
-    watch: Arc<Watch>,
+    poller: Arc<LogPoller>,
 }
 
 /// Does a transaction of ours again that the server chose to end a deadlock.
@@ -47,8 +46,8 @@ pub(crate) use again;
 pub(crate) const TRIES: u32 = 10;
 
 impl MySqlStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, rounds: Arc<Rounds>, watch: Arc<Watch>) -> Self {
-        Self { pools, clock, sql: Sql::default(), rounds, watch }
+    pub(crate) fn new(pools: Pools, clock: Clock, rounds: Arc<Rounds>, poller: Arc<LogPoller>) -> Self {
+        Self { pools, clock, sql: Sql::default(), rounds, poller }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove
@@ -85,13 +84,13 @@ impl MySqlStore {
     pub(crate) async fn ring(&self, op: &'static str) -> Result<()> {
         let mut conn = self.conn(op).await?;
         self.sql.query(statement!("ring.sql")).execute(&mut conn, op).await?;
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(())
     }
 }
 
 #[async_trait]
-impl Store for MySqlStore {
+impl EventLog for MySqlStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         again!(subscribe::subscribe(self, subscription))
     }
@@ -100,7 +99,12 @@ impl Store for MySqlStore {
         again!(lane::claim(self, subscription, owner, lease))
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         again!(lane::extend(self, lease, by, reading))
     }
 
@@ -116,51 +120,11 @@ impl Store for MySqlStore {
         delivery::due(self, lease, limit).await
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         again!(settle::settle(self, lease, settlement))
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(MySqlBell::new(Arc::clone(&self.watch)))
-    }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        again!(relane::relane(self, subscription, lanes))
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        again!(delivery::amend(self, amend))
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        again!(sweep::sweep(self, sweep))
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        state::states(self, query).await
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, figures::MOST).await
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, i64::from(most)).await
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        figures::undelivered_over(self, subscription, age).await
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        again!(relays::heartbeat(self, relay))
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        relays::deregister(self, relay).await
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        Desk::audit(self, entry).await
+        Box::new(MySqlBell::new(Arc::clone(&self.poller)))
     }
 }

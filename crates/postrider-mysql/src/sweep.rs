@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{Filing, Result, Sweep, Sweepable, Swept, month_of};
+use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept, month_of};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
+use crate::archive;
 use crate::clock::{micros, micros_of, time_of};
 use crate::error::failed;
-use crate::file;
 use crate::months;
 use crate::row::{self, maybe_number, number, text};
 use crate::sql::{Statement, statement};
@@ -19,11 +19,11 @@ const OP: &str = "sweep";
 /// One round of retention.
 pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
     match sweep {
-        Sweep::Archive { older_than, limit, filing } => {
-            if filing.by_month && filing.target.is_none() {
+        Sweep::Archive { older_than, limit, archiving } => {
+            if archiving.by_month && archiving.target.is_none() {
                 months::make(store).await?;
             }
-            events(store, *older_than, *limit, Some(filing)).await
+            events(store, *older_than, *limit, Some(archiving)).await
         }
         Sweep::Prune { older_than, limit } => events(store, *older_than, *limit, None).await,
         Sweep::Inbox { older_than, limit } => inbox(store, *older_than, *limit).await,
@@ -72,7 +72,7 @@ async fn events(
     store: &MySqlStore,
     older_than: Duration,
     limit: u32,
-    keep: Option<&Filing>,
+    keep: Option<&ArchiveOptions>,
 ) -> Result<Swept> {
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
@@ -88,17 +88,17 @@ async fn events(
         return Ok(Swept::default());
     }
     let mut places = places(&chosen)?;
-    if keep.is_some_and(|filing| !filing.is_plain()) {
-        places.truncate(file::fitting(store, &mut tx, &places).await?);
+    if keep.is_some_and(|archiving| !archiving.is_plain()) {
+        places.truncate(archive::fitting(store, &mut tx, &places).await?);
     }
     let last = places.iter().map(|[number, _]| *number).max().unwrap_or(0);
     let (taken, places) = (places.len(), serde_json::json!(places).to_string());
     match keep {
-        Some(filing) if filing.is_plain() => {
+        Some(archiving) if archiving.is_plain() => {
             let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&places).bind(now);
             archive.execute(&mut tx, OP).await?;
         }
-        Some(filing) => file::file(store, &mut tx, filing, &places, now).await?,
+        Some(archiving) => archive::file(store, &mut tx, archiving, &places, now).await?,
         None => {}
     }
     run(store, &mut tx, statement!("sweep_mark.sql"), &places).await?;

@@ -1,6 +1,6 @@
 //! A walk through the log and the archive, a page at a time.
 
-use postrider_core::{Logged, Recorded, Result};
+use postrider_core::{LoggedEvent, Recorded, Result};
 use sqlx_mysql::MySqlConnection;
 
 use crate::row::{self, Names};
@@ -17,12 +17,12 @@ pub(crate) async fn page(
     (after, before): (i64, i64),
     rows: u32,
     names: &mut Names,
-) -> Result<Vec<Logged>> {
+) -> Result<Vec<LoggedEvent>> {
     let mut page = logged(sql, conn, oldest, (after, before), rows, names).await?;
     let archive = if oldest { statement!("archive_oldest.sql") } else { statement!("archive_newest.sql") };
     let archive = sql.query(archive).bind(after).bind(before).bind(rows);
     for row in &archive.fetch_all(conn, OP).await? {
-        page.push(Logged { event: row::recorded(row, names, OP)?, archived: true });
+        page.push(LoggedEvent { event: row::recorded(row, names, OP)?, archived: true });
     }
     page.sort_by_key(|logged| if oldest { logged.event.id } else { -logged.event.id });
     // What was filed between the two looks is in both.
@@ -39,8 +39,8 @@ async fn logged(
     (mut after, mut before): (i64, i64),
     rows: u32,
     names: &mut Names,
-) -> Result<Vec<Logged>> {
-    let mut page: Vec<Logged> = Vec::new();
+) -> Result<Vec<LoggedEvent>> {
+    let mut page: Vec<LoggedEvent> = Vec::new();
     while page.len() < rows as usize {
         let left = i64::from(rows) - page.len() as i64;
         let runs = if oldest {
@@ -56,7 +56,7 @@ async fn logged(
         }
         for read in run::read(sql, conn, &runs, EVENT, None, OP).await? {
             let event = Recorded { id: read.number, ..row::recorded(&read.row, names, OP)? };
-            page.push(Logged { event, archived: false });
+            page.push(LoggedEvent { event, archived: false });
         }
     }
     Ok(page)

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
-use postrider_core::{Clock, Effect, ErrorKind, Lease, ManualClock, OffsetDateTime, Source, Store, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, Lease, ManualClock, OffsetDateTime, Source, Uuid};
 use postrider_mysql::Outbox;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Connection, MySqlPool, Row};

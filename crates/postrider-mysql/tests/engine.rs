@@ -5,10 +5,10 @@ mod support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::desk::{
+use postrider_conformance::engine::operating::{
     a_destination_that_is_away_shows, a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
-use postrider_conformance::engine::{Ground, Statements, clock};
+use postrider_conformance::engine::{Fixture, Statements, clock};
 use postrider_core::Clock;
 use postrider_mysql::Outbox;
 use sqlx::MySqlConnection;
@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 struct Server(Mutex<Vec<MyLog>>);
 
 #[async_trait]
-impl Ground for Server {
+impl Fixture for Server {
     type Outbox = Outbox;
 
     async fn outbox(&self, clock: Clock) -> Outbox {

@@ -6,10 +6,10 @@ mod support;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_core::{
-    Batch, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, Lease, NewEvent, OffsetDateTime, Result,
-    Settlement, Standing, Store, Subscription, Uuid, Verdict,
+    Batch, Clock, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, Inspect, Lease, LeaseStatus,
+    NewEvent, OffsetDateTime, Operate, Result, Settlement, Severity, Subscription, Uuid,
 };
 use postrider_mysql::{MySqlStore, Outbox};
 use support::copied::Copied;
@@ -45,7 +45,7 @@ async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-async fn settle(store: &MySqlStore, lease: &mut Lease, settlement: &Settlement) -> Standing {
+async fn settle(store: &MySqlStore, lease: &mut Lease, settlement: &Settlement) -> LeaseStatus {
     again(async || store.settle(lease, settlement).await).await.expect("settle")
 }
 
@@ -72,7 +72,7 @@ async fn drain(store: &MySqlStore, lease: &mut Lease) -> Vec<(Uuid, String)> {
         let standing = settle(store, lease, &Settlement::of(&batch)).await;
         assert_ne!(
             standing,
-            Standing::Lost,
+            LeaseStatus::Lost,
             "nobody else has the lane, and the log is the one that was read"
         );
         events.extend(batch.events.iter().map(|read| (read.event.event_id, read.event.key().into_owned())));
@@ -113,7 +113,7 @@ async fn a_batch_of_the_old_primary(subscription: Subscription) {
     shared.extend(record_some(&log, "Wanted", 10).await);
     for (lease, batch) in leases.iter_mut().zip(&batches) {
         let standing = settle(&store, lease, &Settlement::of(batch)).await;
-        assert_eq!(standing, Standing::Lost, "it covers what this server never had");
+        assert_eq!(standing, LeaseStatus::Lost, "it covers what this server never had");
     }
     let mut came = Vec::new();
     for lease in leases {
@@ -154,7 +154,7 @@ async fn a_replica_that_had_everything_takes_over_without_a_repetition() {
     pair.promote().await;
     let new = record_some(&log, "Wanted", 3).await;
     let standing = settle(&store, &mut lease, &Settlement::of(&batch)).await;
-    assert_eq!(standing, Standing::Held, "all of it is here");
+    assert_eq!(standing, LeaseStatus::Held, "all of it is here");
     assert_all_in_order(&drain(&store, &mut lease).await, &new);
 }
 
@@ -174,10 +174,10 @@ async fn what_was_read_ahead_of_a_promotion_is_not_settled_after_it() {
     pair.promote().await;
     let new = record_some(&log, "Wanted", 9).await;
     let standing = settle(&store, &mut lease, &Settlement::of(&first)).await;
-    assert_eq!(standing, Standing::Held, "the first batch is of both servers");
+    assert_eq!(standing, LeaseStatus::Held, "the first batch is of both servers");
     assert_eq!(lease.position, ahead.from, "so the engine would go on with what it read ahead");
     let standing = settle(&store, &mut lease, &Settlement::of(&ahead)).await;
-    assert_eq!(standing, Standing::Lost, "what was read ahead is not");
+    assert_eq!(standing, LeaseStatus::Lost, "what was read ahead is not");
     store.release(lease).await.expect("release");
     assert_all_in_order(&drain(&store, &mut claim(&store).await).await, &new);
 }
@@ -212,7 +212,7 @@ async fn a_delivery_of_a_vanished_event_is_written_to_nobody() {
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
     let mut dead = Settlement::at(lease.position.clone());
     dead.deliveries.push(DeliveryChange::dead(event, 2, failure.clone()));
-    assert_eq!(settle(&store, &mut lease, &dead).await, Standing::Lost);
+    assert_eq!(settle(&store, &mut lease, &dead).await, LeaseStatus::Lost);
 
     // Also where the lane happens to stand where it stood: the stranger has the number of the one that vanished.
     store.release(lease).await.expect("release");
@@ -220,7 +220,7 @@ async fn a_delivery_of_a_vanished_event_is_written_to_nobody() {
     assert_eq!(drain(&store, &mut lease).await, [(stranger, "Order:K".to_owned())]);
     let mut dead = Settlement::at(lease.position.clone());
     dead.deliveries.push(DeliveryChange::dead(event, 2, failure));
-    assert_eq!(settle(&store, &mut lease, &dead).await, Standing::Lost);
+    assert_eq!(settle(&store, &mut lease, &dead).await, LeaseStatus::Lost);
     assert_eq!(log.count("postrider_delivery").await, 0);
 }
 
@@ -250,7 +250,7 @@ async fn a_batch_of_a_database_that_was_set_back_moves_no_lane() {
         kept.extend(record_some(log, "Wanted", 10).await);
         for (lease, batch) in leases.iter_mut().zip(&batches) {
             let standing = settle(&store, lease, &Settlement::of(batch)).await;
-            assert_eq!(standing, Standing::Lost, "it covers what was never here");
+            assert_eq!(standing, LeaseStatus::Lost, "it covers what was never here");
         }
         let mut came = Vec::new();
         for lease in leases {
@@ -290,8 +290,8 @@ async fn a_lane_that_was_set_back_with_its_database_is_lost_before_anything_is_d
     let error = again(async || store.due(&lease, 10).await).await.expect_err("the lane stands elsewhere");
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
     let extended = store.extend(&mut lease, LEASE, None).await.expect("extend");
-    assert_eq!(extended, Standing::Lost);
-    assert_eq!(settle(&store, &mut lease, &Settlement::of(&batch)).await, Standing::Lost);
+    assert_eq!(extended, LeaseStatus::Lost);
+    assert_eq!(settle(&store, &mut lease, &Settlement::of(&batch)).await, LeaseStatus::Lost);
     store.release(lease).await.expect("release");
     assert_all_in_order(&drain(&store, &mut claim(&store).await).await, &new);
 }
@@ -311,7 +311,7 @@ async fn a_lane_ahead_of_the_log_passes_over_nothing_and_keeps_the_order() {
 
     let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
     let check = checks.iter().find(|check| check.name == "positions").expect("a check of positions");
-    assert!(check.verdict == Verdict::Warn && check.what.contains("100"), "{check:?}");
+    assert!(check.severity == Severity::Warn && check.what.contains("100"), "{check:?}");
     Outbox::connect(&log.pool).await.expect("it takes events, and loses none");
 
     let new = record_some(&log, "Wanted", 8).await;
@@ -319,7 +319,7 @@ async fn a_lane_ahead_of_the_log_passes_over_nothing_and_keeps_the_order() {
     assert_all_in_order(&drain(&store, &mut lease).await, &new);
     until("no lane is ahead any more", Duration::from_secs(10), async || {
         let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
-        checks.iter().any(|check| check.name == "positions" && check.verdict == Verdict::Good)
+        checks.iter().any(|check| check.name == "positions" && check.severity == Severity::Good)
     })
     .await;
     // Those that were behind get everything, and lanes can be changed across the gap.

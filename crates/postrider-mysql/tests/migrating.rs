@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use postrider_core::Uuid;
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, Lease, NewEvent, OffsetDateTime, OnDead,
-    Recorded, Settlement, Standing, Store, Subscription, Verdict,
+    Clock, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, Inspect, Lease, LeaseStatus, NewEvent,
+    OffsetDateTime, OnDead, Operate, Recorded, ResolveDead, Settlement, Severity, Subscription,
 };
 use postrider_mysql::{MySqlStore, Outbox, migrate_to, migration_sql};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -164,7 +164,7 @@ async fn settle_as(
     let mut settlement = Settlement::of(&batch);
     let changes = batch.events.iter().enumerate().filter_map(|(n, read)| became(n, &read.event));
     settlement.deliveries = changes.collect();
-    assert_eq!(store.settle(lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(lease, &settlement).await.expect("settle"), LeaseStatus::Held);
 }
 
 fn failure() -> DeliveryFailure {
@@ -211,8 +211,8 @@ async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
     assert_eq!(keys_due(&store, &lease).await, ["now", "now"]);
     let next = store.due(&lease, 100).await.expect("due").next_in.expect("one has a time");
     assert!(next > Duration::from_secs(3000), "{next:?}");
-    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
-    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
     assert_eq!(keys_due(&store, &lease).await, ["now", "now", "never"]);
 }
 
@@ -347,7 +347,7 @@ async fn a_routine_or_trigger_of_another_version_is_found_by_who_connects_and_by
         assert_eq!(error.kind(), ErrorKind::NotMigrated, "{change}: {error}");
         let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
         let check = checks.iter().find(|check| check.name == "routines").expect("a check of routines");
-        assert_eq!(check.verdict, Verdict::Bad, "{change}");
+        assert_eq!(check.severity, Severity::Bad, "{change}");
         Outbox::migrated(&log.pool).await.expect(change);
     }
     Outbox::connect(&log.pool).await.expect("all is there");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_conformance::Log;
-use postrider_core::{Clock, NewEvent, Store, Subscription, Uuid};
+use postrider_conformance::TestLog;
+use postrider_core::{Clock, EventLog, NewEvent, Subscription, Uuid};
 use postrider_mysql::{MySqlStore, hash_of};
 use support::{My, MyLog, until};
 

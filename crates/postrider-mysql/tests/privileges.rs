@@ -3,7 +3,7 @@
 mod support;
 
 use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, ErrorKind, Store, Subscription};
+use postrider_core::{Clock, ErrorKind, EventLog, Subscription};
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySqlPool, Row};

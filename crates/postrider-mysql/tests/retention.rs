@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
 use postrider_core::{
-    Check, Clock, Desk, ErrorKind, EventQuery, Filing, ManualClock, Mask, OffsetDateTime, Store, Sweep,
-    Verdict,
+    ArchiveOptions, Check, Clock, ErrorKind, EventQuery, Inspect, ManualClock, Mask, OffsetDateTime, Operate,
+    Severity, Sweep,
 };
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{MySqlPool, Row};
@@ -27,15 +27,15 @@ mod promises_by_month {
     postrider_conformance::promises!(partitioned();
         retention: the_archive_can_be_read_but_not_delivered, the_archive_loses_whole_months_only,
             what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take;
-        desk: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on);
+        operating: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on);
 }
 
-fn by_month() -> Filing {
-    Filing { by_month: true, ..Filing::default() }
+fn by_month() -> ArchiveOptions {
+    ArchiveOptions { by_month: true, ..ArchiveOptions::default() }
 }
 
 fn archive() -> Sweep {
-    Sweep::Archive { older_than: DAY, limit: 100, filing: by_month() }
+    Sweep::Archive { older_than: DAY, limit: 100, archiving: by_month() }
 }
 
 /// A log with a clock, and some events that were settled a day ago.
@@ -203,7 +203,7 @@ async fn a_month_ahead_is_always_there_and_no_event_is_refused() {
     let name = |time: OffsetDateTime| format!("m{:04}_{:02}", time.year(), u8::from(time.month()));
     let now = OffsetDateTime::now_utc();
     assert!(doctor(&log).await.what.contains("one table"));
-    log.patched().check_filing(&by_month()).await.expect("an empty archive can be partitioned");
+    log.patched().check_archive(&by_month()).await.expect("an empty archive can be partitioned");
     assert_eq!(log.patched().sweep(&archive()).await.expect("archive").taken, 2);
     let made = parts(&log.pool).await;
     // Of the month in which they were recorded, also where the next one has begun since.
@@ -243,7 +243,7 @@ async fn an_archive_with_events_is_partitioned_when_somebody_says_so() {
     let (log, _clock) = settled(1).await;
     months(&log, 2, 3).await;
     for refused in
-        [log.patched().check_filing(&by_month()).await.err(), log.patched().sweep(&archive()).await.err()]
+        [log.patched().check_archive(&by_month()).await.err(), log.patched().sweep(&archive()).await.err()]
     {
         let refused = refused.expect("it would be copied");
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
@@ -252,17 +252,17 @@ async fn an_archive_with_events_is_partitioned_when_somebody_says_so() {
     assert_eq!(log.count("postrider_event").await, 1, "nothing is taken that is not put away");
     log.run("call postrider_archive_months(null)").await;
     log.run("call postrider_archive_months(null)").await;
-    log.patched().check_filing(&by_month()).await.expect("it is partitioned");
+    log.patched().check_archive(&by_month()).await.expect("it is partitioned");
     assert_eq!(log.patched().sweep(&archive()).await.expect("archive").taken, 1);
     let counts: Vec<i64> = parts(&log.pool).await.into_iter().map(|(_, events)| events).collect();
     assert_eq!(counts[..3], [3, 3, 1], "{counts:?}");
 
     log.run("alter table postrider_archive drop partition later").await;
-    assert_eq!(doctor(&log).await.verdict, Verdict::Bad);
+    assert_eq!(doctor(&log).await.severity, Severity::Bad);
     log.run("alter table postrider_archive partition by hash (id) partitions 2").await;
-    let refused = log.patched().check_filing(&by_month()).await.expect_err("it is partitioned otherwise");
+    let refused = log.patched().check_archive(&by_month()).await.expect_err("it is partitioned otherwise");
     assert!(refused.message().contains("otherwise than by recorded_at"), "{refused}");
-    assert_eq!(doctor(&log).await.verdict, Verdict::Warn);
+    assert_eq!(doctor(&log).await.severity, Severity::Warn);
     let old = Sweep::Archived { older_than: Duration::ZERO, limit: 4 };
     assert_eq!(swept(&log, &old).await, 6, "and is deleted from in batches");
 }
@@ -302,8 +302,11 @@ async fn a_round_of_the_archive_ends_although_nothing_is_left_to_measure() {
         (name == "sweep_sizes.sql").then(|| text.replace(at, "on e.id = c.id and false"))
     });
     let mask = Mask::new(["password"]).expect("a mask");
-    let archive =
-        Sweep::Archive { older_than: DAY, limit: 100, filing: Filing { mask, ..Filing::default() } };
+    let archive = Sweep::Archive {
+        older_than: DAY,
+        limit: 100,
+        archiving: ArchiveOptions { mask, ..ArchiveOptions::default() },
+    };
     let swept = tokio::time::timeout(Duration::from_secs(20), store.sweep(&archive)).await;
     assert_eq!(swept.expect("it ends").expect("sweep").taken, 20);
 }

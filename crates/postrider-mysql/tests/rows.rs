@@ -4,10 +4,10 @@ mod support;
 
 use std::time::Duration;
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryFailure, DeliveryState, Desk, NewEvent, Settlement, Standing, Store,
-    StuckQuery, Subscription, UNWRITABLE, Uuid,
+    Clock, DeliveryChange, DeliveryFailure, DeliveryState, EventLog, Inspect, LeaseStatus, NewEvent,
+    OpenDeliveryQuery, Settlement, Subscription, UNWRITABLE, Uuid,
 };
 use sqlx::AssertSqlSafe;
 use support::{My, MyLog, run};
@@ -94,7 +94,7 @@ async fn a_row_that_cannot_be_read_stops_no_lane() {
     for read in &batch.events {
         settlement.deliveries.push(DeliveryChange::retrying(&read.event, 1, Duration::ZERO, failure()));
     }
-    assert_ne!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Lost);
+    assert_ne!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Lost);
     let due = store.due(&lease, 100).await.expect("due").deliveries;
     let found: Vec<bool> = due.iter().map(|due| due.unreadable.is_some()).collect();
     assert_eq!(found, [false, true, true, false, false]);
@@ -102,8 +102,12 @@ async fn a_row_that_cannot_be_read_stops_no_lane() {
     for due in &due {
         settlement.deliveries.push(DeliveryChange::dead(&due.event, 2, failure()));
     }
-    assert_ne!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Lost);
-    assert_eq!(store.stuck(&StuckQuery::default()).await.expect("stuck").len(), 5, "people can look at them");
+    assert_ne!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Lost);
+    assert_eq!(
+        store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck").len(),
+        5,
+        "people can look at them"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,9 +138,9 @@ async fn a_delivery_that_the_tables_refuse_is_dead_and_the_rest_goes_on() {
     assert_eq!((&lease.position, log.count("postrider_delivery").await), (&before, 1), "nothing was written");
 
     settlement.one_by_one = true;
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(lease.position, batch.next, "the lane goes on");
-    let dead = store.stuck(&StuckQuery::default()).await.expect("stuck");
+    let dead = store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck");
     let [dead] = dead.as_slice() else { panic!("{dead:?}") };
     assert_eq!((dead.event.event_id, dead.state), (ids[0], DeliveryState::Dead));
     assert_eq!((dead.error_code.as_deref(), dead.error_message.as_deref()), (Some(UNWRITABLE), None));
@@ -167,7 +171,7 @@ async fn a_delivery_with_the_longest_key_is_written() {
         Duration::ZERO,
         failure(),
     ));
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(store.due(&lease, 100).await.expect("due").deliveries.len(), 1);
 }
 

@@ -5,10 +5,10 @@ mod support;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_core::{
-    Clock, Desk, ErrorKind, Field, Filing, NewEvent, OffsetDateTime, Settlement, Store, Subscription, Sweep,
-    Target, Uuid, Verdict,
+    ArchiveOptions, ArchiveTable, Clock, ErrorKind, EventLog, Field, Inspect, NewEvent, OffsetDateTime,
+    Operate, Settlement, Severity, Subscription, Sweep, Uuid,
 };
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -233,14 +233,14 @@ async fn the_checks_know_the_pitfalls_of_this_server() {
     log.run("create table postrider_stranger (n int) engine = MyISAM").await;
     let checks =
         log.patched().checks(OffsetDateTime::now_utc() - Duration::from_secs(60)).await.expect("checks");
-    let verdict = |name: &str| checks.iter().find(|check| check.name == name).expect(name).verdict;
+    let verdict = |name: &str| checks.iter().find(|check| check.name == name).expect(name).severity;
     for name in ["auto-increment", "time zone", "isolation", "packet", "clock"] {
-        assert_eq!(verdict(name), Verdict::Warn, "{name}: {checks:?}");
+        assert_eq!(verdict(name), Severity::Warn, "{name}: {checks:?}");
     }
-    assert_eq!(verdict("engine"), Verdict::Bad);
-    assert_eq!(verdict("binary log"), Verdict::Good);
-    assert_eq!(verdict("locking"), Verdict::Good);
-    assert!(checks.iter().all(|check| (check.verdict == Verdict::Good) == check.remedy.is_none()));
+    assert_eq!(verdict("engine"), Severity::Bad);
+    assert_eq!(verdict("binary log"), Severity::Good);
+    assert_eq!(verdict("locking"), Severity::Good);
+    assert!(checks.iter().all(|check| (check.severity == Severity::Good) == check.remedy.is_none()));
 }
 
 #[tokio::test]
@@ -261,20 +261,23 @@ async fn events_are_archived_into_a_table_of_the_application_as_its_columns_take
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
     store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
 
-    let filing = |columns: &[(&str, Field)]| {
+    let archiving = |columns: &[(&str, Field)]| {
         let columns = columns.iter().map(|(column, field)| ((*column).to_owned(), *field));
-        Filing { target: Some(Target::new("audit log", columns).expect("a target")), ..Filing::default() }
+        ArchiveOptions {
+            target: Some(ArchiveTable::new("audit log", columns).expect("a target")),
+            ..ArchiveOptions::default()
+        }
     };
     let some = [("event", Field::EventId), ("raw", Field::EventId), ("happened", Field::OccurredAt)];
-    let refused = store.check_filing(&filing(&some)).await.expect_err("more is needed");
+    let refused = store.check_archive(&archiving(&some)).await.expect_err("more is needed");
     assert!(
         refused.message().contains("\"filed\"") && refused.message().contains("needs a value"),
         "{refused}"
     );
     let rest = [("filed", Field::ArchivedAt), ("said", Field::RecordedAt), ("body", Field::Payload)];
-    let filing = filing(&[some, rest].concat());
-    store.check_filing(&filing).await.expect("it will do");
-    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10, filing };
+    let archiving = archiving(&[some, rest].concat());
+    store.check_archive(&archiving).await.expect("it will do");
+    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10, archiving };
     assert_eq!(store.sweep(&sweep).await.expect("archive").taken, 1);
     let row = sqlx::query(
         "select event = lower(concat(substr(hex(raw), 1, 8), '-', substr(hex(raw), 9, 4), '-', substr(hex(raw), 13, 4), '-', \

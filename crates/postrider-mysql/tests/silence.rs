@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Effect, ErrorKind, Source, Store, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
 use postrider_mysql::{Outbox, StoreOptions};
 use sqlx::mysql::MySqlPoolOptions;
 use support::{My, MyLog};

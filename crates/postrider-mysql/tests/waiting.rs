@@ -4,10 +4,10 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryState, NewEvent, OnDead, Recorded, Settlement, Store, Subscription,
-    Sweep, Uuid,
+    Clock, DeliveryChange, DeliveryState, EventLog, NewEvent, OnDead, Operate, Recorded, ResolveDead,
+    Settlement, Store, Subscription, Sweep, Uuid,
 };
 use postrider_mysql::{Outbox, StoreOptions};
 use support::{My, MyLog, run, until};
@@ -163,13 +163,18 @@ async fn requeueing_many_named_deliveries_costs_what_is_named() {
                 from postrider_event e";
     log.run(dead).await;
     let named = log.event_ids().await;
-    let requeue = |events: &[Uuid]| Amend::Requeue { subscription: "s".into(), events: events.to_vec() };
+    let requeue =
+        |events: &[Uuid]| ResolveDead::Requeue { subscription: "s".into(), events: events.to_vec() };
     let began = Instant::now();
-    assert_eq!(store.amend(&requeue(&named[..DEAD])).await.expect("amend"), DEAD as u64);
+    assert_eq!(store.resolve_dead(&requeue(&named[..DEAD])).await.expect("resolve"), DEAD as u64);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert_eq!(store.amend(&requeue(&named[..DEAD])).await.expect("amend"), 0, "they are dead no longer");
+    assert_eq!(
+        store.resolve_dead(&requeue(&named[..DEAD])).await.expect("resolve"),
+        0,
+        "they are dead no longer"
+    );
     let lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
     assert_eq!(store.due(&lease, u32::MAX).await.expect("due").deliveries.len(), DEAD);
-    let discard = Amend::Discard { subscription: "s".into(), events: named[DEAD..].to_vec() };
-    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: named[DEAD..].to_vec() };
+    assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
 }

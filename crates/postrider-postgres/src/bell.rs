@@ -382,7 +382,7 @@ impl Bell for LaneBell {
         // pause is kept across naps only while nothing comes.
         self.pause = FIRST_PAUSE;
         if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
-            // Found by looking, not by a ring: the bell must not be rung by every commit of a busy time.
+            // EventPage by looking, not by a ring: the bell must not be rung by every commit of a busy time.
             let hub = Arc::clone(&self.hub);
             tokio::spawn(async move {
                 if let Err(error) = hub.disarm(until).await {

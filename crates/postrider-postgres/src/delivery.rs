@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use postrider_core::{Amend, Due, DueBatch, Error, ErrorKind, Fill, Lease, PastAttempt, Result};
+use postrider_core::{ByteBudget, Due, DueBatch, Error, ErrorKind, Lease, PastAttempt, ResolveDead, Result};
 
 use crate::error::during;
 use crate::row::{self, Names};
@@ -28,7 +28,7 @@ impl PgStore {
             .fetch(&mut *connection);
         let mut names = Names::of(&self.sql);
         let mut batch = DueBatch::default();
-        let (mut fill, mut cut, mut stands) = (Fill::new(lease.bytes), false, true);
+        let (mut fill, mut cut, mut stands) = (ByteBudget::new(lease.bytes), false, true);
         while let Some(row) = &self.noticed(rows.try_next().await).map_err(during("due"))? {
             let now = row::timestamp(row, 20)?;
             if row::opt_i64(row, 0)?.is_none() {
@@ -67,24 +67,24 @@ impl PgStore {
         Ok(batch)
     }
 
-    pub(crate) async fn amend_dead(&self, amend: &Amend) -> Result<u64> {
-        let (subscription, events, query) = match amend {
-            Amend::Requeue { subscription, events } => (subscription, events, self.sql.requeue.query()),
-            Amend::Discard { subscription, events } => (subscription, events, self.sql.discard.query()),
+    pub(crate) async fn resolve_all(&self, action: &ResolveDead) -> Result<u64> {
+        let (subscription, events, query) = match action {
+            ResolveDead::Requeue { subscription, events } => (subscription, events, self.sql.requeue.query()),
+            ResolveDead::Discard { subscription, events } => (subscription, events, self.sql.discard.query()),
         };
         let query = query.bind(subscription.clone()).bind((!events.is_empty()).then(|| events.clone()));
-        let query = match amend {
-            Amend::Requeue { .. } => query.bind(self.clock.now()),
-            Amend::Discard { .. } => query,
+        let query = match action {
+            ResolveDead::Requeue { .. } => query.bind(self.clock.now()),
+            ResolveDead::Discard { .. } => query,
         };
-        let mut tx = self.pool.begin().await.map_err(during("amend"))?;
-        self.lock_lanes(&mut tx, subscription, "amend").await?;
-        let changed = query.execute(&mut *tx).await.map_err(during("amend"))?.rows_affected();
-        tx.commit().await.map_err(during("amend"))?;
+        let mut tx = self.pool.begin().await.map_err(during("resolve"))?;
+        self.lock_lanes(&mut tx, subscription, "resolve").await?;
+        let changed = query.execute(&mut *tx).await.map_err(during("resolve"))?.rows_affected();
+        tx.commit().await.map_err(during("resolve"))?;
         if changed == 0 && !self.exists(subscription).await? {
             return Err(Error::new(
                 ErrorKind::NotFound,
-                "amend",
+                "resolve",
                 format!("there is no subscription {subscription:?}"),
             ));
         }

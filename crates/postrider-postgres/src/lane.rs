@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Filter, Lease, Pattern, Position, Relane, Result, Standing};
+use postrider_core::{Error, ErrorKind, Filter, Lease, LeaseStatus, Pattern, Position, Relane, Result};
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
 
@@ -63,7 +63,7 @@ impl PgStore {
         lease: &mut Lease,
         by: Duration,
         ahead: Option<&Position>,
-    ) -> Result<Standing> {
+    ) -> Result<LeaseStatus> {
         let ahead = reading(ahead)?;
         for text in [&self.sql.extend, &self.sql.extend_by_key] {
             let row = text
@@ -85,10 +85,10 @@ impl PgStore {
                 lease.cookie = row::text(&row, 0)?.to_owned();
                 lease.until = row::timestamp(&row, 1)?;
                 lease.open = row::flag(&row, 2)?;
-                return Ok(if row::flag(&row, 3)? { Standing::Recalled } else { Standing::Held });
+                return Ok(if row::flag(&row, 3)? { LeaseStatus::Recalled } else { LeaseStatus::Held });
             }
         }
-        Ok(Standing::Lost)
+        Ok(LeaseStatus::Lost)
     }
 
     /// The error of who finds a lane elsewhere than the lease says. There may be another server behind the address: the store

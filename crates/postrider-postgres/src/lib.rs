@@ -7,17 +7,18 @@
 //! *Record after you lock or change the aggregate*: then the events of an aggregate have the order of its
 //! changes. A sequenced event locks its key's counter and is in order anyway.
 
+mod archive;
 mod bell;
 mod checks;
 mod delivery;
-mod desk;
-mod duty;
 mod error;
 mod figures;
-mod file;
 mod inbox;
+mod inspect;
 mod lane;
+mod leader_lease;
 mod migrate;
+mod operate;
 mod outbox;
 mod pooler;
 mod position;

@@ -1,7 +1,7 @@
 //! Reading what follows a position.
 
 use futures_util::TryStreamExt;
-use postrider_core::{Batch, Fill, Lease, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Lease, Position, ReadEvent, Result};
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -212,7 +212,7 @@ impl PgStore {
         let mut scan = None;
         let mut stands = false;
         let mut events: Vec<ReadEvent> = Vec::new();
-        let (mut fill, mut cut) = (Fill::new(bytes), None);
+        let (mut fill, mut cut) = (ByteBudget::new(bytes), None);
         let mut names = Names::of(&self.sql);
         while let Some(row) = self.noticed(rows.try_next().await).map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {

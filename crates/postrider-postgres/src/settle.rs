@@ -1,7 +1,7 @@
 //! Settling: the new position, the settled batch and the deliveries, all or nothing.
 
 use postrider_core::{
-    DeliveryChange, DeliveryState, Lease, PastAttempt, Position, Result, Settlement, Standing, Uuid,
+    DeliveryChange, DeliveryState, Lease, LeaseStatus, PastAttempt, Position, Result, Settlement, Uuid,
 };
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
@@ -12,7 +12,11 @@ use crate::row;
 use crate::store::PgStore;
 
 impl PgStore {
-    pub(crate) async fn settle_batch(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    pub(crate) async fn settle_batch(
+        &self,
+        lease: &mut Lease,
+        settlement: &Settlement,
+    ) -> Result<LeaseStatus> {
         if settlement.one_by_one {
             return self.settle_one_by_one(lease, settlement).await;
         }
@@ -26,11 +30,11 @@ impl PgStore {
                 lease.open =
                     row::flag(&row, 2)? || settlement.deliveries.iter().any(|change| is_open(change.state));
                 lease.position = settlement.to.clone();
-                return Ok(if row::flag(&row, 1)? { Standing::Recalled } else { Standing::Held });
+                return Ok(if row::flag(&row, 1)? { LeaseStatus::Recalled } else { LeaseStatus::Held });
             }
         }
         self.elsewhere("settle").await;
-        Ok(Standing::Lost)
+        Ok(LeaseStatus::Lost)
     }
 
     pub(crate) fn bind_settle<'q>(

@@ -1,7 +1,7 @@
 //! Settling a batch of which the database refuses something: each delivery by itself, so that one can't hold up the rest.
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, DeliveryState, Error, ErrorKind, Lease, Result, Settlement, Standing,
+    DeliveryChange, DeliveryFailure, DeliveryState, Error, ErrorKind, Lease, LeaseStatus, Result, Settlement,
     UNWRITABLE,
 };
 use sqlx_core::error::Error as SqlxError;
@@ -21,7 +21,7 @@ impl PgStore {
         &self,
         lease: &mut Lease,
         settlement: &Settlement,
-    ) -> Result<Standing> {
+    ) -> Result<LeaseStatus> {
         let mut tx = self.pool.begin().await.map_err(during("settle"))?;
         let moved = Settlement { deliveries: Vec::new(), ..settlement.clone() };
         let text = if moved.succeeded.is_empty() { &self.sql.settle[2] } else { &self.sql.settle[3] };
@@ -29,7 +29,7 @@ impl PgStore {
         let Some(row) = query.fetch_optional(&mut *tx).await.map_err(during("settle"))? else {
             tx.rollback().await.map_err(during("settle"))?;
             self.elsewhere("settle").await;
-            return Ok(Standing::Lost);
+            return Ok(LeaseStatus::Lost);
         };
         let recalled = row::flag(&row, 1)?;
         for change in &settlement.deliveries {
@@ -39,7 +39,7 @@ impl PgStore {
         // The row has moved; the next statement finds it by its key.
         lease.open = true;
         lease.position = settlement.to.clone();
-        Ok(if recalled { Standing::Recalled } else { Standing::Held })
+        Ok(if recalled { LeaseStatus::Recalled } else { LeaseStatus::Held })
     }
 
     /// Writes one delivery. What the database refuses is written as dead, with nothing in it that could be refused, in place of

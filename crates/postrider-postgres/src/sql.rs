@@ -444,7 +444,7 @@ mod tests {
             include_str!("../sql/read.sql"),
             include_str!("../sql/read_as_of.sql"),
             include_str!("../sql/due.sql"),
-            include_str!("../sql/stuck.sql"),
+            include_str!("../sql/open_deliveries.sql"),
             include_str!("../sql/recorded.sql"),
             include_str!("../sql/event.sql"),
             include_str!("../sql/events.sql"),

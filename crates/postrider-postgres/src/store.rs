@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, Error, ErrorKind, EventState, Figures, Lease,
-    Position, Relane, RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed,
-    Subscription, Sweep, Swept, Uuid,
+    Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventLog, Lease, LeaseStatus, Position, Result,
+    Settlement, Subscribed, Subscription,
 };
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -314,7 +313,7 @@ async fn check_session(connection: &mut PgConnection) -> Result<()> {
 }
 
 #[async_trait]
-impl Store for PgStore {
+impl EventLog for PgStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.ensure(subscription).await
     }
@@ -323,7 +322,12 @@ impl Store for PgStore {
         self.claim_lane(subscription, owner, lease).await
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         self.extend_lease(lease, by, reading).await
     }
 
@@ -347,71 +351,11 @@ impl Store for PgStore {
         }
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         self.settle_batch(lease, settlement).await
     }
 
     fn bell(&self) -> Box<dyn Bell> {
         Box::new(LaneBell::new(Arc::clone(&self.hub)))
-    }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        self.change_lanes(subscription, lanes).await
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        self.amend_dead(amend).await
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        let outcome = self.sweep_once(sweep).await;
-        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.sweep_once(sweep).await,
-            None => outcome,
-        }
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        let outcome = self.event_states(query).await;
-        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.event_states(query).await,
-            None => outcome,
-        }
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        let outcome = self.figures_of(subscription).await;
-        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.figures_of(subscription).await,
-            None => outcome,
-        }
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        let outcome = self.figures_sampled(subscription, most).await;
-        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.figures_sampled(subscription, most).await,
-            None => outcome,
-        }
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        let outcome = self.count_over(subscription, age).await;
-        match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.count_over(subscription, age).await,
-            None => outcome,
-        }
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        self.report(relay).await
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        self.forget_relay(relay).await
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        Desk::audit(self, entry).await
     }
 }

@@ -60,7 +60,7 @@ impl Reached {
 impl PgStore {
     pub(crate) async fn sweep_once(&self, sweep: &Sweep) -> Result<Swept> {
         match sweep {
-            Sweep::Archive { filing, .. } if !filing.is_plain() => self.file(sweep, filing).await,
+            Sweep::Archive { archiving, .. } if !archiving.is_plain() => self.file(sweep, archiving).await,
             Sweep::Archive { .. } => self.take_out(sweep, true).await,
             Sweep::Prune { .. } => self.take_out(sweep, false).await,
             Sweep::Inbox { .. } => self.forget(sweep).await,

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe,
 };
 use postrider_core::{
-    Clock, Desk, ErrorKind, Replay, ReplayFrom, Settlement, Standing, Store, Subscription, Uuid,
+    Clock, ErrorKind, EventLog, LeaseStatus, Operate, Replay, ReplayFrom, Settlement, Subscription, Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -277,7 +277,7 @@ async fn a_database_set_back_under_a_running_relay_loses_nothing() {
     let mut settled = 0;
     while settled < 21 {
         let Ok(batch) = log.store.read(&lease, &lease.position, 7).await else { continue };
-        assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+        assert_eq!(settle(&log.store, &mut lease, &batch).await, LeaseStatus::Held);
         settled += batch.events.len();
     }
     let ahead = lease.clone();
@@ -307,9 +307,9 @@ async fn a_database_set_back_under_a_running_relay_loses_nothing() {
         }
     };
     assert!(error.is_retryable(), "{error}");
-    assert_eq!(log.store.extend(&mut old, LONG, None).await.expect("extend"), Standing::Lost);
+    assert_eq!(log.store.extend(&mut old, LONG, None).await.expect("extend"), LeaseStatus::Lost);
     let settlement = Settlement::at(old.position.clone());
-    assert_eq!(log.store.settle(&mut old, &settlement).await.expect("settle"), Standing::Lost);
+    assert_eq!(log.store.settle(&mut old, &settlement).await.expect("settle"), LeaseStatus::Lost);
     // It gives the lane up, claims it anew and goes by where the lane stands.
     log.store.release(old).await.expect("release");
     let got = drain(&log.store, "s").await;
@@ -361,7 +361,7 @@ async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
         standing.is_some()
     })
     .await;
-    assert_eq!(standing, Some(Standing::Lost));
+    assert_eq!(standing, Some(LeaseStatus::Lost));
     log.store.release(stale).await.expect("release");
     assert_eq!(ids(&drain(&log.store, "s").await), written, "what took the lost ones' ids is delivered");
 }

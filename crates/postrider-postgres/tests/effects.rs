@@ -10,8 +10,8 @@ use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, read, settle, subscribe, until,
 };
 use postrider_core::{
-    Clock, Desk, Effect, ErrorKind, EventBus, Lease, ManualClock, OffsetDateTime, Relane, Source, Standing,
-    Store, Subscription, Uuid,
+    Clock, Effect, ErrorKind, EventBus, EventLog, Lease, LeaseStatus, ManualClock, OffsetDateTime, Operate,
+    Relane, Source, Subscription, Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
@@ -126,11 +126,11 @@ async fn an_open_transaction_hinders_neither_settle_nor_extend() {
     let (one, _) = begin(&log, Some(&lease), &[first]).await;
     let (two, _) = begin(&log, Some(&lease), &[Uuid::now_v7()]).await;
     let work = async {
-        assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
-        assert_eq!(log.store.extend(&mut lease, LONG, None).await.expect("extend"), Standing::Held);
+        assert_eq!(settle(&log.store, &mut lease, &batch).await, LeaseStatus::Held);
+        assert_eq!(log.store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Held);
         assert_eq!(log.store.relane("s", 2).await.expect("relane"), Relane::Recalling);
         assert!(log.store.claim("s", "other", LONG).await.expect("claim").is_none());
-        assert_eq!(log.store.extend(&mut lease, LONG, None).await.expect("extend"), Standing::Recalled);
+        assert_eq!(log.store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Recalled);
         let (three, _) = begin(&log, Some(&lease), &[Uuid::now_v7()]).await;
         Outbox::commit(three).await.expect("commit");
     };

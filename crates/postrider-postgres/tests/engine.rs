@@ -3,7 +3,7 @@
 mod support;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::{Ground, Statements};
+use postrider_conformance::engine::{Fixture, Statements};
 use postrider_core::Clock;
 use postrider_postgres::Outbox;
 use sqlx::PgConnection;
@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 struct Server(Mutex<Vec<PgLog>>);
 
 #[async_trait]
-impl Ground for Server {
+impl Fixture for Server {
     type Outbox = Outbox;
 
     async fn outbox(&self, clock: Clock) -> Outbox {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{claim, drain, event, ids, read, subscribe};
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, OffsetDateTime, OnDead, Settlement,
-    Standing, Store, Subscription, Uuid, Verdict,
+    Clock, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, Inspect, LeaseStatus, OffsetDateTime,
+    OnDead, Operate, ResolveDead, Settlement, Severity, Subscription, Uuid,
 };
 use postrider_postgres::{Outbox, migration_sql, migration_sql_since, schema_version};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -185,7 +185,7 @@ async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
             _ => DeliveryChange::waiting(&read.event),
         })
         .collect();
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     log.store.release(lease).await.expect("release");
     log.run(BEFORE_LOOKS).await;
     let outbox = Outbox::builder().schema(&log.schema).migrated(&log.pool).await.expect("migrated");
@@ -199,8 +199,8 @@ async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
     assert_eq!(keys_due().await, ["now", "now"]);
     let next = store.due(&lease, 100).await.expect("due").next_in.expect("one has a time");
     assert!(next > Duration::from_secs(3000), "{next:?}");
-    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
-    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
     assert_eq!(keys_due().await, ["now", "now", "never"]);
 }
 
@@ -225,7 +225,7 @@ async fn a_row_without_its_number_is_impossible() {
         assert!(error.to_string().contains("before_record"), "{error}");
         let checks = log.store.checks(OffsetDateTime::now_utc()).await.expect("checks");
         let check = checks.iter().find(|check| check.name == "trigger").expect("a check of the trigger");
-        assert_eq!(check.verdict, Verdict::Bad, "{check:?}");
+        assert_eq!(check.severity, Severity::Bad, "{check:?}");
         log.run(mend).await;
         log.outbox.store().await.expect("mended");
     }

@@ -5,7 +5,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{claim, commit_one, drain_lane, settle};
-use postrider_core::{Clock, Desk, Lease, OnDead, Order, Settlement, Standing, Start, Store, Subscription};
+use postrider_core::{
+    Clock, EventLog, Lease, LeaseStatus, OnDead, Operate, Order, Settlement, Start, Subscription,
+};
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
 use support::{Pg, PgLog};
 
@@ -153,7 +155,7 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
     sqlx::query(log.sql("select count(*) from {schema}.lane")).execute(&mut *held).await.expect("a snapshot");
     for _ in 0..3000 {
         let settlement = Settlement::at(lease.position.clone());
-        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     }
     let mut connection = log.store.pool().acquire().await.expect("a relay's session");
     let position = lease.position.as_str();
@@ -193,7 +195,7 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
     // The row was moved by another hand just now: the key is the fallback.
     commit_one(&log, "a").await;
     let batch = log.store.read(&lease, &lease.position, 10).await.expect("read");
-    assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+    assert_eq!(settle(&log.store, &mut lease, &batch).await, LeaseStatus::Held);
 }
 
 /// So many open deliveries in each of two lanes.

@@ -18,7 +18,7 @@ mod concurrent_writers {
 
 mod at_work {
     use async_trait::async_trait;
-    use postrider_conformance::engine::{Ground, Statements};
+    use postrider_conformance::engine::{Fixture, Statements};
     use postrider_core::Clock;
     use postrider_postgres::Outbox;
     use sqlx::PgConnection;
@@ -31,7 +31,7 @@ mod at_work {
     struct Server(Mutex<Vec<PgLog>>);
 
     #[async_trait]
-    impl Ground for Server {
+    impl Fixture for Server {
         type Outbox = Outbox;
 
         async fn outbox(&self, clock: Clock) -> Outbox {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{drain, event, ids};
 use postrider_core::{
-    Amend, Check, Desk, Effect, Error, Filing, OffsetDateTime, Replay, ReplayFrom, Source, StateQuery, Store,
-    Subscription, Sweep, Verdict,
+    ArchiveOptions, Check, Effect, Error, EventLog, Inspect, OffsetDateTime, Operate, Replay, ReplayFrom,
+    ResolveDead, Severity, Source, StateQuery, Subscription, Sweep,
 };
 use postrider_postgres::{Outbox, PgStore, Pooler, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -153,11 +153,15 @@ async fn work(pool: &PgPool, outbox: &Outbox, store: &PgStore) {
     };
     store.replay(&replay).await.expect("replay");
     assert_eq!(drain(store, "s").await.len(), 41);
-    store.amend(&Amend::Requeue { subscription: "s".into(), events: Vec::new() }).await.expect("requeue");
-    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 100, filing: Filing::default() };
+    store
+        .resolve_dead(&ResolveDead::Requeue { subscription: "s".into(), events: Vec::new() })
+        .await
+        .expect("requeue");
+    let sweep =
+        Sweep::Archive { older_than: Duration::ZERO, limit: 100, archiving: ArchiveOptions::default() };
     assert_eq!(store.sweep(&sweep).await.expect("archive").taken, 41);
     for check in store.checks(OffsetDateTime::now_utc()).await.expect("checks") {
-        assert_ne!(check.verdict, Verdict::Bad, "{check:?}");
+        assert_ne!(check.severity, Severity::Bad, "{check:?}");
     }
 }
 
@@ -188,7 +192,7 @@ async fn nobody_listens_at_an_address_that_leads_to_a_pooler() {
     let store = outbox.store_with(&options).await.expect("store");
     let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
     let bell = checks.iter().find(|check| check.name == "bell").expect("a finding");
-    assert_eq!(bell.verdict, Verdict::Warn, "{bell:?}");
+    assert_eq!(bell.severity, Severity::Warn, "{bell:?}");
     drop(store);
     assert_eq!(traces(SESSIONS, &address).await, before);
 }

@@ -5,11 +5,11 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe, until,
 };
-use postrider_core::{Clock, Effect, ErrorKind, Source, Store, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, Inspect, Operate, Source, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions, migration_sql, schema_version};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
@@ -387,7 +387,10 @@ async fn a_relay_waits_for_a_lock_no_longer_than_its_patience() {
     let error = store.settle(&mut lease, &settlement).await.expect_err("the row is locked");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true), "{error}");
     tx.rollback().await.expect("rollback");
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), postrider_core::Standing::Held);
+    assert_eq!(
+        store.settle(&mut lease, &settlement).await.expect("settle"),
+        postrider_core::LeaseStatus::Held
+    );
 }
 
 /// What publishers in any language get wrong is refused in a sentence that says so.

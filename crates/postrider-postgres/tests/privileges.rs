@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, Desk, ErrorKind, Limits, Replay, ReplayFrom, Store, Sweep};
+use postrider_core::{Clock, ErrorKind, Limits, Operate, Replay, ReplayFrom, Sweep};
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, read, settle, subscribe, until};
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryFailure, ManualClock, OffsetDateTime, OnDead, Order, Recorded,
-    Relane, Settlement, Standing, Store, Subscription,
+    Clock, DeliveryChange, DeliveryFailure, EventLog, LeaseStatus, ManualClock, OffsetDateTime, OnDead,
+    Operate, Order, Recorded, Relane, ResolveDead, Settlement, Subscription,
 };
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::Row;
@@ -73,7 +73,7 @@ async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
                 vec![DeliveryChange::waiting(&first), DeliveryChange::dead(&second, 1, failure())]
             }
         };
-        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
         let next = match on_dead {
             OnDead::Hold => {
                 commit_one(&log, "a").await;
@@ -104,7 +104,7 @@ async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
         .await;
         hand.commit().await.expect("commit");
         let (standing, lease) = settling.await.expect("the settle");
-        assert_eq!(standing, Standing::Held);
+        assert_eq!(standing, LeaseStatus::Held);
         let due = log.store.due(&lease, 10).await.expect("due");
         assert_eq!(due.deliveries.len(), 1, "{on_dead:?}: {due:?}");
     }
@@ -131,7 +131,7 @@ async fn a_settle_that_waits_for_a_new_policy_goes_by_it() {
         let batch = read(&log.store, &lease, 10).await;
         let mut settlement = Settlement::of(&batch);
         settlement.deliveries.push(fails(&batch.events[0].event));
-        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
         for _ in 0..2 {
             commit_one(&log, "b").await;
         }
@@ -155,7 +155,7 @@ async fn a_settle_that_waits_for_a_new_policy_goes_by_it() {
         hand.rollback().await.expect("rollback");
         changing.await.expect("the change").expect("subscribe");
         let (standing, lease) = settling.await.expect("the settle");
-        assert_eq!(standing, Standing::Held, "a new policy costs nobody its lease");
+        assert_eq!(standing, LeaseStatus::Held, "a new policy costs nobody its lease");
         log.store.release(lease).await.expect("release");
         let lease = claim(&log.store, "s").await;
         let due = log.store.due(&lease, 10).await.expect("due").deliveries;
@@ -177,7 +177,7 @@ async fn an_operator_and_a_new_policy_do_not_wait_for_each_other() {
         let mut settlement = Settlement::of(&batch);
         let failure = DeliveryFailure::new("refused", "never");
         settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
-        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
         let mut hand = log.pool.begin().await.expect("begin");
         let lock = "select from {schema}.lane for update";
         sqlx::raw_sql(log.sql(lock)).execute(&mut *hand).await.expect("a lock");
@@ -187,15 +187,15 @@ async fn an_operator_and_a_new_policy_do_not_wait_for_each_other() {
         waiting(&log, 1).await;
         let store = log.store.clone();
         let (subscription, events) = ("s".to_owned(), Vec::new());
-        let amend = match requeue {
-            true => Amend::Requeue { subscription, events },
-            false => Amend::Discard { subscription, events },
+        let action = match requeue {
+            true => ResolveDead::Requeue { subscription, events },
+            false => ResolveDead::Discard { subscription, events },
         };
-        let amending = tokio::spawn(async move { store.amend(&amend).await });
+        let amending = tokio::spawn(async move { store.resolve_dead(&action).await });
         waiting(&log, 2).await;
         hand.rollback().await.expect("rollback");
         changing.await.expect("the change").expect("subscribe");
-        assert_eq!(amending.await.expect("the operator").expect("amend"), 1);
+        assert_eq!(amending.await.expect("the operator").expect("resolve"), 1);
     }
 }
 

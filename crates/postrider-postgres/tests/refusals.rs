@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postrider_conformance::relay::{claim, commit_one, read, settle, subscribe};
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryFailure, ErrorKind, Settlement, Standing, State, StateQuery, Store,
-    UNWRITABLE,
+    Clock, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, Inspect, LeaseStatus, Settlement, State,
+    StateQuery, UNWRITABLE,
 };
 use support::Pg;
 
@@ -36,14 +36,14 @@ async fn a_key_too_long_for_an_index_holds_its_own_events_and_no_others() {
     let mut settlement = Settlement::of(&batch);
     let retrying = DeliveryChange::retrying(&batch.events[0].event, 1, Duration::ZERO, failure("refused"));
     settlement.deliveries.push(retrying);
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     record("a").await;
     record("b").await;
     let batch = read(&log.store, &lease, 10).await;
     assert_eq!(batch.events.iter().map(|read| read.held).collect::<Vec<_>>(), [true, false]);
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::waiting(&batch.events[0].event));
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     let due = log.store.due(&lease, 10).await.expect("due").deliveries;
     assert_eq!(due.len(), 2, "both of the long key, in their order");
 }
@@ -70,9 +70,9 @@ async fn a_delivery_that_the_database_refuses_is_dead_and_the_rest_is_written() 
     assert!(!error.is_retryable(), "{error}");
     settlement.one_by_one = true;
     let mut stale = lease.clone();
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_ne!(lease.position, before);
-    assert_eq!(log.store.settle(&mut stale, &settlement).await.expect("settle"), Standing::Lost);
+    assert_eq!(log.store.settle(&mut stale, &settlement).await.expect("settle"), LeaseStatus::Lost);
     let states = log.store.states(&StateQuery::default()).await.expect("states");
     let seen: Vec<_> = states.iter().map(|state| (state.state, state.error_code.as_deref())).collect();
     let expected =

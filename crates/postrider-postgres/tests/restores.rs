@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_conformance::relay::{change_lanes, commit_one, drain, drain_lane, event, ids, subscribe};
-use postrider_core::{Clock, Store, Subscription, Uuid};
+use postrider_core::{Clock, EventLog, Subscription, Uuid};
 use postrider_postgres::{Outbox, PgStore};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};

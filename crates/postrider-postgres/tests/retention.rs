@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, ErrorKind, EventQuery, Field, Filing, ManualClock,
-    Mask, NewEvent, OffsetDateTime, Payload, Settlement, Store, Sweep, Target, Uuid,
+    ArchiveOptions, ArchiveTable, Clock, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventQuery,
+    Field, Inspect, ManualClock, Mask, NewEvent, OffsetDateTime, Operate, Payload, ResolveDead, Settlement,
+    Sweep, Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
@@ -18,8 +19,8 @@ use support::{Pg, PgLog, server};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn archive(filing: Filing) -> Sweep {
-    Sweep::Archive { older_than: DAY, limit: 100, filing }
+fn archive(archiving: ArchiveOptions) -> Sweep {
+    Sweep::Archive { older_than: DAY, limit: 100, archiving }
 }
 
 /// A log with a clock, and some events that were settled a day ago.
@@ -35,10 +36,14 @@ async fn settled(events: usize) -> (PgLog, ManualClock) {
     (log, clock)
 }
 
-fn target(table: &str, columns: &[(&str, Field)]) -> Filing {
+fn target(table: &str, columns: &[(&str, Field)]) -> ArchiveOptions {
     let columns = columns.iter().map(|(column, field)| ((*column).to_owned(), *field));
-    let target = Target::new(table, columns).expect("a target");
-    Filing { target: Some(target), mask: Mask::new(["email"]).expect("a mask"), ..Filing::default() }
+    let target = ArchiveTable::new(table, columns).expect("a target");
+    ArchiveOptions {
+        target: Some(target),
+        mask: Mask::new(["email"]).expect("a mask"),
+        ..ArchiveOptions::default()
+    }
 }
 
 /// An application's table with its own names and types takes every field, masked, in the transaction of the sweep.
@@ -55,7 +60,7 @@ async fn archived_events_go_to_a_table_of_the_application() {
              happened timestamptz, at timestamp, filed_at text, by text not null default 'postrider')",
     )
     .await;
-    let filing = target(
+    let archiving = target(
         &table,
         &[
             ("no", Field::Id),
@@ -75,7 +80,7 @@ async fn archived_events_go_to_a_table_of_the_application() {
             ("filed_at", Field::ArchivedAt),
         ],
     );
-    log.store.check_filing(&filing).await.expect("it fits");
+    log.store.check_archive(&archiving).await.expect("it fits");
     let mut json = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON").sequenced();
     json.payload = Payload::json_text(r#"{"email": "ada@example.org", "sum": 1}"#).expect("JSON");
     let mut bytes =
@@ -86,7 +91,7 @@ async fn archived_events_go_to_a_table_of_the_application() {
     }
     drain(&log.store, "s").await;
     clock.advance(DAY);
-    assert_eq!(log.store.sweep(&archive(filing.clone())).await.expect("archive").taken, 2);
+    assert_eq!(log.store.sweep(&archive(archiving.clone())).await.expect("archive").taken, 2);
     let rows = sqlx::query(log.sql(
         "select id, \"Kind\", key, number, body::text, format, raw, by, entry from {schema}_audit.\"Entries \"\"new\"\"\" order by no",
     ));
@@ -116,7 +121,7 @@ async fn archived_events_go_to_a_table_of_the_application() {
     log.run("alter table {schema}_audit.\"Entries \"\"new\"\"\" alter \"Kind\" type varchar(10) using left(\"Kind\", 10)").await;
     drain(&log.store, "s").await;
     clock.advance(DAY);
-    let error = log.store.sweep(&archive(filing)).await.expect_err("OrderChanged has 12 letters");
+    let error = log.store.sweep(&archive(archiving)).await.expect_err("OrderChanged has 12 letters");
     assert!(error.message().contains(&format!("can't be archived into {table}")), "{error}");
     let left: i64 = sqlx::query_scalar(log.sql("select count(*) from {schema}.event"))
         .fetch_one(&log.pool)
@@ -132,7 +137,7 @@ async fn a_table_that_cannot_take_events_is_refused_in_a_sentence() {
     let (log, _clock) = settled(0).await;
     log.run("create table {schema}_t (id uuid, \"n\" integer not null, body boolean)").await;
     let table = format!("{}_t", log.schema);
-    for (filing, part) in [
+    for (archiving, part) in [
         (target("nowhere.events", &[("id", Field::EventId)]), "there is no table nowhere.events"),
         (target(&table, &[("ident", Field::EventId)]), "has no column \"ident\"; it has id, n, body"),
         (target(&table, &[("id", Field::EventId)]), "the column \"n\""),
@@ -142,7 +147,7 @@ async fn a_table_that_cannot_take_events_is_refused_in_a_sentence() {
         ),
         (target(&format!("{}.event", log.schema), &[("event_id", Field::EventId)]), "Postrider's own"),
     ] {
-        let error = log.store.check_filing(&filing).await.expect_err(part);
+        let error = log.store.check_archive(&archiving).await.expect_err(part);
         assert!(error.message().contains(part), "{error}");
     }
     log.run("drop table {schema}_t").await;
@@ -171,20 +176,22 @@ async fn a_target_is_no_way_to_write_as_the_owner() {
         outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
     }
     drain(&store, "s").await;
-    let now = |filing| Sweep::Archive { older_than: Duration::ZERO, limit: 1, filing };
-    let filing = target(&format!("{}_a", log.schema), &[("id", Field::EventId)]);
-    for denied in [store.check_filing(&filing).await.err(), store.sweep(&now(filing.clone())).await.err()] {
+    let now = |archiving| Sweep::Archive { older_than: Duration::ZERO, limit: 1, archiving };
+    let archiving = target(&format!("{}_a", log.schema), &[("id", Field::EventId)]);
+    for denied in
+        [store.check_archive(&archiving).await.err(), store.sweep(&now(archiving.clone())).await.err()]
+    {
         let denied = denied.expect("it may not");
         assert_eq!(denied.kind(), ErrorKind::Denied, "{denied}");
         assert!(denied.message().contains("grant it usage of the schema and insert"), "{denied}");
     }
     log.run(&format!("grant insert on {{schema}}_a to {role}")).await;
-    store.check_filing(&filing).await.expect("it may");
-    assert_eq!(store.sweep(&now(filing)).await.expect("archive").taken, 1);
+    store.check_archive(&archiving).await.expect("it may");
+    assert_eq!(store.sweep(&now(archiving)).await.expect("archive").taken, 1);
     // Into the archive it may: masked, and as it is; and it may drop months.
-    let masked = Filing { mask: Mask::new(["email"]).expect("a mask"), ..Filing::default() };
+    let masked = ArchiveOptions { mask: Mask::new(["email"]).expect("a mask"), ..ArchiveOptions::default() };
     assert_eq!(store.sweep(&now(masked)).await.expect("archive").taken, 1);
-    assert_eq!(store.sweep(&now(Filing::default())).await.expect("archive").taken, 1);
+    assert_eq!(store.sweep(&now(ArchiveOptions::default())).await.expect("archive").taken, 1);
     let months = Sweep::Archived { older_than: Duration::ZERO, limit: 1 };
     assert_eq!(store.sweep(&months).await.expect("months").taken, 0, "this month is not over");
     for text in [
@@ -303,7 +310,11 @@ async fn a_long_reader_of_the_archive_stops_nobody() {
     months(&log, 3, 1).await;
     let mut reader = log.pool.begin().await.expect("begin");
     sqlx::query(log.sql("select * from {schema}.archive")).fetch_all(&mut *reader).await.expect("read");
-    assert_eq!(log.store.sweep(&archive(Filing::default())).await.expect("archive").taken, 1, "a new month");
+    assert_eq!(
+        log.store.sweep(&archive(ArchiveOptions::default())).await.expect("archive").taken,
+        1,
+        "a new month"
+    );
     // The clock is a day ahead, which on a month's last day is in the next one: the event's own month is not over a day before.
     let old = Sweep::Archived { older_than: DAY, limit: 10 };
     let began = Instant::now();
@@ -433,8 +444,8 @@ async fn the_next_round_begins_behind_the_last_one() {
     clock.advance(DAY);
     let prune = Sweep::Prune { older_than: DAY, limit: 2 };
     assert!(log.store.sweep(&prune).await.expect("prune").more);
-    let discard = Amend::Discard { subscription: "s".into(), events: vec![first.event_id] };
-    assert_eq!(log.store.amend(&discard).await.expect("discard"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![first.event_id] };
+    assert_eq!(log.store.resolve_dead(&discard).await.expect("discard"), 1);
     while log.store.sweep(&prune).await.expect("prune").more {}
     assert_eq!(count(&log, "select count(*) from {schema}.event").await, 1, "it lies behind this sweep");
     while log.store.sweep(&prune).await.expect("prune").more {}

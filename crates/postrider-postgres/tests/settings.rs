@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use postrider_conformance::relay::{change_lanes, drain, event, ids, subscribe};
 use postrider_core::{
-    Clock, Desk, Effect, ErrorKind, EventQuery, Filing, Limits, NewEvent, OffsetDateTime, Replay, ReplayFrom,
-    Source, StateQuery, Store, StuckQuery, Subscription, Sweep, Verdict,
+    ArchiveOptions, Clock, Effect, ErrorKind, EventLog, EventQuery, Inspect, Limits, NewEvent,
+    OffsetDateTime, OpenDeliveryQuery, Operate, Replay, ReplayFrom, Severity, Source, StateQuery,
+    Subscription, Sweep,
 };
 use postrider_postgres::{Outbox, migration_sql};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -40,10 +41,10 @@ async fn works_in(pool: &PgPool, outbox: &Outbox) {
     change_lanes(&store, "s", 1).await;
     assert_eq!(store.states(&StateQuery::default()).await.expect("states").len(), 4);
     assert_eq!(store.events(&EventQuery::default()).await.expect("events").events.len(), 4);
-    store.stuck(&StuckQuery::default()).await.expect("stuck");
+    store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck");
     store.figures("s").await.expect("figures");
     for check in store.checks(OffsetDateTime::now_utc()).await.expect("checks") {
-        assert_ne!(check.verdict, Verdict::Bad, "{check:?}");
+        assert_ne!(check.severity, Severity::Bad, "{check:?}");
     }
     store.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
     assert_eq!(outbox.recorded(0, 100).await.expect("recorded").len(), 4);
@@ -51,7 +52,8 @@ async fn works_in(pool: &PgPool, outbox: &Outbox) {
     let (transaction, first) = outbox.begin(effect).await.expect("a handler's transaction");
     assert_eq!(first, [true; 4]);
     Outbox::commit(transaction).await.expect("commit");
-    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 100, filing: Filing::default() };
+    let sweep =
+        Sweep::Archive { older_than: Duration::ZERO, limit: 100, archiving: ArchiveOptions::default() };
     assert_eq!(store.sweep(&sweep).await.expect("archive").taken, 4);
     store.remove("s", true).await.expect("remove");
 }

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Effect, ErrorKind, Source, Store, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions};
 use sqlx::postgres::PgPoolOptions;
 use support::{Pg, PgLog, server};

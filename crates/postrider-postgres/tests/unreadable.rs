@@ -2,11 +2,12 @@
 
 mod support;
 
-use postrider_conformance::Log;
+use postrider_conformance::TestLog;
 use postrider_conformance::relay::{LONG, claim, commit_one, drain, event, ids, read, settle, subscribe};
 use postrider_core::{
-    Amend, Clock, DeliveryChange, DeliveryFailure, Desk, EventQuery, Filing, Lease, Mask, ReadEvent, Replay,
-    ReplayFrom, Settlement, Source, Standing, StateQuery, Store, StuckQuery, Subscription, Sweep, Uuid,
+    ArchiveOptions, Clock, DeliveryChange, DeliveryFailure, EventLog, EventQuery, Inspect, Lease,
+    LeaseStatus, Mask, OpenDeliveryQuery, Operate, ReadEvent, Replay, ReplayFrom, ResolveDead, Settlement,
+    Source, StateQuery, Subscription, Sweep, Uuid,
 };
 use sqlx::Row;
 use support::{Database, Pg, PgLog};
@@ -167,7 +168,7 @@ async fn goes_on(encoding: &str, bad: &str) {
     let before = commit_one(&log, "a").await;
     let mut lease = claim(&log.store, "all").await;
     let batch = read(&log.store, &lease, 100).await;
-    assert_eq!(settle(&log.store, &mut lease, &batch).await, Standing::Held);
+    assert_eq!(settle(&log.store, &mut lease, &batch).await, LeaseStatus::Held);
     late.commit().await.expect("commit");
 
     let json = format!("to_json('x'::text || {bad})");
@@ -204,7 +205,7 @@ async fn goes_on(encoding: &str, bad: &str) {
     let failure = || DeliveryFailure::new("unreadable", "can't be read");
     let dead = batch.events.iter().filter(|read| read.unreadable.is_some());
     settlement.deliveries.extend(dead.map(|read| DeliveryChange::dead(&read.event, 0, failure())));
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
 
     // The other subscription reads by lanes and a filter, in small portions.
     let mut laned = Vec::new();
@@ -224,11 +225,16 @@ async fn goes_on(encoding: &str, bad: &str) {
     assert_eq!(laned, everything);
 
     // Operators see them, and may try them again.
-    let stuck =
-        log.store.stuck(&StuckQuery { subscription: Some("all".into()), ..StuckQuery::default() }).await;
+    let stuck = log
+        .store
+        .open_deliveries(&OpenDeliveryQuery {
+            subscription: Some("all".into()),
+            ..OpenDeliveryQuery::default()
+        })
+        .await;
     assert_eq!(stuck.expect("stuck").len(), unreadable.len());
-    let amend = Amend::Requeue { subscription: "all".into(), events: Vec::new() };
-    assert_eq!(log.store.amend(&amend).await.expect("requeue"), unreadable.len() as u64);
+    let action = ResolveDead::Requeue { subscription: "all".into(), events: Vec::new() };
+    assert_eq!(log.store.resolve_dead(&action).await.expect("requeue"), unreadable.len() as u64);
     let due = log.store.due(&lease, 100).await.expect("due").deliveries;
     assert!(!due.is_empty());
     assert!(due.iter().all(|due| due.unreadable.as_deref().is_some_and(|why| why.contains(reason))));
@@ -236,7 +242,7 @@ async fn goes_on(encoding: &str, bad: &str) {
         deliveries: due.iter().map(|due| DeliveryChange::dead(&due.event, 1, failure())).collect(),
         ..Settlement::at(lease.position.clone())
     };
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     let found = log.store.events(&EventQuery::default()).await.expect("events");
     assert_eq!(found.events.len(), unreadable.len() + 2);
     let one = EventQuery { event_id: Some(unreadable[3]), ..EventQuery::default() };
@@ -258,8 +264,8 @@ async fn goes_on(encoding: &str, bad: &str) {
         }
         settle(&log.store, lease, &batch).await;
     }
-    let filing = Filing { mask: Mask::new(["n"]).expect("a mask"), ..Filing::default() };
-    let sweep = Sweep::Archive { older_than: std::time::Duration::ZERO, limit: 100, filing };
+    let archiving = ArchiveOptions { mask: Mask::new(["n"]).expect("a mask"), ..ArchiveOptions::default() };
+    let sweep = Sweep::Archive { older_than: std::time::Duration::ZERO, limit: 100, archiving };
     let swept = log.store.sweep(&sweep).await.expect("archive");
     assert!(swept.taken >= 2, "{swept:?}");
     assert!(

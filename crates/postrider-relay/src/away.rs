@@ -13,7 +13,7 @@ impl Lane {
     /// Takes the word back once the destination is found to be back, by this lane or another. `reading` is how far the lane is
     /// reading.
     pub(crate) async fn note_back(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
-        if self.lease.away.is_some() && !self.reader.breaker.is_open() {
+        if self.lease.away.is_some() && !self.runtime.breaker.is_open() {
             self.lease.away = None;
             self.prolong_if_it_answers(reading).await?;
         }

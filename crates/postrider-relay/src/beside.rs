@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use postrider_core::{Batch, DueBatch, Lease, Result, Standing};
+use postrider_core::{Batch, DueBatch, Lease, LeaseStatus, Result};
 use tokio::task::JoinHandle;
 
 use crate::lane::{Halt, Lane};
@@ -15,26 +15,26 @@ use crate::lane::{Halt, Lane};
 /// The lease being prolonged: when that was asked for, and what comes of it.
 struct Prolonging {
     asked: Instant,
-    task: JoinHandle<(Lease, Result<Standing>)>,
+    task: JoinHandle<(Lease, Result<LeaseStatus>)>,
 }
 
 impl Lane {
     /// Reads what follows the lane's position.
     pub(crate) async fn read_on(&mut self, limit: u32) -> Result<Batch, Halt> {
-        let (reader, lease) = (Arc::clone(&self.reader), self.lease.clone());
-        self.beside(async move { reader.store.read(&lease, &lease.position, limit).await }).await
+        let (runtime, lease) = (Arc::clone(&self.runtime), self.lease.clone());
+        self.beside(async move { runtime.store.read(&lease, &lease.position, limit).await }).await
     }
 
     /// Looks for what is due.
     pub(crate) async fn due_now(&mut self, limit: u32) -> Result<DueBatch, Halt> {
-        let (reader, lease) = (Arc::clone(&self.reader), self.lease.clone());
-        self.beside(async move { reader.store.due(&lease, limit).await }).await
+        let (runtime, lease) = (Arc::clone(&self.runtime), self.lease.clone());
+        self.beside(async move { runtime.store.due(&lease, limit).await }).await
     }
 
     /// Waits for a call of the store, and prolongs the lease beside it for as long as that takes. Gives the lane up when the lease
     /// runs out meanwhile: the call is dropped then.
     pub(crate) async fn beside<T>(&mut self, call: impl Future<Output = Result<T>>) -> Result<T, Halt> {
-        let lease = self.reader.settings.lease;
+        let lease = self.runtime.settings.lease;
         let mut call = pin!(call);
         let mut prolonging: Option<Prolonging> = None;
         let mut ask_again = self.prolong_at();
@@ -61,29 +61,29 @@ impl Lane {
     }
 
     fn prolong_aside(&self) -> Prolonging {
-        let (reader, mut lease) = (Arc::clone(&self.reader), self.lease.clone());
+        let (runtime, mut lease) = (Arc::clone(&self.runtime), self.lease.clone());
         let task = tokio::spawn(async move {
-            let standing = reader.store.extend(&mut lease, reader.settings.lease, None).await;
-            (lease, standing)
+            let status = runtime.store.extend(&mut lease, runtime.settings.lease, None).await;
+            (lease, status)
         });
         Prolonging { asked: Instant::now(), task }
     }
 
     fn prolonged_beside(
         &mut self,
-        prolonged: Option<(Instant, Lease, Result<Standing>)>,
+        prolonged: Option<(Instant, Lease, Result<LeaseStatus>)>,
     ) -> Result<(), Halt> {
         match prolonged {
-            Some((asked, lease, standing)) => self.prolonged_by(asked, (lease, standing)),
+            Some((asked, lease, status)) => self.prolonged_by(asked, (lease, status)),
             None => Ok(()),
         }
     }
 }
 
 /// What came of it, once it is known.
-async fn joined(prolonging: &mut Option<Prolonging>) -> Option<(Instant, Lease, Result<Standing>)> {
+async fn joined(prolonging: &mut Option<Prolonging>) -> Option<(Instant, Lease, Result<LeaseStatus>)> {
     let Prolonging { asked, task } = prolonging.as_mut()?;
     let (asked, prolonged) = (*asked, task.await);
     *prolonging = None;
-    prolonged.ok().map(|(lease, standing)| (asked, lease, standing))
+    prolonged.ok().map(|(lease, status)| (asked, lease, status))
 }

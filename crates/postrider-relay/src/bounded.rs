@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, AuditEntry, Batch, Bell, DueBatch, Error, ErrorKind, EventState, Figures, Lease, Position, Relane,
-    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
-    Swept, Uuid,
+    ArchiveOptions, Audit, AuditEntry, Batch, Bell, Check, Coordinate, DueBatch, Error, ErrorKind, EventLog,
+    EventPage, EventQuery, EventRef, EventState, Figures, Inspect, LeaderLease, Lease, LeaseStatus,
+    OffsetDateTime, OpenDelivery, OpenDeliveryQuery, Operate, PastAttempts, Pause, Position, Relane,
+    RelayInfo, RelayReport, Replay, Replayed, ResolveDead, Result, Settlement, StateQuery, Store, Subscribed,
+    Subscription, SubscriptionInfo, Sweep, Sweepable, Swept, Uuid,
 };
 
 /// A call is not given up sooner than this, however short the lease.
@@ -21,6 +23,8 @@ const RELEASE: Duration = Duration::from_secs(5);
 const UNHURRIED: Duration = Duration::from_secs(30);
 /// How long a round of retention may take.
 const SWEEP: Duration = Duration::from_secs(300);
+/// How long what goes through many rows in one transaction may take.
+const LONG: Duration = Duration::from_secs(600);
 
 /// A store whose every call ends, well or with [`Unreachable`](ErrorKind::Unreachable).
 ///
@@ -30,16 +34,19 @@ const SWEEP: Duration = Duration::from_secs(300);
 pub struct Bounded {
     store: Arc<dyn Store>,
     limit: Duration,
+    unhurried: Duration,
 }
 
 impl Bounded {
-    /// The same store with calls of at most `limit`, and a second at least.
+    /// The same store with calls of at most `limit`, and a second at least: for relays.
     pub fn new(store: Arc<dyn Store>, limit: Duration) -> Self {
-        Self { store, limit: limit.max(SHORTEST) }
+        let limit = limit.max(SHORTEST);
+        Self { store, limit, unhurried: limit.max(UNHURRIED) }
     }
 
-    fn unhurried(&self) -> Duration {
-        self.limit.max(UNHURRIED)
+    /// The same store for people who wait for an answer: everything but what goes through many rows ends within `limit`.
+    pub fn for_people(store: Arc<dyn Store>, limit: Duration) -> Self {
+        Self { store, limit, unhurried: limit }
     }
 }
 
@@ -58,16 +65,21 @@ pub(crate) async fn within<T>(
 }
 
 #[async_trait]
-impl Store for Bounded {
+impl EventLog for Bounded {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
-        within(self.unhurried(), "subscribe", self.store.subscribe(subscription)).await
+        within(self.unhurried, "subscribe", self.store.subscribe(subscription)).await
     }
 
     async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
         within(self.limit, "claim", self.store.claim(subscription, owner, lease)).await
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         within(self.limit, "extend", self.store.extend(lease, by, reading)).await
     }
 
@@ -83,7 +95,7 @@ impl Store for Bounded {
         within(self.limit, "due", self.store.due(lease, limit)).await
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         within(self.limit, "settle", self.store.settle(lease, settlement)).await
     }
 
@@ -91,44 +103,118 @@ impl Store for Bounded {
     fn bell(&self) -> Box<dyn Bell> {
         self.store.bell()
     }
+}
 
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        within(self.unhurried(), "relane", self.store.relane(subscription, lanes)).await
+#[async_trait]
+impl Inspect for Bounded {
+    async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>> {
+        within(self.unhurried, "subscriptions", self.store.subscriptions()).await
     }
 
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        within(self.unhurried(), "amend", self.store.amend(amend)).await
+    async fn relays(&self) -> Result<Vec<RelayInfo>> {
+        within(self.unhurried, "relays", self.store.relays()).await
+    }
+
+    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
+        within(self.unhurried, "states", self.store.states(query)).await
+    }
+
+    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
+        within(self.unhurried, "figures", self.store.figures(subscription)).await
+    }
+
+    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
+        within(self.unhurried, "figures", self.store.figures_up_to(subscription, most)).await
+    }
+
+    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
+        within(self.unhurried, "figures", self.store.undelivered_over(subscription, age)).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
+        within(self.unhurried, "events", self.store.events(query)).await
+    }
+
+    async fn open_deliveries(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>> {
+        within(self.unhurried, "dead", self.store.open_deliveries(query)).await
+    }
+
+    async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {
+        within(self.unhurried, "attempts", self.store.attempts(event)).await
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        within(self.unhurried, "audit", self.store.audits(limit)).await
+    }
+
+    async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
+        within(LONG, "sweep", self.store.sweepable(sweep)).await
+    }
+
+    async fn check_archive(&self, archiving: &ArchiveOptions) -> Result<()> {
+        within(self.unhurried, "archive", self.store.check_archive(archiving)).await
+    }
+
+    async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>> {
+        within(self.unhurried, "doctor", self.store.checks(now)).await
+    }
+}
+
+#[async_trait]
+impl Operate for Bounded {
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
+        within(self.unhurried, "pause", self.store.pause(subscription, pause)).await
+    }
+
+    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
+        within(self.unhurried, "relane", self.store.relane(subscription, lanes)).await
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        within(LONG, "remove", self.store.remove(subscription, force)).await
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        within(LONG, "replay", self.store.replay(replay)).await
+    }
+
+    async fn resolve_dead(&self, action: &ResolveDead) -> Result<u64> {
+        within(self.unhurried, "resolve", self.store.resolve_dead(action)).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         within(self.limit.max(SWEEP), "sweep", self.store.sweep(sweep)).await
     }
 
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        within(self.unhurried(), "states", self.store.states(query)).await
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        within(self.unhurried, "audit", self.store.audit(entry)).await
     }
+}
 
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        within(self.unhurried(), "figures", self.store.figures(subscription)).await
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        within(self.unhurried(), "figures", self.store.figures_up_to(subscription, most)).await
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        within(self.unhurried(), "figures", self.store.undelivered_over(subscription, age)).await
-    }
-
+#[async_trait]
+impl Coordinate for Bounded {
     async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        within(self.unhurried(), "heartbeat", self.store.heartbeat(relay)).await
+        within(self.unhurried, "heartbeat", self.store.heartbeat(relay)).await
     }
 
     async fn deregister(&self, relay: Uuid) -> Result<()> {
         within(self.limit.min(RELEASE), "deregister", self.store.deregister(relay)).await
     }
 
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        within(self.unhurried(), "audit", self.store.record_audit(entry)).await
+    async fn acquire_leader_lease(
+        &self,
+        duty: &str,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Option<LeaderLease>> {
+        within(self.unhurried, "lead", self.store.acquire_leader_lease(duty, owner, lease)).await
+    }
+
+    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        within(self.unhurried, "lead", self.store.save_leader_note(duty, owner, note)).await
+    }
+
+    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
+        within(self.unhurried, "lead", self.store.release_leader_lease(duty, owner)).await
     }
 }

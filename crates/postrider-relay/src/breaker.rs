@@ -7,7 +7,7 @@ use postrider_core::{Lease, RelayAway, Unavailable};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::meter;
+use crate::metrics;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// No pause is longer, whatever a destination asks for.
@@ -113,7 +113,7 @@ impl Breaker {
             None => {
                 tracing::warn!(subscription = %self.subscription, reason = %reason,
                     "the destination is unavailable; its events wait and lose no attempt");
-                meter::breaker(&self.subscription).set(1.0);
+                metrics::breaker(&self.subscription).set(1.0);
                 *state = Some(Open { since: now, grown, pause: pause.clone() });
             }
         }
@@ -133,7 +133,7 @@ impl Breaker {
             *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             tracing::info!(subscription = %self.subscription, seconds = open.since.elapsed().as_secs_f64(),
                 "the destination is available again");
-            meter::breaker(&self.subscription).set(0.0);
+            metrics::breaker(&self.subscription).set(0.0);
         }
     }
 }

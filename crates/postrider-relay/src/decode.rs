@@ -25,13 +25,13 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
         let Some(json) = event.payload.as_json() else {
             return Err(undecodable(event, "its payload is not JSON: receive it as Raw"));
         };
-        let mut reader = serde_json::Deserializer::from_str(json);
+        let mut runtime = serde_json::Deserializer::from_str(json);
         // Twice in the rare case: keeping track of the path costs more than reading does.
-        match T::deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)) {
+        match T::deserialize(&mut runtime).and_then(|value| runtime.end().map(|()| value)) {
             Ok(value) => Ok(value),
             Err(plain) => {
-                let mut reader = serde_json::Deserializer::from_str(json);
-                match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+                let mut runtime = serde_json::Deserializer::from_str(json);
+                match serde_path_to_error::deserialize::<_, T>(&mut runtime) {
                     Err(error) => Err(refused(event, &error)),
                     Ok(_) => Err(undecodable(event, &reason(&plain))),
                 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use postrider_core::{
-    Delivery, DeliveryFailure, Lease, Outcome, Position, Result, Sink, Standing, Unavailable,
+    Delivery, DeliveryFailure, Lease, LeaseStatus, Outcome, Position, Result, Sink, Unavailable,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use crate::lane::{Halt, Lane};
 use crate::work::{Hand, Work};
 
 /// The lease being prolonged beside the delivery.
-type Prolonging = JoinHandle<(Lease, Result<Standing>)>;
+type Prolonging = JoinHandle<(Lease, Result<LeaseStatus>)>;
 
 /// How a delivery ended, for its batch.
 enum Ended {
@@ -80,10 +80,10 @@ pub(crate) fn panicked() -> Outcome {
 }
 
 impl Lane {
-    /// Tries all that can be tried. What has no verdict afterwards was not tried: it waits behind a failure, or the relay
+    /// Tries all that can be tried. What has no decision afterwards was not tried: it waits behind a failure, or the relay
     /// stops.
     pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
-        let reader = Arc::clone(&self.reader);
+        let runtime = Arc::clone(&self.runtime);
         // Which event makes a sink panic shows when each is delivered alone.
         let mut one_by_one = std::mem::take(&mut self.wary);
         let mut waited = false;
@@ -92,26 +92,26 @@ impl Lane {
                 self.wait_for_it(&mut work, &reason, true).await?;
             }
             self.note_back(work.next.as_ref()).await?;
-            let mut ready = work.ready(reader.order, reader.on_dead);
+            let mut ready = work.ready(runtime.order, runtime.on_dead);
             // A lane that is wanted back must not be kept by a destination that is away.
-            let given_up = reader.is_stopping() || (self.recalled && reader.breaker.is_open());
+            let given_up = runtime.is_stopping() || (self.recalled && runtime.breaker.is_open());
             if ready.is_empty() || given_up {
                 return Ok(work);
             }
             // What is tried alone has waited before it was marked.
-            if let Some(pause) = reader.breaker.pause().filter(|_| !self.alone)
+            if let Some(pause) = runtime.breaker.pause().filter(|_| !self.alone)
                 && (pause.is_asked_for() || (!waited && self.have_failed(&work, &ready)))
             {
                 // Once: others that fail meanwhile prolong the pause, and these must be tried, too.
                 waited = true;
                 self.wait(&mut work, &pause).await?;
-                let early = reader.breaker.pause().is_some();
+                let early = runtime.breaker.pause().is_some();
                 if early && work.next.is_some() && self.leaves(&work).await? {
                     return Ok(work);
                 }
                 continue;
             }
-            let probing = reader.breaker.is_open();
+            let probing = runtime.breaker.is_open();
             if probing {
                 ready = self.probe(&work, &ready);
             } else if one_by_one {
@@ -119,15 +119,15 @@ impl Lane {
             }
             let goes_on = self.goes_on && !one_by_one && !self.alone;
             let mut delivery = Delivery::new(
-                Arc::clone(&reader.name),
+                Arc::clone(&runtime.name),
                 ready.iter().map(|&index| work.attempt(index)).collect(),
             );
             delivery.lease = Some(self.lease.clone());
-            delivery.order = reader.order;
-            delivery.concurrency = reader.concurrency;
-            delivery.timeout = reader.timeout;
+            delivery.order = runtime.order;
+            delivery.concurrency = runtime.concurrency;
+            delivery.timeout = runtime.timeout;
             delivery.progress = Arc::clone(&self.progress);
-            delivery.requests = Some(Arc::clone(&reader.requests) as _);
+            delivery.requests = Some(Arc::clone(&runtime.requests) as _);
             delivery.slots = self.goes_on.then(|| Arc::clone(&self.slots));
             let delivery = Arc::new(delivery);
             let goes_on = goes_on && self.has_room_for(&delivery, &work);
@@ -156,18 +156,18 @@ impl Lane {
                 }
                 ended => (ended, false),
             };
-            let tries = work.tries(&ready, reports, reader.order);
+            let tries = work.tries(&ready, reports, runtime.order);
             let refused = matches!(ended, Ended::Unavailable(_));
             let flights = self.flights.iter().chain(&work.flights);
-            let under_way = flights.flat_map(|flight| flight.under_way(reader.order)).collect();
-            let Sifted { reports, undecided, again } = reader.sift(tries, refused, under_way);
+            let under_way = flights.flat_map(|flight| flight.under_way(runtime.order)).collect();
+            let Sifted { reports, undecided, again } = runtime.sift(tries, refused, under_way);
             for (place, (index, report)) in ready.into_iter().zip(reports).enumerate() {
                 let Some(report) = report else { continue };
                 if delivery.is_effect(place) {
                     work.settlement.effects.push(work.items[index].event.event_id);
                 }
                 tried = true;
-                reader.judge_try(&mut work.items[index], report, now);
+                runtime.decide(&mut work.items[index], report, now);
             }
             let ended = match (ended, undecided) {
                 (Ended::Done, Some(reason)) => Ended::Undecided(reason),
@@ -177,7 +177,7 @@ impl Lane {
             match ended {
                 Ended::Stopped => return Ok(work),
                 Ended::Panicked => one_by_one = true,
-                Ended::Done if tried => reader.breaker.available(),
+                Ended::Done if tried => runtime.breaker.available(),
                 // It is asked with another key after a pause, while the first still waits for its answer.
                 Ended::Done | Ended::Slow(_) if went_on && probing => {
                     self.wait_for_it(&mut work, &Unavailable::new("it has not answered yet"), true).await?;
@@ -187,7 +187,7 @@ impl Lane {
                 }
                 // Nothing of it has ended yet, or what has is tried again.
                 Ended::Done | Ended::Slow(_) if went_on || again => {}
-                Ended::Done if reader.is_stopping() => return Ok(work),
+                Ended::Done if runtime.is_stopping() => return Ok(work),
                 Ended::Done | Ended::Slow(_) => {
                     let reason = Unavailable::new("it said nothing of any event");
                     self.wait_for_it(&mut work, &reason, false).await?;
@@ -223,7 +223,7 @@ impl Lane {
         // A transactional handler that lost its lease says so in this way.
         self.note_away(reason);
         self.prolong_if_it_answers(work.next.as_ref()).await?;
-        let pause = self.reader.breaker.unavailable(reason, undecided);
+        let pause = self.runtime.breaker.unavailable(reason, undecided);
         self.wait(work, &pause).await
     }
 
@@ -237,20 +237,21 @@ impl Lane {
         let mut looked = false;
         loop {
             let now = self.now();
-            for index in work.ready(self.reader.order, self.reader.on_dead) {
-                let expired = self.reader.judge.expired(work.items[index].case(now), &pause.reason.reason);
-                work.items[index].verdict = expired;
+            for index in work.ready(self.runtime.order, self.runtime.on_dead) {
+                let expired =
+                    self.runtime.retry_policy.expired(work.items[index].case(now), &pause.reason.reason);
+                work.items[index].decision = expired;
             }
             // Another lane may have found that it is back, or asked anew.
             let now = Instant::now();
-            let until = self.reader.breaker.pause().map_or(now, |other| other.until.min(pause.until));
+            let until = self.runtime.breaker.pause().map_or(now, |other| other.until.min(pause.until));
             let left = until.saturating_duration_since(now);
             // Without any work it is waited for all the same.
             let nothing_left =
-                !work.items.is_empty() && work.ready(self.reader.order, self.reader.on_dead).is_empty();
+                !work.items.is_empty() && work.ready(self.runtime.order, self.runtime.on_dead).is_empty();
             let answered = work.flights.iter().any(Flight::has_news);
             let over = left.is_zero() || nothing_left || answered;
-            if over || self.recalled || self.reader.is_stopping() {
+            if over || self.recalled || self.runtime.is_stopping() {
                 return Ok(());
             }
             let until_prolonged = ask_again.saturating_duration_since(Instant::now());
@@ -276,16 +277,16 @@ impl Lane {
             if Instant::now() >= ask_again {
                 self.prolong_if_it_answers(work.next.as_ref()).await?;
                 // A database that refuses at once is not asked all the time.
-                ask_again = self.prolong_at().max(Instant::now() + self.reader.settings.lease / 20);
+                ask_again = self.prolong_at().max(Instant::now() + self.runtime.settings.lease / 20);
             }
         }
     }
 
     /// Sleeps, and not on when something of the flights has ended or the relay stops. Whether a new event was heard of.
     async fn waits_for_event(&mut self, time: Duration, flies: bool, listens: bool) -> bool {
-        let poll = self.reader.settings.poll;
+        let poll = self.runtime.settings.poll;
         tokio::select! {
-            () = self.reader.rest(time) => false,
+            () = self.runtime.rest(time) => false,
             () = self.progress.notified(), if flies => false,
             rung = self.bell.wait(poll), if listens => match rung {
                 Ok(()) => {
@@ -293,8 +294,8 @@ impl Lane {
                     true
                 }
                 Err(error) => {
-                    self.reader.outage.begins(&error);
-                    self.reader.rest(SOONEST.min(time)).await;
+                    self.runtime.outage.begins(&error);
+                    self.runtime.rest(SOONEST.min(time)).await;
                     false
                 }
             },
@@ -304,22 +305,22 @@ impl Lane {
     pub(crate) async fn prolong_if_it_answers(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
         let mut lease = self.lease.clone();
         let asked = Instant::now();
-        let standing = self.reader.store.extend(&mut lease, self.reader.settings.lease, reading).await;
-        self.prolonged_by(asked, (lease, standing))
+        let status = self.runtime.store.extend(&mut lease, self.runtime.settings.lease, reading).await;
+        self.prolonged_by(asked, (lease, status))
     }
 
     pub(crate) fn prolonged_by(
         &mut self,
         asked: Instant,
-        (lease, standing): (Lease, Result<Standing>),
+        (lease, status): (Lease, Result<LeaseStatus>),
     ) -> Result<(), Halt> {
-        match standing {
-            Ok(standing) => {
+        match status {
+            Ok(status) => {
                 self.lease = lease;
-                self.prolonged_as(asked, standing)
+                self.prolonged_as(asked, status)
             }
             Err(error) => {
-                self.reader.outage.begins(&error);
+                self.runtime.outage.begins(&error);
                 if self.is_out_of_time() { Err(Halt::Lost) } else { Ok(()) }
             }
         }
@@ -333,11 +334,11 @@ impl Lane {
         work: &Work,
         goes_on: bool,
     ) -> Result<Ended, Halt> {
-        let reader = Arc::clone(&self.reader);
+        let runtime = Arc::clone(&self.runtime);
         if self.is_out_of_time() {
             return Err(Halt::Lost);
         }
-        let mut delivering = Delivering::begin(&reader.sink, delivery, self.lapse.subscribe());
+        let mut delivering = Delivering::begin(&runtime.sink, delivery, self.lapse.subscribe());
         let mut prolonging: Option<(Instant, Prolonging)> = None;
         let mut give_up: Option<Instant> = None;
         let patience = self.patience.now();
@@ -364,23 +365,23 @@ impl Lane {
                     if let (Ok(prolonged), Some(asked)) = (prolonged, asked) {
                         self.prolonged_by(asked, prolonged)?;
                     }
-                    let soon = Instant::now() + reader.settings.lease / 20;
+                    let soon = Instant::now() + runtime.settings.lease / 20;
                     ask_again = self.prolong_at().max(soon);
                 }
                 () = tokio::time::sleep_until(ask_again.into()), if asked.is_none() => {
                     if self.is_out_of_time() {
                         return Err(Halt::Lost);
                     }
-                    let (reader, mut lease, next) =
-                        (Arc::clone(&self.reader), self.lease.clone(), work.next.clone());
+                    let (runtime, mut lease, next) =
+                        (Arc::clone(&self.runtime), self.lease.clone(), work.next.clone());
                     let task = tokio::spawn(async move {
-                        let by = reader.settings.lease;
-                        let standing = reader.store.extend(&mut lease, by, next.as_ref()).await;
-                        (lease, standing)
+                        let by = runtime.settings.lease;
+                        let status = runtime.store.extend(&mut lease, by, next.as_ref()).await;
+                        (lease, status)
                     });
                     prolonging = Some((Instant::now(), task));
                 }
-                () = tokio::time::sleep_until((self.prolonged + reader.settings.lease).into()) => {
+                () = tokio::time::sleep_until((self.prolonged + runtime.settings.lease).into()) => {
                     return Err(Halt::Lost);
                 }
                 () = self.progress.notified(), if asked.is_none() && !self.flights.is_empty() => {
@@ -395,7 +396,7 @@ impl Lane {
                         break Ended::Slow(delivering);
                     }
                 }
-                () = reader.stopped(), if give_up.is_none() => {
+                () = runtime.stopped(), if give_up.is_none() => {
                     delivery.stop();
                     give_up = Some(self.give_up_at());
                 }

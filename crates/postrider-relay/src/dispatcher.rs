@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 
 use crate::context::Recorder;
 use crate::handler::Handler;
+use crate::handler_batch;
 use crate::route::Route;
-use crate::unit;
 use crate::{Decode, Upcasters};
 
 /// What becomes of an event that no handler is registered for.
@@ -38,7 +38,7 @@ pub(crate) struct Routes<S: Source> {
     pub(crate) unknown: Unknown,
     pub(crate) upcasters: Upcasters,
     /// How many events a transaction may have.
-    pub(crate) together: usize,
+    pub(crate) max_tx_batch: usize,
     /// Whether plain handlers keep an inbox.
     pub(crate) inbox: bool,
 }
@@ -63,7 +63,7 @@ pub struct DispatcherBuilder<S: Source> {
     timeouts: HashMap<String, Duration>,
     unknown: Unknown,
     upcasters: Upcasters,
-    together: usize,
+    max_tx_batch: usize,
     inbox: bool,
     problem: Option<Error>,
 }
@@ -76,7 +76,7 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             timeouts: HashMap::new(),
             unknown: Unknown::Skip,
             upcasters: Upcasters::new(),
-            together: 1,
+            max_tx_batch: 1,
             inbox: false,
             problem: None,
         }
@@ -129,11 +129,11 @@ impl<S: Source> DispatcherBuilder<S> {
     }
 
     /// How many events of a lane may share one transaction of transactional handlers; 1 unless set.
-    pub fn together(&mut self, events: usize) {
+    pub fn max_tx_batch(&mut self, events: usize) {
         if events == 0 {
             self.refuse("0 events were asked for in a transaction; 1 or more are possible".to_owned());
         }
-        self.together = events.max(1);
+        self.max_tx_batch = events.max(1);
     }
 
     /// Whether plain handlers keep an inbox: an event that was handled to the end is not handled again.
@@ -186,7 +186,7 @@ impl<S: Source> DispatcherBuilder<S> {
                 other: self.other.map(Arc::new),
                 unknown: self.unknown,
                 upcasters: self.upcasters,
-                together: self.together,
+                max_tx_batch: self.max_tx_batch,
                 inbox: self.inbox,
             }),
         })
@@ -196,26 +196,26 @@ impl<S: Source> DispatcherBuilder<S> {
 #[async_trait]
 impl<S: Source> Sink for Dispatcher<S> {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        let units = units(&self.routes, &delivery);
-        let workers = delivery.concurrency.clamp(1, units.len().max(1));
+        let batches = batches(&self.routes, &delivery);
+        let workers = delivery.concurrency.clamp(1, batches.len().max(1));
         if workers == 1 {
-            for events in &units {
+            for events in &batches {
                 let _slot = delivery.slot().await;
-                unit::run(&self.routes, &delivery, events).await?;
+                handler_batch::run(&self.routes, &delivery, events).await?;
             }
             return Ok(());
         }
-        let (units, next) = (Arc::new(units), Arc::new(AtomicUsize::new(0)));
+        let (batches, next) = (Arc::new(batches), Arc::new(AtomicUsize::new(0)));
         let mut tasks = JoinSet::new();
         for _ in 0..workers {
             let (routes, delivery) = (Arc::clone(&self.routes), Arc::clone(&delivery));
-            let (units, next) = (Arc::clone(&units), Arc::clone(&next));
+            let (batches, next) = (Arc::clone(&batches), Arc::clone(&next));
             tasks.spawn(async move {
                 loop {
                     // The slot first: what is taken without one would be begun by nobody else.
                     let _slot = delivery.slot().await;
-                    let Some(events) = units.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                    unit::run(&routes, &delivery, events).await?;
+                    let Some(events) = batches.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                    handler_batch::run(&routes, &delivery, events).await?;
                 }
                 Ok::<(), Unavailable>(())
             });
@@ -248,7 +248,7 @@ impl<S: Source> Sink for Dispatcher<S> {
 }
 
 /// What may run at the same time: the events of a key together, in order. One at a time is the whole order.
-fn units<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
+fn batches<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
     let events = &delivery.events;
     let several =
         || events.iter().any(|each| routes.find(&each.event.event_type).is_some_and(|route| route.several));
@@ -256,18 +256,18 @@ fn units<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> 
         return vec![(0..events.len()).collect()];
     }
     let chains = delivery.chains();
-    if routes.together <= 1 {
+    if routes.max_tx_batch <= 1 {
         return chains;
     }
-    let mut units: Vec<Vec<usize>> = Vec::new();
+    let mut batches: Vec<Vec<usize>> = Vec::new();
     for chain in chains {
-        match units.last_mut() {
-            Some(unit) if unit.len() + chain.len() <= routes.together => unit.extend(chain),
-            _ => units.push(chain),
+        match batches.last_mut() {
+            Some(unit) if unit.len() + chain.len() <= routes.max_tx_batch => unit.extend(chain),
+            _ => batches.push(chain),
         }
     }
-    for unit in &mut units {
+    for unit in &mut batches {
         unit.sort_unstable();
     }
-    units
+    batches
 }

@@ -11,14 +11,14 @@ use postrider_core::{DeliveryFailure, Excerpt, Outcome};
 /// Any error becomes one by `?`, and is tried again. It is no error itself: that is what lets every error become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    pub(crate) remedy: Remedy,
+    pub(crate) remedy: FailureClass,
     code: String,
     message: String,
     answer: Option<Excerpt>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Remedy {
+pub(crate) enum FailureClass {
     Retry(Option<Duration>),
     Reject,
     Wait,
@@ -31,7 +31,7 @@ const SOON: Duration = Duration::from_secs(1);
 const LONGEST: usize = 2000;
 
 impl Failure {
-    fn new(remedy: Remedy, code: &str, message: impl fmt::Display) -> Self {
+    fn new(remedy: FailureClass, code: &str, message: impl fmt::Display) -> Self {
         let mut message = message.to_string();
         if message.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
@@ -43,27 +43,27 @@ impl Failure {
 
     /// Try again, when the subscription says so.
     pub fn retry(message: impl fmt::Display) -> Self {
-        Self::new(Remedy::Retry(None), "failed", message)
+        Self::new(FailureClass::Retry(None), "failed", message)
     }
 
     /// Try again, but not before this has passed.
     pub fn retry_after(pause: Duration, message: impl fmt::Display) -> Self {
-        Self::new(Remedy::Retry(Some(pause)), "failed", message)
+        Self::new(FailureClass::Retry(Some(pause)), "failed", message)
     }
 
     /// Never try again: the event is dead at once, until an operator acts.
     pub fn reject(message: impl fmt::Display) -> Self {
-        Self::new(Remedy::Reject, "rejected", message)
+        Self::new(FailureClass::Reject, "rejected", message)
     }
 
     /// What the handler depends on can't be reached: no event is to blame, none loses an attempt, and the subscription waits.
     pub fn unavailable(message: impl fmt::Display) -> Self {
-        Self::new(Remedy::Wait, "unavailable", message)
+        Self::new(FailureClass::Wait, "unavailable", message)
     }
 
     /// It waits for something else, and loses no attempt.
     pub(crate) fn hold(after: Duration, message: impl fmt::Display) -> Self {
-        Self::new(Remedy::Hold(after), "held", message)
+        Self::new(FailureClass::Hold(after), "held", message)
     }
 
     /// The same failure with a code for programs: a short word.
@@ -88,16 +88,16 @@ impl Failure {
 
     /// Whether it is tried again.
     pub fn is_retry(&self) -> bool {
-        matches!(self.remedy, Remedy::Retry(_))
+        matches!(self.remedy, FailureClass::Retry(_))
     }
 
     pub(crate) fn into_outcome(self) -> Outcome {
         let failure = DeliveryFailure::new(self.code, self.message).answer(self.answer);
         match self.remedy {
-            Remedy::Retry(after) => Outcome::Retry { after, failure },
-            Remedy::Reject => Outcome::Reject { failure },
-            Remedy::Wait => Outcome::Hold { after: SOON, failure },
-            Remedy::Hold(after) => Outcome::Hold { after, failure },
+            FailureClass::Retry(after) => Outcome::Retry { after, failure },
+            FailureClass::Reject => Outcome::Reject { failure },
+            FailureClass::Wait => Outcome::Hold { after: SOON, failure },
+            FailureClass::Hold(after) => Outcome::Hold { after, failure },
         }
     }
 }

@@ -13,8 +13,8 @@ use postrider_core::{Delivery, Order, Position, Settlement, Unavailable};
 
 use crate::contrast::Try;
 use crate::deliver::{Delivering, panicked};
-use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
+use crate::retry_policy::Decision;
 use crate::work::{Hand, Item, Work};
 
 /// A batch is waited for so many times as long as a try usually takes.
@@ -127,7 +127,7 @@ impl Lane {
         for item in &mut work.items {
             if events.contains(&item.event.event_id) {
                 item.hand = Hand::Running;
-            } else if self.reader.order != Order::None && keys.contains(&item.key) {
+            } else if self.runtime.order != Order::None && keys.contains(&item.key) {
                 item.held = true;
             }
         }
@@ -147,7 +147,7 @@ impl Lane {
         self.flights = flights;
         if let Some(reason) = &landed.away {
             // How long to leave it alone is for whoever tries next.
-            let _ = self.reader.breaker.unavailable(reason, landed.undecided);
+            let _ = self.runtime.breaker.unavailable(reason, landed.undecided);
             self.note_away(reason);
         }
         if landed.items.is_empty() {
@@ -175,7 +175,7 @@ impl Lane {
         for ended in landed.items {
             let same = |item: &&mut Item| item.event.event_id == ended.event.event_id;
             if let Some(item) = work.items.iter_mut().find(same) {
-                (item.verdict, item.past, item.noted) = (ended.verdict, ended.past, ended.noted);
+                (item.decision, item.past, item.noted) = (ended.decision, ended.past, ended.noted);
                 item.hand = Hand::Idle;
             }
         }
@@ -207,7 +207,7 @@ impl Lane {
                     (None, Some(Err(error))) => self.wary |= error.is_panic(),
                     _ => {}
                 }
-                let (key, event_id) = (item.line(self.reader.order), item.event.event_id);
+                let (key, event_id) = (item.line(self.runtime.order), item.event.event_id);
                 tries.push(report.map(|report| Try { key, event_id, report }));
                 items.push(item);
             }
@@ -218,18 +218,18 @@ impl Lane {
         let spent: Duration = reports().map(|report| report.ended - report.began).sum();
         let count = u32::try_from(reports().count()).unwrap_or(u32::MAX);
         self.patience.learn_late((count > 0).then(|| spent / count));
-        let order = self.reader.order;
+        let order = self.runtime.order;
         let under_way = self.flights.iter().chain(&*flights).flat_map(|flight| flight.under_way(order));
         let under_way = under_way.collect();
-        let sifted = self.reader.sift(tries, landed.away.is_some(), under_way);
+        let sifted = self.runtime.sift(tries, landed.away.is_some(), under_way);
         for (item, report) in items.iter_mut().zip(sifted.reports) {
             if let Some(report) = report {
-                self.reader.judge_try(item, report, now);
+                self.runtime.decide(item, report, now);
             }
-            item.hand = if item.verdict.is_some() { Hand::Idle } else { Hand::Cut };
+            item.hand = if item.decision.is_some() { Hand::Idle } else { Hand::Cut };
         }
-        if items.iter().any(|item| matches!(item.verdict, Some(Verdict::Delivered { .. }))) {
-            self.reader.breaker.available();
+        if items.iter().any(|item| matches!(item.decision, Some(Decision::Delivered { .. }))) {
+            self.runtime.breaker.available();
         }
         landed.undecided = landed.away.is_none();
         landed.away = match (landed.away, sifted.undecided) {
@@ -247,7 +247,7 @@ impl Lane {
             if self.flights.is_empty() {
                 return Ok(());
             }
-            let stopping = self.reader.is_stopping();
+            let stopping = self.runtime.is_stopping();
             let give_up = stopping.then(|| self.give_up_at());
             if give_up.is_some_and(|give_up| Instant::now() >= give_up) {
                 return self.cut().await;
@@ -256,7 +256,7 @@ impl Lane {
             tokio::select! {
                 () = self.progress.notified() => {}
                 () = tokio::time::sleep_until(until.into()) => {}
-                () = self.reader.stopped(), if !stopping => {}
+                () = self.runtime.stopped(), if !stopping => {}
             }
             if Instant::now() >= self.prolong_at() {
                 self.prolong().await?;

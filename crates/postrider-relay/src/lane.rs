@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    Batch, Bell, Error, ErrorKind, Lease, OffsetDateTime, Order, Result, Standing, Unavailable,
+    Batch, Bell, Error, ErrorKind, Lease, LeaseStatus, OffsetDateTime, Order, Result, Unavailable,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use crate::account::Account;
+use crate::due_schedule::DueSchedule;
 use crate::flight::{Flight, Patience};
 use crate::pace::Pace;
 use crate::portion::{Portion, Share};
-use crate::reader::Reader;
-use crate::watch::DueWatch;
+use crate::runtime::SubscriptionRuntime;
+use crate::stats::BatchStats;
 use crate::work::Work;
 
 /// How a lane's work ended.
@@ -54,7 +54,7 @@ const FRESH: Duration = Duration::from_millis(200);
 
 /// A lane while this relay holds it.
 pub(crate) struct Lane {
-    pub(crate) reader: Arc<Reader>,
+    pub(crate) runtime: Arc<SubscriptionRuntime>,
     pub(crate) lease: Lease,
     /// When the lease was last prolonged, by this machine's clock, before the database was asked.
     pub(crate) prolonged: Instant,
@@ -66,7 +66,7 @@ pub(crate) struct Lane {
     ahead: Option<JoinHandle<Result<Batch>>>,
     /// The keys that the last batch left open: what was read ahead of its settle does not know them.
     left_open: HashSet<u64>,
-    pub(crate) due: DueWatch,
+    pub(crate) due: DueSchedule,
     /// The holder before this one went away without a word: an event may have ended its process.
     pub(crate) careful: bool,
     /// Whether an event is being tried alone, and whether the destination was away when it was.
@@ -89,7 +89,7 @@ pub(crate) struct Lane {
     pub(crate) lapse: watch::Sender<Instant>,
     /// When what is under way is cut off, once the relay stops.
     give_up: Option<Instant>,
-    pub(crate) account: Account,
+    pub(crate) stats: BatchStats,
     pace: Pace,
     pub(crate) share: Share,
     portion: Portion,
@@ -99,15 +99,15 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(reader: Arc<Reader>, lease: Lease, claimed: Instant) -> Self {
-        let careful = lease.claims > 1 && reader.sink.runs_handlers();
+    pub(crate) fn new(runtime: Arc<SubscriptionRuntime>, lease: Lease, claimed: Instant) -> Self {
+        let careful = lease.claims > 1 && runtime.sink.runs_handlers();
         if careful {
             tracing::warn!(subscription = %lease.subscription, lane = lease.lane,
                 "the last holder of the lane went away without a word; its events are handled one by one");
         }
         Self {
-            bell: reader.store.bell(),
-            account: Account::new(&reader),
+            bell: runtime.store.bell(),
+            stats: BatchStats::new(&runtime),
             lease,
             prolonged: claimed,
             refreshed: claimed,
@@ -115,26 +115,26 @@ impl Lane {
             rung: false,
             ahead: None,
             left_open: HashSet::new(),
-            due: DueWatch::default(),
+            due: DueSchedule::default(),
             careful,
             alone: false,
             away: None,
             asked_others: false,
             flights: Vec::new(),
             progress: Arc::default(),
-            slots: Arc::new(Semaphore::new(reader.concurrency.min(Semaphore::MAX_PERMITS))),
+            slots: Arc::new(Semaphore::new(runtime.concurrency.min(Semaphore::MAX_PERMITS))),
             // One at a time is the whole order: nothing could be begun beside what runs on.
-            goes_on: reader.sink.goes_on() && reader.order != Order::Strict && reader.concurrency > 1,
-            patience: Patience::new(reader.patience),
+            goes_on: runtime.sink.goes_on() && runtime.order != Order::Strict && runtime.concurrency > 1,
+            patience: Patience::new(runtime.patience),
             wary: false,
-            lapse: watch::Sender::new(claimed + reader.settings.lease),
+            lapse: watch::Sender::new(claimed + runtime.settings.lease),
             give_up: None,
             pace: Pace::new(Instant::now()),
             share: Share::take(),
             portion: Portion::default(),
             due_portion: Portion::default(),
             moment: Duration::ZERO,
-            reader,
+            runtime,
         }
     }
 
@@ -146,10 +146,10 @@ impl Lane {
                 Ok(end) => break end,
                 Err(Halt::Lost) => break End::Lost,
                 Err(Halt::Failed(error)) => {
-                    self.reader.outage.begins(&error);
+                    self.runtime.outage.begins(&error);
                     // What was read ahead may be of a connection, or a past, that is gone.
                     self.forget_ahead();
-                    self.reader.rest(pause).await;
+                    self.runtime.rest(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     if self.is_out_of_time() {
                         break End::Lost;
@@ -159,9 +159,9 @@ impl Lane {
         };
         self.forget_ahead();
         self.flights.clear();
-        self.account.say();
+        self.stats.say();
         // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
-        if let Err(error) = self.reader.store.release(self.lease.clone()).await {
+        if let Err(error) = self.runtime.store.release(self.lease.clone()).await {
             tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
                 "the lane could not be given back; its lease runs out by itself");
         }
@@ -169,10 +169,10 @@ impl Lane {
     }
 
     async fn turns(&mut self, pause: &mut Duration) -> Result<End, Halt> {
-        let linger = self.reader.settings.lease / 3;
+        let linger = self.runtime.settings.lease / 3;
         let mut idle_since: Option<Instant> = None;
         loop {
-            if self.reader.is_stopping() {
+            if self.runtime.is_stopping() {
                 self.finish().await?;
                 return Ok(End::Stopped);
             }
@@ -183,7 +183,7 @@ impl Lane {
             let landed = self.land(None).await?;
             self.note_back(None).await?;
             let worked = self.turn().await? || landed;
-            self.reader.outage.is_over();
+            self.runtime.outage.is_over();
             *pause = FIRST_PAUSE;
             if worked {
                 idle_since = None;
@@ -192,7 +192,7 @@ impl Lane {
                 }
                 continue;
             }
-            self.account.say();
+            self.stats.say();
             let idle = *idle_since.get_or_insert_with(Instant::now);
             if idle.elapsed() >= linger && self.flights.is_empty() {
                 return Ok(End::Idle(Box::new(self.lease.clone())));
@@ -214,10 +214,10 @@ impl Lane {
             let delivered = self.deliver(due).await?;
             self.settle(delivered).await?;
         }
-        if self.recalled || self.reader.is_stopping() {
+        if self.recalled || self.runtime.is_stopping() {
             return Ok(worked);
         }
-        if self.reader.order == Order::Strict && self.due.holds() {
+        if self.runtime.order == Order::Strict && self.due.holds() {
             return Ok(worked);
         }
         let Some(batch) = self.read().await? else { return Ok(worked) };
@@ -258,7 +258,7 @@ impl Lane {
             return Ok(None);
         }
         self.bell.worked();
-        self.account.batch(&batch.events);
+        self.stats.batch(&batch.events);
         let scanned = batch.scanned;
         let bytes = batch.events.iter().map(|read| read.event.size()).sum();
         self.portion.had(scanned, bytes, self.lease.bytes, self.most_rows());
@@ -275,17 +275,17 @@ impl Lane {
     /// Begins to read the next batch while this one is delivered, if there will be one.
     fn read_ahead(&mut self, work: &Work) {
         if let (true, Some(next)) =
-            (work.full && !self.recalled && self.reader.order != Order::Strict, &work.next)
+            (work.full && !self.recalled && self.runtime.order != Order::Strict, &work.next)
         {
-            let (reader, lease, next) = (Arc::clone(&self.reader), self.lease.clone(), next.clone());
+            let (runtime, lease, next) = (Arc::clone(&self.runtime), self.lease.clone(), next.clone());
             let limit = self.limit();
-            self.ahead = Some(tokio::spawn(async move { reader.store.read(&lease, &next, limit).await }));
+            self.ahead = Some(tokio::spawn(async move { runtime.store.read(&lease, &next, limit).await }));
         }
     }
 
     /// How many rows a read scans at most: of several lanes each finds its share of them.
     fn most_rows(&self) -> u32 {
-        self.reader.batch.saturating_mul(self.lease.lanes.clamp(1, MOST_SHARES))
+        self.runtime.batch.saturating_mul(self.lease.lanes.clamp(1, MOST_SHARES))
     }
 
     /// How many rows to read: fewer where the events are wide.
@@ -295,7 +295,7 @@ impl Lane {
 
     /// Writes what became of events; asks again while the answer is in doubt.
     pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
-        if work.is_untouched() && (self.recalled || self.reader.is_stopping()) {
+        if work.is_untouched() && (self.recalled || self.runtime.is_stopping()) {
             // Nothing of it was tried: whoever reads next reads it.
             return Ok(());
         }
@@ -306,9 +306,9 @@ impl Lane {
         let mut pause = FIRST_PAUSE;
         let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
         loop {
-            let error = match self.reader.store.settle(&mut self.lease, &work.settlement).await {
-                Ok(standing) if standing != Standing::Lost => {
-                    self.recalled |= standing == Standing::Recalled;
+            let error = match self.runtime.store.settle(&mut self.lease, &work.settlement).await {
+                Ok(status) if status != LeaseStatus::Lost => {
+                    self.recalled |= status == LeaseStatus::Recalled;
                     break;
                 }
                 Ok(_) if in_doubt && self.was_written(&work).await => break,
@@ -328,14 +328,14 @@ impl Lane {
             };
             // It may have been moved before the answer was lost.
             self.lease.position = work.settlement.from.clone();
-            self.reader.outage.begins(&error);
+            self.runtime.outage.begins(&error);
             if !error.is_retryable() && !in_doubt {
                 work.write_one_by_one(&error);
             }
             in_doubt |= error.kind() != ErrorKind::Invalid;
-            if self.reader.is_stopping() {
+            if self.runtime.is_stopping() {
                 let since = *stopping_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= self.reader.settings.grace {
+                if since.elapsed() >= self.runtime.settings.grace {
                     return Err(Halt::Failed(error));
                 }
             }
@@ -355,9 +355,9 @@ impl Lane {
         self.refreshed = Instant::now();
         self.due.after(&work.settlement.deliveries);
         let now = self.now();
-        self.account.settled(&work, now);
+        self.stats.settled(&work, now);
         if work.next.is_some() {
-            self.left_open = work.open_keys(self.reader.on_dead);
+            self.left_open = work.open_keys(self.runtime.on_dead);
         }
         let read = work.next.is_some();
         // Their rows are written.
@@ -365,7 +365,7 @@ impl Lane {
         if read {
             let moment = std::mem::take(&mut self.moment);
             if !moment.is_zero() && self.ahead.is_none() {
-                self.reader.rest(moment).await;
+                self.runtime.rest(moment).await;
             }
         }
         Ok(())
@@ -379,10 +379,10 @@ impl Lane {
         }
         let mut lease = Lease { position: work.settlement.to.clone(), ..self.lease.clone() };
         let asked = Instant::now();
-        match self.reader.store.extend(&mut lease, self.reader.settings.lease, None).await {
-            Ok(standing) if standing != Standing::Lost => {
+        match self.runtime.store.extend(&mut lease, self.runtime.settings.lease, None).await {
+            Ok(status) if status != LeaseStatus::Lost => {
                 self.lease = lease;
-                self.prolonged_as(asked, standing).is_ok()
+                self.prolonged_as(asked, status).is_ok()
             }
             _ => false,
         }
@@ -391,7 +391,7 @@ impl Lane {
     /// The lane is lost. Whether the last settle was written may never be known: a death that may have been is told.
     fn lost(&mut self, work: &Work, in_doubt: bool) -> Halt {
         if in_doubt {
-            self.account.deaths(work);
+            self.stats.deaths(work);
         }
         Halt::Lost
     }
@@ -403,10 +403,10 @@ impl Lane {
         if let Some(look) = self.due.next_look(self.lease.open) {
             until = until.min(look);
         }
-        let longest = self.reader.at_most(until.saturating_duration_since(now));
-        let poll = self.reader.settings.poll;
+        let longest = self.runtime.at_most(until.saturating_duration_since(now));
+        let poll = self.runtime.settings.poll;
         tokio::select! {
-            () = self.reader.stopped() => {}
+            () = self.runtime.stopped() => {}
             rung = self.bell.wait(poll) => {
                 rung?;
                 self.rung = true;
@@ -423,33 +423,33 @@ impl Lane {
 
     /// When the lease has to be prolonged.
     pub(crate) fn prolong_at(&self) -> Instant {
-        self.prolonged + self.reader.settings.lease / 3
+        self.prolonged + self.runtime.settings.lease / 3
     }
 
     /// When what is under way is cut off: the relay stops, and its grace counts from when this lane first heard of it.
     pub(crate) fn give_up_at(&mut self) -> Instant {
-        *self.give_up.get_or_insert_with(|| Instant::now() + self.reader.settings.grace)
+        *self.give_up.get_or_insert_with(|| Instant::now() + self.runtime.settings.grace)
     }
 
     /// Whether the lease may have run out: nothing may be done under it any more.
     pub(crate) fn is_out_of_time(&self) -> bool {
-        self.prolonged.elapsed() >= self.reader.settings.lease
+        self.prolonged.elapsed() >= self.runtime.settings.lease
     }
 
     /// Prolongs the lease.
     pub(crate) async fn prolong(&mut self) -> Result<(), Halt> {
         let asked = Instant::now();
-        let standing = self.reader.store.extend(&mut self.lease, self.reader.settings.lease, None).await?;
-        self.prolonged_as(asked, standing)
+        let status = self.runtime.store.extend(&mut self.lease, self.runtime.settings.lease, None).await?;
+        self.prolonged_as(asked, status)
     }
 
-    pub(crate) fn prolonged_as(&mut self, asked: Instant, standing: Standing) -> Result<(), Halt> {
-        if standing == Standing::Lost {
+    pub(crate) fn prolonged_as(&mut self, asked: Instant, status: LeaseStatus) -> Result<(), Halt> {
+        if status == LeaseStatus::Lost {
             return Err(Halt::Lost);
         }
-        self.recalled |= standing == Standing::Recalled;
+        self.recalled |= status == LeaseStatus::Recalled;
         self.prolonged = asked;
-        self.lapse.send_replace(asked + self.reader.settings.lease);
+        self.lapse.send_replace(asked + self.runtime.settings.lease);
         self.refreshed = Instant::now();
         if self.lease.open {
             self.due.soon();
@@ -459,10 +459,10 @@ impl Lane {
 
     /// The store's time, as far as it can be told without asking.
     pub(crate) fn now(&self) -> OffsetDateTime {
-        self.reader
+        self.runtime
             .clock
             .now()
-            .unwrap_or_else(|| self.lease.until - self.reader.settings.lease + self.prolonged.elapsed())
+            .unwrap_or_else(|| self.lease.until - self.runtime.settings.lease + self.prolonged.elapsed())
     }
 
     fn forget_ahead(&mut self) {

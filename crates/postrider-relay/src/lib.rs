@@ -2,9 +2,8 @@
 //! to typed handlers. It names no database and no broker: those are a [`Source`](postrider_core::Source) and a
 //! [`Sink`](postrider_core::Sink).
 //!
-//! The way of a batch is in `lane`; what follows from an outcome is decided in `judge`; who holds which lane in `keeper`.
+//! The way of a batch is in `lane`; what follows from an outcome is decided in `retry_policy`; who holds which lane in `lane_manager`.
 
-mod account;
 mod away;
 mod beside;
 mod bounded;
@@ -15,30 +14,31 @@ mod death;
 mod decode;
 mod deliver;
 mod dispatcher;
+mod due_schedule;
 mod failure;
 mod flight;
+mod gauges;
 mod handler;
-mod judge;
-mod keeper;
+mod handler_batch;
 mod lane;
+mod lane_manager;
 mod lines;
-mod meter;
+mod metrics;
 mod pace;
 mod portion;
 mod presence;
-mod reader;
 mod received;
 mod relay;
+mod retry_policy;
 mod route;
-mod showing;
+mod runtime;
+mod stats;
 mod subscriber;
 mod suspect;
 mod tx;
 mod undecided;
-mod unit;
 mod upcast;
 pub mod wait;
-mod watch;
 mod work;
 
 pub use bounded::Bounded;
@@ -48,13 +48,13 @@ pub use decode::{Decode, Raw};
 pub use dispatcher::{Dispatcher, DispatcherBuilder, Unknown};
 pub use failure::Failure;
 pub use handler::{Answer, Answered, Answers, Argument, Handle, HandleWithin, Handler};
-pub use judge::WhileUnavailable;
 pub use lines::Lines;
-pub use meter::{Kind, METRICS, Metric};
+pub use metrics::{Kind, METRICS, Metric};
 pub use pace::Pace;
 pub use presence::Health;
 pub use received::Received;
 pub use relay::{Relay, Running, asked_to_end};
+pub use retry_policy::WhileUnavailable;
 pub use subscriber::Subscriber;
 pub use tx::Tx;
 pub use upcast::Upcasters;

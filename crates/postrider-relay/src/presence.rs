@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use postrider_core::{RelayInfo, RelayReport, RelayRun, Store, Uuid};
 use tokio::sync::Notify;
 
-use crate::reader::Reader;
+use crate::runtime::SubscriptionRuntime;
 
 /// Changes that come together make one report.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -64,18 +64,18 @@ impl Run {
 
 /// What a relay can say of itself while it runs. Clones say the same.
 #[derive(Clone)]
-pub struct Health(Arc<Vec<Arc<Reader>>>);
+pub struct Health(Arc<Vec<Arc<SubscriptionRuntime>>>);
 
 impl Health {
-    pub(crate) fn of(readers: &[Arc<Reader>]) -> Self {
-        Self(Arc::new(readers.to_vec()))
+    pub(crate) fn of(runtimes: &[Arc<SubscriptionRuntime>]) -> Self {
+        Self(Arc::new(runtimes.to_vec()))
     }
 
     /// What keeps subscriptions of this relay from being delivered though the database answers, a sentence each; none while all is
     /// well. Today: that one was removed.
     pub fn problems(&self) -> Vec<String> {
-        let removed = self.0.iter().filter(|reader| reader.run.removed.load(Ordering::Acquire));
-        removed.map(|reader| was_removed(&reader.name)).collect()
+        let removed = self.0.iter().filter(|runtime| runtime.run.removed.load(Ordering::Acquire));
+        removed.map(|runtime| was_removed(&runtime.name)).collect()
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn was_removed(subscription: &str) -> String {
 pub(crate) struct Reporter {
     store: Arc<dyn Store>,
     report: RelayReport,
-    readers: Vec<Arc<Reader>>,
+    runtimes: Vec<Arc<SubscriptionRuntime>>,
     changed: Arc<Notify>,
     /// What was said already of other relays.
     said: HashSet<String>,
@@ -107,7 +107,7 @@ impl Reporter {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         name: &str,
-        readers: &[Arc<Reader>],
+        runtimes: &[Arc<SubscriptionRuntime>],
         changed: Arc<Notify>,
     ) -> Self {
         let report = RelayReport {
@@ -118,8 +118,8 @@ impl Reporter {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             runs: Vec::new(),
         };
-        let readers = readers.to_vec();
-        Self { store, report, readers, changed, said: HashSet::new(), failing: false }
+        let runtimes = runtimes.to_vec();
+        Self { store, report, runtimes, changed, said: HashSet::new(), failing: false }
     }
 
     /// What the relay is known by.
@@ -129,7 +129,7 @@ impl Reporter {
 
     /// Reports until it is told to end.
     pub(crate) async fn keep_reporting(mut self, end: Arc<Notify>) {
-        let Some(first) = self.readers.first().map(Arc::clone) else { return };
+        let Some(first) = self.runtimes.first().map(Arc::clone) else { return };
         loop {
             let (reported, by_clock) = (Instant::now(), first.clock.now());
             // With a clock that is turned by hand nobody knows when it is turned.
@@ -157,12 +157,12 @@ impl Reporter {
 
     /// Says once how it is.
     pub(crate) async fn say(&mut self) {
-        self.report.runs = self.readers.iter().map(|reader| run(reader)).collect();
+        self.report.runs = self.runtimes.iter().map(|runtime| run(runtime)).collect();
         match self.store.heartbeat(&self.report).await {
             Ok(relays) => {
                 self.failing = false;
-                for reader in &self.readers {
-                    reader.run.shows.store(shows(self.report.id, &reader.name, &relays), Ordering::Release);
+                for runtime in &self.runtimes {
+                    runtime.run.shows.store(shows(self.report.id, &runtime.name, &relays), Ordering::Release);
                 }
                 self.compare(&relays);
             }
@@ -204,12 +204,12 @@ fn differing<'a>(ours: &'a BTreeMap<String, String>, theirs: &'a BTreeMap<String
     keys.into_iter().filter(|key| ours.get(*key) != theirs.get(*key)).collect()
 }
 
-fn run(reader: &Reader) -> RelayRun {
+fn run(runtime: &SubscriptionRuntime) -> RelayRun {
     RelayRun {
-        subscription: reader.name.to_string(),
-        lanes: reader.run.lanes(),
-        settings: reader.run.settings.clone(),
-        away: reader.breaker.away().filter(|_| reader.run.holds.load(Ordering::Acquire)),
+        subscription: runtime.name.to_string(),
+        lanes: runtime.run.lanes(),
+        settings: runtime.run.settings.clone(),
+        away: runtime.breaker.away().filter(|_| runtime.run.holds.load(Ordering::Acquire)),
     }
 }
 

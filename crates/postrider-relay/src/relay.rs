@@ -16,11 +16,11 @@ use crate::bounded::{Bounded, within};
 use crate::breaker::Breaker;
 use crate::contrast::Contrast;
 use crate::death::{Death, OnDeath};
-use crate::judge::Judge;
-use crate::keeper::Keeper;
-use crate::meter::{self, RequestMeter};
+use crate::lane_manager::LaneManager;
+use crate::metrics::{self, RequestMetrics};
 use crate::presence::{Health, Reporter, Run};
-use crate::reader::{Outage, Reader, Settings};
+use crate::retry_policy::RetryPolicy;
+use crate::runtime::{Outage, Settings, SubscriptionRuntime};
 use crate::subscriber::Subscriber;
 use crate::{Upcasters, wait};
 
@@ -182,14 +182,14 @@ impl<S: Source> Relay<S> {
         let store: Arc<dyn Store> = Arc::new(Bounded::new(store, self.settings.lease));
         let (stop, stopping) = watch::channel(false);
         let changed = Arc::new(Notify::new());
-        let mut readers = Vec::with_capacity(self.subscribers.len());
+        let mut runtimes = Vec::with_capacity(self.subscribers.len());
         let mut subscriptions = Vec::with_capacity(self.subscribers.len());
         for (subscriber, sink) in self.subscribers.into_iter().zip(sinks) {
             let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&changed));
             let subscription = subscriber.subscription;
             let name: Arc<str> = subscription.name.as_str().into();
-            meter::begin(&subscription, &*sink);
-            readers.push(Arc::new(Reader {
+            metrics::begin(&subscription, &*sink);
+            runtimes.push(Arc::new(SubscriptionRuntime {
                 store: Arc::clone(&store),
                 clock: self.source.clock(),
                 owner: self.owner.clone(),
@@ -202,10 +202,13 @@ impl<S: Source> Relay<S> {
                 order: subscription.order,
                 on_dead: subscription.on_dead,
                 deaths: subscriber.deaths,
-                judge: Judge { retry: subscriber.retry, while_unavailable: subscriber.while_unavailable },
+                retry_policy: RetryPolicy {
+                    retry: subscriber.retry,
+                    while_unavailable: subscriber.while_unavailable,
+                },
                 breaker: Breaker::new(&name, subscriber.longest_pause).telling(&changed),
                 contrast: Contrast::default(),
-                requests: Arc::new(RequestMeter::new(&name)),
+                requests: Arc::new(RequestMetrics::new(&name)),
                 on_death: self.on_death.clone(),
                 outage: Outage::new(Arc::clone(&name)),
                 stop: stopping.clone(),
@@ -219,18 +222,18 @@ impl<S: Source> Relay<S> {
                 say_new(&*store, subscription, &self.owner).await;
             }
         }
-        let mut reporter = Reporter::new(Arc::clone(&store), &self.owner, &readers, changed);
+        let mut reporter = Reporter::new(Arc::clone(&store), &self.owner, &runtimes, changed);
         reporter.say().await;
-        let health = Health::of(&readers);
-        let mut keepers = JoinSet::new();
-        for reader in readers {
-            keepers.spawn(Keeper::new(reader).keep());
+        let health = Health::of(&runtimes);
+        let mut managers = JoinSet::new();
+        for runtime in runtimes {
+            managers.spawn(LaneManager::new(runtime).keep());
         }
         let hook = self.hook.map(|task| (tokio::spawn(task), self.settings.grace));
         let relay = reporter.id();
         let end = Arc::new(Notify::new());
         let reporter = (tokio::spawn(reporter.keep_reporting(Arc::clone(&end))), end);
-        Ok(Running { store, stop, keepers, hook, health, relay, reporter })
+        Ok(Running { store, stop, managers, hook, health, relay, reporter })
     }
 
     /// Runs until the process is asked to end (SIGTERM, SIGINT, or SIGHUP unless that is ignored), and stops then.
@@ -282,7 +285,7 @@ fn ignores_hangup() -> bool {
 pub struct Running {
     store: Arc<dyn Store>,
     stop: watch::Sender<bool>,
-    keepers: JoinSet<()>,
+    managers: JoinSet<()>,
     hook: Option<(JoinHandle<()>, Duration)>,
     health: Health,
     /// What the relay is known by, and who reports on it.
@@ -296,7 +299,7 @@ impl Running {
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
         let mut result = Ok(());
-        while let Some(ended) = self.keepers.join_next().await {
+        while let Some(ended) = self.managers.join_next().await {
             if let Err(error) = ended {
                 result = Err(ended_by_itself("stop", Some(&error)));
             }
@@ -321,7 +324,7 @@ impl Running {
     /// delivered from then on: stop the relay, and start another. Cancelled, it loses nothing; without a subscription it is
     /// never ready.
     pub async fn failed(&mut self) -> Error {
-        first_end(&mut self.keepers).await
+        first_end(&mut self.managers).await
     }
 
     /// What keeps subscriptions of this relay from being delivered though the database answers.
@@ -374,13 +377,13 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
         subscription: Some(name.clone()),
         event_id: None,
     };
-    if let Err(error) = store.record_audit(&entry).await {
+    if let Err(error) = store.audit(&entry).await {
         tracing::warn!(subscription = %name, error = %error, "the audit does not have the new subscription");
     }
 }
 
-async fn first_end(keepers: &mut JoinSet<()>) -> Error {
-    match keepers.join_next().await {
+async fn first_end(managers: &mut JoinSet<()>) -> Error {
+    match managers.join_next().await {
         Some(ended) => ended_by_itself("run", ended.err().as_ref()),
         None => std::future::pending().await,
     }
@@ -398,14 +401,14 @@ fn ended_by_itself(operation: &'static str, why: Option<&JoinError>) -> Error {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.send_replace(true);
-        self.keepers.detach_all();
+        self.managers.detach_all();
         self.reporter.0.abort();
     }
 }
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Running({} subscriptions)", self.keepers.len())
+        write!(f, "Running({} subscriptions)", self.managers.len())
     }
 }
 
@@ -417,28 +420,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_keeper_that_panics_is_noticed_while_the_others_work() {
-        let mut keepers = JoinSet::new();
-        keepers.spawn(std::future::pending());
-        keepers.spawn(async { panic!("of order 4711") });
-        let error = first_end(&mut keepers).await;
+        let mut managers = JoinSet::new();
+        managers.spawn(std::future::pending());
+        managers.spawn(async { panic!("of order 4711") });
+        let error = first_end(&mut managers).await;
         assert_eq!(error.kind(), ErrorKind::Internal);
         assert_eq!(error.message(), "a subscription's task panicked");
-        assert_eq!(keepers.len(), 1, "the other one goes on");
+        assert_eq!(managers.len(), 1, "the other one goes on");
     }
 
     #[tokio::test]
     async fn a_keeper_that_just_ends_is_noticed() {
-        let mut keepers = JoinSet::new();
-        keepers.spawn(async {});
-        assert_eq!(first_end(&mut keepers).await.message(), "a subscription's task ended unexpectedly");
+        let mut managers = JoinSet::new();
+        managers.spawn(async {});
+        assert_eq!(first_end(&mut managers).await.message(), "a subscription's task ended unexpectedly");
     }
 
     #[tokio::test]
     async fn a_relay_whose_keepers_work_has_not_failed() {
-        let mut keepers = JoinSet::new();
-        assert!(first_end(&mut keepers).now_or_never().is_none(), "without any");
-        keepers.spawn(std::future::pending());
+        let mut managers = JoinSet::new();
+        assert!(first_end(&mut managers).now_or_never().is_none(), "without any");
+        managers.spawn(std::future::pending());
         tokio::task::yield_now().await;
-        assert!(first_end(&mut keepers).now_or_never().is_none());
+        assert!(first_end(&mut managers).now_or_never().is_none());
     }
 }

@@ -12,7 +12,7 @@ use crate::Upcasters;
 use crate::decode::Decode;
 use crate::dispatcher::{DispatcherBuilder, Unknown};
 use crate::handler::Handler;
-use crate::judge::WhileUnavailable;
+use crate::retry_policy::WhileUnavailable;
 
 /// A subscription as an application writes it down: what it reads, where that goes, and what happens when it does not go well.
 ///
@@ -154,8 +154,8 @@ impl<S: Source> Subscriber<S> {
     /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
     /// rolled back and each is handled alone.
     #[must_use]
-    pub fn together(mut self, events: usize) -> Self {
-        self.handlers.together(events);
+    pub fn max_tx_batch(mut self, events: usize) -> Self {
+        self.handlers.max_tx_batch(events);
         self
     }
 

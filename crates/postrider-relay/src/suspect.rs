@@ -12,13 +12,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, Due, EventRef, OnDead, PastAttempt, Settlement, Stopped, Unavailable,
+    DeliveryChange, DeliveryFailure, Due, EventRef, HeldKeys, OnDead, PastAttempt, Settlement, Unavailable,
 };
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
-use crate::judge::Verdict;
 use crate::lane::{Halt, Lane};
+use crate::retry_policy::Decision;
 use crate::work::{Hand, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
@@ -75,19 +75,19 @@ impl Lane {
             return Ok(Work::of_due(Vec::new(), &self.lease.position));
         }
         let began = Instant::now();
-        let rows = self.due_portion.rows(self.reader.batch);
+        let rows = self.due_portion.rows(self.runtime.batch);
         let found = self.due_now(rows).await?;
         let bytes = found.deliveries.iter().map(Due::size).sum();
         let count = u32::try_from(found.deliveries.len()).unwrap_or(u32::MAX);
-        self.due_portion.had(count, bytes, self.lease.bytes, self.reader.batch);
-        let reader = &self.reader;
-        self.due.looked(&found, began.elapsed(), |time| reader.at_most(time));
+        self.due_portion.had(count, bytes, self.lease.bytes, self.runtime.batch);
+        let runtime = &self.runtime;
+        self.due.looked(&found, began.elapsed(), |time| runtime.at_most(time));
         let mut work = Work::of_due(found.deliveries, &self.lease.position);
         self.keep_in_hand(&mut work);
-        let is_idle = |item: &Item| item.verdict.is_none() && item.hand == Hand::Idle;
+        let is_idle = |item: &Item| item.decision.is_none() && item.hand == Hand::Idle;
         if !work.items.is_empty()
             && work.items.iter().all(is_idle)
-            && work.ready(self.reader.order, self.reader.on_dead).is_empty()
+            && work.ready(self.runtime.order, self.runtime.on_dead).is_empty()
         {
             // It can't be tried before what is in front of it has ended, and that is told.
             self.due.put_off(BEHIND);
@@ -99,8 +99,8 @@ impl Lane {
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
     pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
-            let row = match &item.verdict {
-                Some(verdict) => item.row(verdict),
+            let row = match &item.decision {
+                Some(decision) => item.row(decision),
                 None => {
                     let failure = suspicion(0);
                     Some(DeliveryChange::retrying(&*item.event, item.tried, Duration::ZERO, failure))
@@ -113,7 +113,7 @@ impl Lane {
 
     /// Tries those under suspicion alone and returns the others.
     pub(crate) async fn suspects_alone(&mut self, work: Work) -> Result<Work, Halt> {
-        if self.reader.sink.runs_handlers() && work.items.iter().any(|item| deaths(item).is_some()) {
+        if self.runtime.sink.runs_handlers() && work.items.iter().any(|item| deaths(item).is_some()) {
             return self.one_by_one(work).await;
         }
         Ok(work)
@@ -121,7 +121,7 @@ impl Lane {
 
     /// Tries all of it one by one, each marked before it is tried.
     pub(crate) async fn one_by_one(&mut self, mut work: Work) -> Result<Work, Halt> {
-        let mut stopped = Stopped::new(self.reader.order);
+        let mut stopped = HeldKeys::new(self.runtime.order);
         for item in work.items.drain(..) {
             let event = Arc::clone(&item.event);
             if stopped.holds(&event) {
@@ -132,10 +132,10 @@ impl Lane {
                 stopped.failed(&event);
                 continue;
             }
-            if self.reader.is_stopping() || self.recalled {
+            if self.runtime.is_stopping() || self.recalled {
                 break;
             }
-            match self.try_alone(item, self.reader.on_dead).await? {
+            match self.try_alone(item, self.runtime.on_dead).await? {
                 Alone::Done => {}
                 Alone::Held => stopped.failed(&event),
                 Alone::Away(reason) => {
@@ -156,7 +156,7 @@ impl Lane {
         loop {
             tokio::select! {
                 turn = ALONE.lock() => return Ok(Some(turn)),
-                () = self.reader.stopped() => return Ok(None),
+                () = self.runtime.stopped() => return Ok(None),
                 () = tokio::time::sleep_until(self.prolong_at().into()) => self.prolong().await?,
             }
         }
@@ -170,12 +170,12 @@ impl Lane {
         let of_one = |item: Item, lane: &Self| {
             Work::of_landed(vec![item], Settlement::at(lane.lease.position.clone()))
         };
-        if before >= self.reader.deaths && item.verdict.is_none() {
+        if before >= self.runtime.deaths && item.decision.is_none() {
             let failure = DeliveryFailure::new(DIED, suspicion(before).message);
-            item.verdict = Some(Verdict::Dead { attempts: tried, failure, age: None });
+            item.decision = Some(Decision::Dead { attempts: tried, failure, age: None });
         }
         // It is dead already: there is nothing to try.
-        if item.verdict.is_some() {
+        if item.decision.is_some() {
             let work = of_one(item, self);
             self.settle(work).await?;
             return Ok(after_death);
@@ -185,7 +185,7 @@ impl Lane {
         let failure = suspicion(before + 1);
         // Should this process die, that is what is known of the try. Otherwise what became of it takes its place.
         let death = DeliveryFailure::new(DIED, failure.message.clone());
-        let death = PastAttempt::new(self.now(), &self.reader.owner, None, &death);
+        let death = PastAttempt::new(self.now(), &self.runtime.owner, None, &death);
         let past = PastAttempt::with(item.past.clone(), death);
         mark.deliveries.push(DeliveryChange::retrying(event, tried + 1, Duration::ZERO, failure).past(past));
         item.noted = true;
@@ -195,8 +195,8 @@ impl Lane {
         let delivered = self.deliver(work).await;
         self.alone = false;
         let mut work = delivered?;
-        let verdict = work.items.first().and_then(|item| item.verdict.clone());
-        if verdict.is_none() {
+        let decision = work.items.first().and_then(|item| item.decision.clone());
+        if decision.is_none() {
             // It was not tried after all: the mark must not count.
             let row = DeliveryChange::retrying(event, tried, Duration::ZERO, suspicion(before));
             let past = work.items.first().map(|item| item.past.clone()).unwrap_or_default();
@@ -204,11 +204,11 @@ impl Lane {
         }
         self.settle(work).await?;
         drop(turn);
-        Ok(match (verdict, self.away.take()) {
+        Ok(match (decision, self.away.take()) {
             (None, Some(reason)) => Alone::Away(reason),
-            (Some(Verdict::Delivered { .. }), _) => Alone::Done,
-            (Some(Verdict::Dead { .. }), _) => after_death,
-            (Some(Verdict::Retry { .. }) | None, _) => Alone::Held,
+            (Some(Decision::Delivered { .. }), _) => Alone::Done,
+            (Some(Decision::Dead { .. }), _) => after_death,
+            (Some(Decision::Retry { .. }) | None, _) => Alone::Held,
         })
     }
 }

@@ -44,20 +44,20 @@ impl Work {
 impl Lane {
     /// With which of these to ask a destination that seems to be away.
     pub(crate) fn probe(&self, work: &Work, ready: &[usize]) -> Vec<usize> {
-        let heads = work.heads(ready, self.reader.order);
-        self.reader.contrast.probe(heads).into_iter().collect()
+        let heads = work.heads(ready, self.runtime.order);
+        self.runtime.contrast.probe(heads).into_iter().collect()
     }
 
     /// The destination still seems to be away after a pause. Whether to leave this work for other work in which there may be
     /// a key that succeeds.
     pub(crate) async fn leaves(&mut self, work: &Work) -> Result<bool, Halt> {
-        let order = self.reader.order;
+        let order = self.runtime.order;
         // What is due has its rows already, and stays due.
         if work.next.is_none() {
             return Ok(true);
         }
-        let ready = work.ready(order, self.reader.on_dead);
-        if order == Order::Strict || !self.reader.breaker.is_open() || !self.have_failed(work, &ready) {
+        let ready = work.ready(order, self.runtime.on_dead);
+        if order == Order::Strict || !self.runtime.breaker.is_open() || !self.have_failed(work, &ready) {
             return Ok(false);
         }
         Ok(self.something_is_due().await? || self.something_follows(work).await?)
@@ -66,20 +66,20 @@ impl Lane {
     /// Whether the destination was asked with the first of each key among these, and failed.
     pub(crate) fn have_failed(&self, work: &Work, ready: &[usize]) -> bool {
         let has_failed = |(index, key): (usize, u64)| {
-            self.reader.contrast.has_failed(key, work.items[index].event.event_id)
+            self.runtime.contrast.has_failed(key, work.items[index].event.event_id)
         };
-        work.heads(ready, self.reader.order).into_iter().all(has_failed)
+        work.heads(ready, self.runtime.order).into_iter().all(has_failed)
     }
 
     /// Whether to look for other keys before what is due, all of which has failed at a destination that seems to be away: what
     /// has not been tried tells more. Every other time, so that what is due is tried, too.
     pub(crate) fn asks_others_first(&mut self, due: &Work) -> bool {
-        let (order, on_dead) = (self.reader.order, self.reader.on_dead);
+        let (order, on_dead) = (self.runtime.order, self.runtime.on_dead);
         let ready = due.ready(order, on_dead);
         let others = !self.asked_others
             && !ready.is_empty()
             && order != Order::Strict
-            && self.reader.breaker.is_open()
+            && self.runtime.breaker.is_open()
             && self.have_failed(due, &ready);
         self.asked_others = others;
         others
@@ -89,17 +89,17 @@ impl Lane {
         if !self.lease.open {
             return Ok(false);
         }
-        let found = self.reader.store.due(&self.lease, 1).await;
+        let found = self.runtime.store.due(&self.lease, 1).await;
         Ok(self.answered(found)?.is_some_and(|due| !due.deliveries.is_empty()))
     }
 
     /// Whether there is a key to ask with behind this work, or behind where the lane stands, that it does not hold up.
     pub(crate) async fn something_follows(&mut self, work: &Work) -> Result<bool, Halt> {
-        let open = work.open_keys(self.reader.on_dead);
+        let open = work.open_keys(self.runtime.on_dead);
         let mut from = Some(work.next.clone().unwrap_or_else(|| self.lease.position.clone()));
         for _ in 0..FARTHEST {
             let Some(position) = from.filter(|_| Instant::now() < self.prolong_at()) else { break };
-            let read = self.reader.store.read(&self.lease, &position, self.limit()).await;
+            let read = self.runtime.store.read(&self.lease, &position, self.limit()).await;
             let Some(batch) = self.answered(read)? else { break };
             if batch.is_idle() || batch.recalled {
                 break;
@@ -114,7 +114,7 @@ impl Lane {
 
     fn has_another_key(&self, batch: &Batch, open: &HashSet<u64>) -> bool {
         let is_another =
-            |event: &Recorded| self.reader.order == Order::None || !open.contains(&event.key_hash());
+            |event: &Recorded| self.runtime.order == Order::None || !open.contains(&event.key_hash());
         batch.events.iter().any(|read| !read.held && is_another(&read.event))
     }
 
@@ -124,7 +124,7 @@ impl Lane {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.kind() == ErrorKind::LeaseLost => Err(Halt::Lost),
             Err(error) => {
-                self.reader.outage.begins(&error);
+                self.runtime.outage.begins(&error);
                 Ok(None)
             }
         }

@@ -9,7 +9,7 @@ use postrider_core::{
 };
 
 use crate::flight::Flight;
-use crate::judge::{Case, Verdict};
+use crate::retry_policy::{Case, Decision};
 use crate::suspect::SUSPECT;
 
 /// Events in a lane's hands, and what will be settled of them.
@@ -65,7 +65,7 @@ pub(crate) struct Item {
     pub(crate) held: bool,
     /// Whether its row can't be read: it is dead without having been tried.
     unreadable: bool,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) decision: Option<Decision>,
 }
 
 impl Item {
@@ -80,10 +80,10 @@ impl Item {
 
     /// Whether what became of it keeps later events of its key from going on.
     fn blocks(&self, on_dead: OnDead) -> bool {
-        match &self.verdict {
-            Some(Verdict::Retry { .. }) => true,
-            Some(Verdict::Dead { .. }) => on_dead == OnDead::Hold,
-            Some(Verdict::Delivered { .. }) => false,
+        match &self.decision {
+            Some(Decision::Retry { .. }) => true,
+            Some(Decision::Dead { .. }) => on_dead == OnDead::Hold,
+            Some(Decision::Delivered { .. }) => false,
             None => self.held || self.hand == Hand::Running,
         }
     }
@@ -100,9 +100,9 @@ impl Item {
         self.noted = true;
     }
 
-    /// The row that a verdict leaves, with what was noted.
-    pub(crate) fn row(&self, verdict: &Verdict) -> Option<DeliveryChange> {
-        let row = verdict.row(&self.event, self.has_row())?;
+    /// The row that a decision leaves, with what was noted.
+    pub(crate) fn row(&self, decision: &Decision) -> Option<DeliveryChange> {
+        let row = decision.row(&self.event, self.has_row())?;
         Some(if self.noted { row.past(self.past.clone()) } else { row })
     }
 
@@ -128,7 +128,7 @@ impl Work {
                 hand: Hand::Idle,
                 held: read.held || open.contains(&key),
                 unreadable: read.unreadable.is_some(),
-                verdict: read.unreadable.map(|reason| Verdict::unreadable(0, reason)),
+                decision: read.unreadable.map(|reason| Decision::unreadable(0, reason)),
                 event: Arc::new(read.event),
             }
         });
@@ -162,14 +162,14 @@ impl Work {
                 hand: Hand::Idle,
                 held: false,
                 unreadable: due.unreadable.is_some(),
-                verdict: due.unreadable.map(|reason| Verdict::unreadable(tried, reason)),
+                decision: due.unreadable.map(|reason| Decision::unreadable(tried, reason)),
                 event: Arc::new(due.event),
             }
         });
         Self::of_landed(items.collect(), Settlement::at(position.clone()))
     }
 
-    /// What can be tried now, in order: what has no verdict and nothing open in front of it.
+    /// What can be tried now, in order: what has no decision and nothing open in front of it.
     pub(crate) fn ready(&self, order: Order, on_dead: OnDead) -> Vec<usize> {
         let mut blocked: HashSet<u64> = HashSet::new();
         let mut ready = Vec::with_capacity(self.items.len());
@@ -186,7 +186,7 @@ impl Work {
                     continue;
                 }
             }
-            if item.verdict.is_none() && item.hand == Hand::Idle {
+            if item.decision.is_none() && item.hand == Hand::Idle {
                 ready.push(index);
             }
         }
@@ -201,12 +201,12 @@ impl Work {
     /// Writes down what became of each: nothing for what simply succeeded, a place in the line for what was not tried.
     pub(crate) fn close(&mut self) {
         for item in &self.items {
-            let row = match (&item.verdict, item.hand) {
-                (Some(Verdict::Delivered { .. }), _) if item.row == Row::Running => {
+            let row = match (&item.decision, item.hand) {
+                (Some(Decision::Delivered { .. }), _) if item.row == Row::Running => {
                     self.settlement.succeeded.push(EventRef::from(&*item.event));
                     None
                 }
-                (Some(verdict), _) => item.row(verdict),
+                (Some(decision), _) => item.row(decision),
                 (None, Hand::Running) => Some(DeliveryChange::running(&*item.event, item.tried + 1)),
                 (None, Hand::Cut) => Some(DeliveryChange::given_back(&*item.event, item.tried)),
                 (None, Hand::Idle) if item.has_row() => None,
@@ -227,7 +227,7 @@ impl Work {
 
     /// The keys that it leaves open.
     pub(crate) fn open_keys(&self, on_dead: OnDead) -> HashSet<u64> {
-        let open = |item: &&Item| item.verdict.is_none() || item.blocks(on_dead);
+        let open = |item: &&Item| item.decision.is_none() || item.blocks(on_dead);
         self.items.iter().filter(open).map(|item| item.key).collect()
     }
 
@@ -236,7 +236,7 @@ impl Work {
         self.settlement.deliveries.is_empty()
             && !self.items.is_empty()
             && self.items.iter().all(|item| {
-                (item.verdict.is_none() || item.unreadable) && !item.has_row() && item.hand == Hand::Idle
+                (item.decision.is_none() || item.unreadable) && !item.has_row() && item.hand == Hand::Idle
             })
     }
 
@@ -277,7 +277,7 @@ pub(crate) mod tests {
     fn what_cannot_be_read_is_dead_and_never_tried() {
         let mut work = work("aab", "", &HashSet::new());
         let mut unreadable = work.items.remove(0);
-        unreadable.verdict = Some(Verdict::unreadable(0, "its payload is not text".into()));
+        unreadable.decision = Some(Decision::unreadable(0, "its payload is not text".into()));
         unreadable.unreadable = true;
         work.items.insert(0, unreadable);
         assert!(work.is_untouched(), "nothing of it was tried");
@@ -308,24 +308,24 @@ pub(crate) mod tests {
         Work::of_batch(batch, open)
     }
 
-    fn retry() -> Verdict {
+    fn retry() -> Decision {
         let failure = DeliveryFailure::new("refused", "not now");
-        Verdict::Retry { attempts: 1, pause: std::time::Duration::ZERO, failure }
+        Decision::Retry { attempts: 1, pause: std::time::Duration::ZERO, failure }
     }
 
-    fn dead() -> Verdict {
-        Verdict::Dead { attempts: 1, failure: DeliveryFailure::new("no", "never"), age: None }
+    fn dead() -> Decision {
+        Decision::Dead { attempts: 1, failure: DeliveryFailure::new("no", "never"), age: None }
     }
 
     #[test]
     fn a_failure_holds_its_key_or_its_lane_or_nothing() {
         let mut work = work("abab", "", &HashSet::new());
         assert_eq!(work.ready(Order::Key, OnDead::Skip), [0, 1, 2, 3]);
-        work.items[0].verdict = Some(retry());
+        work.items[0].decision = Some(retry());
         assert_eq!(work.ready(Order::Key, OnDead::Skip), [1, 3]);
         assert!(work.ready(Order::Strict, OnDead::Skip).is_empty());
         assert_eq!(work.ready(Order::None, OnDead::Skip), [1, 2, 3]);
-        work.items[0].verdict = Some(dead());
+        work.items[0].decision = Some(dead());
         assert_eq!(work.ready(Order::Key, OnDead::Skip), [1, 2, 3]);
         assert_eq!(work.ready(Order::Key, OnDead::Hold), [1, 3]);
     }
@@ -337,7 +337,7 @@ pub(crate) mod tests {
         let mut second = work("abcb", "c", &open);
         assert_eq!(second.ready(Order::Key, OnDead::Skip), [1, 3], "a by the batch before, c by the store");
         assert_eq!(second.ready(Order::None, OnDead::Skip), [0, 1, 2, 3]);
-        second.items[1].verdict = Some(Verdict::Delivered { attempts: 1, duplicate: false });
+        second.items[1].decision = Some(Decision::Delivered { attempts: 1, duplicate: false });
         second.close();
         let rows: Vec<_> = second.settlement.deliveries.iter().map(|row| row.id).collect();
         assert_eq!(rows, [1, 3, 4], "what was not tried has its place in the line");

@@ -26,7 +26,7 @@ const OP: &str = "wait";
 
 /// The connection that asks, shared by all bells of a store.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LogPoller {
     pools: Pools,
     asking: Mutex<Asking>,
     recorded: Notify,
@@ -46,7 +46,7 @@ struct Version {
     version: i64,
 }
 
-impl Watch {
+impl LogPoller {
     pub(crate) fn new(pools: &Pools) -> Self {
         Self { pools: pools.clone(), asking: Mutex::default(), recorded: Notify::new() }
     }
@@ -79,26 +79,26 @@ impl Watch {
 
 /// The bell of one lane's reader.
 pub(crate) struct SqliteBell {
-    watch: Arc<Watch>,
+    poller: Arc<LogPoller>,
     /// What had been committed when the last wait ended, and so before the read after it began.
     seen: Option<Version>,
     pause: Duration,
 }
 
 impl SqliteBell {
-    pub(crate) fn new(watch: Arc<Watch>) -> Self {
-        Self { watch, seen: None, pause: SHORTEST }
+    pub(crate) fn new(poller: Arc<LogPoller>) -> Self {
+        Self { poller, seen: None, pause: SHORTEST }
     }
 }
 
 #[async_trait]
 impl Bell for SqliteBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
-        let watch = Arc::clone(&self.watch);
+        let poller = Arc::clone(&self.poller);
         let end = Instant::now() + longest.min(A_DAY);
         loop {
-            let recorded = watch.recorded.notified();
-            let version = watch.version().await?;
+            let recorded = poller.recorded.notified();
+            let version = poller.version().await?;
             let changed = version.is_some() && version != self.seen;
             self.seen = version;
             if changed || Instant::now() >= end {

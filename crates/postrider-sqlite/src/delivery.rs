@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use postrider_core::{Amend, DeliveryState, Due, DueBatch, Fill, Lease, Order, PastAttempt, Result};
+use postrider_core::{
+    ByteBudget, DeliveryState, Due, DueBatch, Lease, Order, PastAttempt, ResolveDead, Result,
+};
 use sqlx_core::row::Row;
 use uuid::Uuid;
 
@@ -36,7 +38,7 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
     });
     let due = due.bind(&lease.subscription).bind(lane).bind(i64::from(limit)).bind(now).bind(lease.epoch);
     let mut rows = due.fetch(&mut *conn);
-    let (mut names, mut fill, mut deliveries) = (Names::default(), Fill::new(lease.bytes), Vec::new());
+    let (mut names, mut fill, mut deliveries) = (Names::default(), ByteBudget::new(lease.bytes), Vec::new());
     while let Some(row) = &rows.try_next().await.map_err(failed(OP))? {
         let attempts: i64 = row.try_get("attempts").map_err(failed(OP))?;
         let first_failed_at: Option<i64> = row.try_get("first_failed_at").map_err(failed(OP))?;
@@ -64,11 +66,15 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
 }
 
 /// Requeues or discards dead deliveries.
-pub(crate) async fn amend(store: &SqliteStore, amend: &Amend) -> Result<u64> {
-    const OP: &str = "amend";
-    let (subscription, events, statement) = match amend {
-        Amend::Requeue { subscription, events } => (subscription, events, statement!("amend_requeue.sql")),
-        Amend::Discard { subscription, events } => (subscription, events, statement!("amend_discard.sql")),
+pub(crate) async fn resolve_dead(store: &SqliteStore, action: &ResolveDead) -> Result<u64> {
+    const OP: &str = "resolve";
+    let (subscription, events, statement) = match action {
+        ResolveDead::Requeue { subscription, events } => {
+            (subscription, events, statement!("amend_requeue.sql"))
+        }
+        ResolveDead::Discard { subscription, events } => {
+            (subscription, events, statement!("amend_discard.sql"))
+        }
     };
     let wanted: Vec<Option<Uuid>> =
         if events.is_empty() { vec![None] } else { events.iter().copied().map(Some).collect() };

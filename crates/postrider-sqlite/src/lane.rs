@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Filter, Lease, Order, Position, Result, Standing};
+use postrider_core::{Filter, Lease, LeaseStatus, Order, Position, Result};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -102,7 +102,7 @@ pub(crate) async fn extend(
     lease: &mut Lease,
     by: Duration,
     reading: Option<&Position>,
-) -> Result<Standing> {
+) -> Result<LeaseStatus> {
     const OP: &str = "extend";
     let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
     let position = id_of(&lease.position, OP)?;
@@ -119,7 +119,7 @@ pub(crate) async fn extend(
         .bind(position)
         .bind(lease.away_to_keep());
     let Some(row) = extend.fetch_optional(&mut *tx).await.map_err(failed(OP))? else {
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     };
     let until: i64 = row.try_get("lease_until").map_err(failed(OP))?;
     let (standing, open) = standing(store.sql, &mut tx, lease, position, now, OP).await?;
@@ -137,15 +137,15 @@ pub(crate) async fn standing(
     position: i64,
     now: i64,
     op: &'static str,
-) -> Result<(Standing, bool)> {
+) -> Result<(LeaseStatus, bool)> {
     let look = sql.query(statement!("standing.sql")).bind(&lease.subscription).bind(position);
     let look = look.bind(&lease.owner).bind(i64::from(lease.lane)).bind(now);
     let Some(row) = look.fetch_optional(conn).await.map_err(failed(op))? else {
-        return Ok((Standing::Recalled, false));
+        return Ok((LeaseStatus::Recalled, false));
     };
     let recalled: bool = row.try_get("recalled").map_err(failed(op))?;
     let open: bool = row.try_get("open").map_err(failed(op))?;
-    Ok((if recalled { Standing::Recalled } else { Standing::Held }, open))
+    Ok((if recalled { LeaseStatus::Recalled } else { LeaseStatus::Held }, open))
 }
 
 /// Gives a lane back.

@@ -20,19 +20,20 @@
 //! transaction that reads first and writes later can fail whatever the timeout
 //! ([`ErrorKind::Conflict`](postrider_core::ErrorKind::Conflict)): [`Outbox::begin`] begins one that can't.
 
+mod archive;
 mod bell;
 mod checks;
 mod clock;
 mod delivery;
-mod desk;
-mod duty;
 mod error;
 mod figures;
-mod file;
 mod hash;
 mod inbox;
+mod inspect;
 mod lane;
+mod leader_lease;
 mod migrate;
+mod operate;
 mod outbox;
 mod pools;
 mod position;

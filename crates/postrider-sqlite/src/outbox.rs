@@ -7,7 +7,7 @@ use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
 use tokio::sync::Semaphore;
 
-use crate::bell::Watch;
+use crate::bell::LogPoller;
 use crate::error::{failed, placed};
 use crate::pools::Pools;
 use crate::store::SqliteStore;
@@ -21,7 +21,7 @@ pub struct Outbox {
     pub(crate) trace: Option<Trace>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Clock,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) poller: Arc<LogPoller>,
     /// One handler has a transaction at a time: there is one write lock, and who waits for it here waits in line.
     pub(crate) handlers: Arc<Semaphore>,
     pools: Pools,
@@ -46,7 +46,7 @@ impl Outbox {
 
     /// What relays read from.
     pub fn store(&self) -> SqliteStore {
-        SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.watch))
+        SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller))
     }
 
     /// The pool that it was made with.
@@ -130,7 +130,7 @@ impl OutboxBuilder {
             limits: Arc::new(limits),
             clock: self.clock,
             handlers: Arc::new(Semaphore::new(1)),
-            watch: Arc::new(Watch::new(&pools)),
+            poller: Arc::new(LogPoller::new(&pools)),
             pools,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::TryStreamExt;
-use postrider_core::{Batch, Error, ErrorKind, Fill, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -30,7 +30,7 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
     let mut rows = read.bind(target.unwrap_or(i64::MAX)).fetch(&mut *conn);
     let since = lease.since.map(micros);
     let (mut names, mut events) = (Names::default(), Vec::new());
-    let (mut fill, mut cut, mut scanned, mut last) = (Fill::new(lease.bytes), false, 0, None);
+    let (mut fill, mut cut, mut scanned, mut last) = (ByteBudget::new(lease.bytes), false, 0, None);
     while let Some(row) = &rows.try_next().await.map_err(failed(OP))? {
         if wanted(lease, since, row)? {
             let (event, unreadable) = row::recorded(row, &mut names, OP)?;

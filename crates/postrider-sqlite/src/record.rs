@@ -32,7 +32,7 @@ impl Outbox {
     ) -> Result<Uuid> {
         let event = self.prepared(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(event.event_id)
     }
 
@@ -63,7 +63,7 @@ impl Outbox {
             query("release postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
             inserted?;
         }
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(events.iter().map(|event| event.event_id).collect())
     }
 
@@ -71,7 +71,7 @@ impl Outbox {
     pub async fn record_once(&self, conn: &mut SqliteConnection, event: &impl Recordable) -> Result<bool> {
         let event = self.prepared(event)?;
         let done = bind(query(RECORD_ONCE), &event).execute(conn).await.map_err(failed(OP))?;
-        self.watch.recorded();
+        self.poller.recorded();
         Ok(done.rows_affected() > 0)
     }
 

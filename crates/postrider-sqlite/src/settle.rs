@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, PastAttempt, Result, Settlement, Standing,
-    UNWRITABLE, Uuid,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, LeaseStatus, PastAttempt, Result,
+    Settlement, UNWRITABLE, Uuid,
 };
 use serde_json::json;
 use sqlx_core::connection::Connection;
@@ -28,7 +28,7 @@ pub(crate) async fn settle(
     store: &SqliteStore,
     lease: &mut Lease,
     settlement: &Settlement,
-) -> Result<Standing> {
+) -> Result<LeaseStatus> {
     let (from, to) = (id_of(&settlement.from, OP)?, id_of(&settlement.to, OP)?);
     let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| id_of(reading, OP))?;
     let mut tx = store.write(OP).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn settle(
     let moved = moved.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading).bind(now);
     if moved.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
         tx.rollback().await.map_err(failed(OP))?;
-        return Ok(Standing::Lost);
+        return Ok(LeaseStatus::Lost);
     }
     if from != to {
         if !settlement.mark.is_empty()
@@ -47,7 +47,7 @@ pub(crate) async fn settle(
         {
             // The file was set back, and what was read is not what is there.
             tx.rollback().await.map_err(failed(OP))?;
-            return Ok(Standing::Lost);
+            return Ok(LeaseStatus::Lost);
         }
         let batch = store
             .sql
@@ -62,7 +62,7 @@ pub(crate) async fn settle(
         if mark.fetch_optional(&mut *tx).await.map_err(failed(OP))?.is_none() {
             // The file was set back, and what was done about the event is gone.
             tx.rollback().await.map_err(failed(OP))?;
-            return Ok(Standing::Lost);
+            return Ok(LeaseStatus::Lost);
         }
     }
     if settlement.one_by_one {

@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Amend, AuditEntry, Batch, Bell, Clock, Desk, DueBatch, EventState, Figures, Lease, Position, Relane,
-    RelayInfo, RelayReport, Result, Settlement, Standing, StateQuery, Store, Subscribed, Subscription, Sweep,
-    Swept, Uuid,
+    Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
+    Subscription,
 };
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqliteConnection};
 
-use crate::bell::{SqliteBell, Watch};
+use crate::bell::{LogPoller, SqliteBell};
 use crate::clock;
 use crate::error::{failed, placed};
 use crate::pools::Pools;
 use crate::sql::{Patch, Sql};
-use crate::{delivery, figures, lane, read, relane, relays, settle, state, subscribe, sweep};
+use crate::{delivery, lane, read, settle, subscribe};
 
 /// The log in an SQLite database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -26,12 +25,12 @@ pub struct SqliteStore {
     pools: Pools,
     pub(crate) clock: Clock,
     pub(crate) sql: Sql,
-    watch: Arc<Watch>,
+    poller: Arc<LogPoller>,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, watch: Arc<Watch>) -> Self {
-        Self { pools, clock, sql: Sql::default(), watch }
+    pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>) -> Self {
+        Self { pools, clock, sql: Sql::default(), poller }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove
@@ -66,7 +65,7 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl EventLog for SqliteStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         subscribe::subscribe(self, subscription).await
     }
@@ -75,7 +74,12 @@ impl Store for SqliteStore {
         lane::claim(self, subscription, owner, lease).await
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         lane::extend(self, lease, by, reading).await
     }
 
@@ -91,51 +95,11 @@ impl Store for SqliteStore {
         delivery::due(self, lease, limit).await
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         settle::settle(self, lease, settlement).await
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(SqliteBell::new(Arc::clone(&self.watch)))
-    }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        relane::relane(self, subscription, lanes).await
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        delivery::amend(self, amend).await
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        sweep::sweep(self, sweep).await
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        state::states(self, query).await
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, figures::MOST).await
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, i64::from(most)).await
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        figures::undelivered_over(self, subscription, age).await
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        relays::heartbeat(self, relay).await
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        relays::deregister(self, relay).await
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        Desk::audit(self, entry).await
+        Box::new(SqliteBell::new(Arc::clone(&self.poller)))
     }
 }

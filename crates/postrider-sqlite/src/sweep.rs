@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{Filing, Result, Sweep, Sweepable, Swept, month_of};
+use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept, month_of};
 use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteConnection;
 
@@ -11,15 +11,15 @@ use crate::clock::{micros, micros_of, time_of};
 use crate::error::failed;
 use crate::sql::{Statement, statement};
 use crate::store::SqliteStore;
-use crate::{file, row};
+use crate::{archive, row};
 
 const OP: &str = "sweep";
 
 /// One round of retention.
 pub(crate) async fn sweep(store: &SqliteStore, sweep: &Sweep) -> Result<Swept> {
     match sweep {
-        Sweep::Archive { older_than, limit, filing } => {
-            events(store, *older_than, *limit, Some(filing)).await
+        Sweep::Archive { older_than, limit, archiving } => {
+            events(store, *older_than, *limit, Some(archiving)).await
         }
         Sweep::Prune { older_than, limit } => events(store, *older_than, *limit, None).await,
         Sweep::Inbox { older_than, limit } => inbox(store, *older_than, *limit).await,
@@ -67,7 +67,7 @@ async fn events(
     store: &SqliteStore,
     older_than: Duration,
     limit: u32,
-    keep: Option<&Filing>,
+    keep: Option<&ArchiveOptions>,
 ) -> Result<Swept> {
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
@@ -86,17 +86,17 @@ async fn events(
         .map(|row| row.try_get::<i64, _>(0))
         .collect::<Result<Vec<_>, _>>()
         .map_err(failed(OP))?;
-    if keep.is_some_and(|filing| !filing.is_plain()) {
-        ids.truncate(file::fitting(store, &mut tx, &ids).await?);
+    if keep.is_some_and(|archiving| !archiving.is_plain()) {
+        ids.truncate(archive::fitting(store, &mut tx, &ids).await?);
     }
     let taken = ids.len();
     let ids = serde_json::Value::from(ids).to_string();
     match keep {
-        Some(filing) if filing.is_plain() => {
+        Some(archiving) if archiving.is_plain() => {
             let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&ids).bind(now);
             archive.execute(&mut *tx).await.map_err(failed(OP))?;
         }
-        Some(filing) => file::file(store, &mut tx, filing, &ids, now).await?,
+        Some(archiving) => archive::file(store, &mut tx, archiving, &ids, now).await?,
         None => {}
     }
     run(store, &mut tx, statement!("sweep_mark.sql"), &ids).await?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Database, Fixture, LEASE, event};
-use postrider_core::{Settlement, Store, Subscription};
+use postrider_core::{EventLog, Settlement, Subscription};
 use postrider_sqlite::Outbox;
 use tokio::time::{Instant, timeout};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{Fixture, LEASE, event};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Filing, Lease, OnDead, Order, Settlement,
-    State, StateQuery, Store, Subscription, Sweep, Uuid,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventRef, Inspect, Lease, OnDead,
+    Operate, Order, ResolveDead, Settlement, State, StateQuery, Subscription, Sweep, Uuid,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -167,23 +167,23 @@ async fn a_dead_event_holds_its_key_only_if_told_to_and_is_requeued_in_its_place
 
     fixture.subscribe(Subscription::new("s").on_dead(OnDead::Skip)).await;
     assert_eq!(due(&fixture, &lease).await, [2], "a changed policy lets the key go on");
-    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![] };
-    assert_eq!(fixture.store.amend(&requeue).await.expect("amended"), 1);
-    assert_eq!(fixture.store.amend(&requeue).await.expect("amended"), 0, "only dead ones change");
+    let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![] };
+    assert_eq!(fixture.store.resolve_dead(&requeue).await.expect("amended"), 1);
+    assert_eq!(fixture.store.resolve_dead(&requeue).await.expect("amended"), 0, "only dead ones change");
     let found = fixture.store.due(&lease, 10).await.expect("due").deliveries;
     assert_eq!((found[0].event.id, found[0].attempts, found[0].first_failed_at), (1, 0, None));
     assert_eq!(found[1].event.id, 2);
 
     settle(&fixture, &mut lease, vec![DeliveryChange::dead(the(1), 1, failure())]).await;
     let dead = found[0].event.event_id;
-    let discard = Amend::Discard { subscription: "s".into(), events: vec![dead, uuid::Uuid::now_v7()] };
-    assert_eq!(fixture.store.amend(&discard).await.expect("amended"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![dead, uuid::Uuid::now_v7()] };
+    assert_eq!(fixture.store.resolve_dead(&discard).await.expect("amended"), 1);
     assert_eq!(states(&fixture).await, [State::Discarded, State::Retrying]);
     let query = StateQuery { state: Some(State::Discarded), event_id: Some(dead), ..StateQuery::default() };
     let state = fixture.store.states(&query).await.expect("states").remove(0);
     assert_eq!((state.error_code.as_deref(), state.attempts), (Some("timeout"), 1));
-    let nobody = Amend::Requeue { subscription: "nobody".into(), events: vec![] };
-    assert_eq!(fixture.store.amend(&nobody).await.expect_err("not there").kind(), ErrorKind::NotFound);
+    let nobody = ResolveDead::Requeue { subscription: "nobody".into(), events: vec![] };
+    assert_eq!(fixture.store.resolve_dead(&nobody).await.expect_err("not there").kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_step_that_does_not_exist_is_refused_and_nothing_is_written() {
 async fn retention_takes_only_what_everybody_settled_long_enough_ago() {
     let fixture = Fixture::new().await;
     let prune = Sweep::Prune { older_than: MINUTE, limit: 2 };
-    let archive = Sweep::Archive { older_than: MINUTE, limit: 10, filing: Filing::default() };
+    let archive = Sweep::Archive { older_than: MINUTE, limit: 10, archiving: ArchiveOptions::default() };
     for _ in 0..6 {
         fixture.record(event("a")).await;
     }

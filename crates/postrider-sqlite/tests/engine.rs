@@ -5,7 +5,7 @@ mod support;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use postrider_conformance::engine::{Ground, Statements};
+use postrider_conformance::engine::{Fixture, Statements};
 use postrider_core::Clock;
 use postrider_sqlite::Outbox;
 use sqlx::SqliteConnection;
@@ -16,7 +16,7 @@ use support::{Lite, LiteLog};
 struct Files(Mutex<Vec<LiteLog>>);
 
 #[async_trait]
-impl Ground for Files {
+impl Fixture for Files {
     type Outbox = Outbox;
 
     async fn outbox(&self, clock: Clock) -> Outbox {

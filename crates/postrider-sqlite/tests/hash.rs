@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Fixture, event};
-use postrider_core::{StateQuery, Store, Subscription};
+use postrider_core::{EventLog, Inspect, StateQuery, Subscription};
 use postrider_sqlite::hash_of;
 
 #[tokio::test]

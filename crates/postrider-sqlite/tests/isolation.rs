@@ -10,8 +10,8 @@ use common::{Database, Fixture, event};
 use postrider::testing::until_quiet;
 use postrider::{Failure, OnDead, Raw, Received, Relay, Retry, Running};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Settlement, Standing, State, StateQuery,
-    Store, Subscription, UNWRITABLE,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventState, LeaseStatus, ResolveDead, Settlement,
+    State, StateQuery, Store, Subscription, UNWRITABLE,
 };
 use postrider_sqlite::Outbox;
 use sqlx::SqlitePool;
@@ -83,15 +83,15 @@ async fn an_event_that_cannot_be_read_is_dead_with_its_reason_and_the_lane_goes_
             OnDead::Hold => assert_ne!(behind, State::Done, "it waits behind the dead one"),
         }
         // Requeued it is due, and still can't be read.
-        let requeue = Amend::Requeue { subscription: "s".into(), events: vec![events[0]] };
-        assert_eq!(store.amend(&requeue).await.expect("requeued"), 1);
+        let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![events[0]] };
+        assert_eq!(store.resolve_dead(&requeue).await.expect("requeued"), 1);
         let end = tokio::time::Instant::now() + Duration::from_secs(30);
         while state(&*store, events[0]).await.state != State::Dead {
             assert!(tokio::time::Instant::now() < end, "it is not dead again");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let discard = Amend::Discard { subscription: "s".into(), events: vec![events[0]] };
-        assert_eq!(store.amend(&discard).await.expect("discarded"), 1);
+        let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![events[0]] };
+        assert_eq!(store.resolve_dead(&discard).await.expect("discarded"), 1);
         running.delivered("s", events[1], Duration::from_secs(30)).await.expect("it is free");
         running.stop().await.expect("stopped");
         let mut seen = seen.lock().expect("notes").clone();
@@ -126,7 +126,7 @@ async fn whatever_a_row_holds_it_is_read_with_its_number() {
     let mut settlement = Settlement::of(&batch);
     let failure = DeliveryFailure::new("unreadable", "no");
     settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 0, failure));
-    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settled"), Standing::Held);
+    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settled"), LeaseStatus::Held);
     let dead = "select count(*) from postrider_delivery where state = 'dead' and id = 1";
     assert_eq!(fixture.number(dead).await, 1, "it has its row");
 }
@@ -198,10 +198,10 @@ async fn a_file_that_is_set_back_under_a_running_relay_loses_nothing() {
     let after = [fixture.record(event("after")).await, fixture.record(event("after")).await];
     // What became of one event is not written to the one that has its number now.
     let mut unmoved = lease.clone();
-    assert_eq!(fixture.store.settle(&mut unmoved, &due).await.expect("settle"), Standing::Held);
+    assert_eq!(fixture.store.settle(&mut unmoved, &due).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(fixture.number("select count(*) from postrider_delivery").await, 0);
     let standing = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
-    assert_eq!(standing, Standing::Lost, "what was read is not what is there");
+    assert_eq!(standing, LeaseStatus::Lost, "what was read is not what is there");
     let behind = fixture.store.read(&unmoved, &unmoved.position, 10).await.expect("read");
     let read: Vec<Uuid> = behind.events.iter().map(|read| read.event.event_id).collect();
     assert_eq!(read, after, "nothing is passed over");
@@ -231,7 +231,7 @@ async fn a_transaction_that_sqlite_ends_by_itself_ends_no_relay() {
     fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect_err("it is rolled back");
     run(&fixture.pool, "drop trigger full").await;
     let standing = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
-    assert_eq!(standing, Standing::Held, "the next one is written");
+    assert_eq!(standing, LeaseStatus::Held, "the next one is written");
 }
 
 /// Neither replaced by a random one nor taken as it is.

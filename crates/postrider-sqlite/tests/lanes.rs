@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use common::{Fixture, LEASE, event};
 use postrider_core::{
-    ErrorKind, Position, Relane, Settlement, Standing, Start, State, StateQuery, Store, Subscription,
+    ErrorKind, EventLog, Inspect, LeaseStatus, Operate, Position, Relane, Settlement, Start, State,
+    StateQuery, Subscription,
 };
 
 #[tokio::test]
@@ -19,7 +20,7 @@ async fn a_lane_has_one_holder_until_its_lease_runs_out() {
     let second = fixture.claim("b").await.expect("ran out");
     assert!(second.epoch > first.epoch);
     assert_eq!((first.claims, second.claims), (1, 2));
-    assert_eq!(fixture.store.extend(&mut first, LEASE, None).await.expect("answered"), Standing::Lost);
+    assert_eq!(fixture.store.extend(&mut first, LEASE, None).await.expect("answered"), LeaseStatus::Lost);
     fixture.store.release(first).await.expect("a stale release changes nothing");
     assert!(fixture.claim("c").await.is_none());
     fixture.store.release(second).await.expect("released");
@@ -57,8 +58,8 @@ async fn a_settle_is_taken_once_and_only_from_where_the_lane_stands() {
     let batch = fixture.store.read(&lease, &lease.position, 2).await.expect("read");
     assert_eq!((batch.events.len(), batch.next.as_str()), (2, "2"));
     let settlement = Settlement::of(&batch);
-    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settled"), Standing::Held);
-    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("answered"), Standing::Lost);
+    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settled"), LeaseStatus::Held);
+    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("answered"), LeaseStatus::Lost);
     assert_eq!(fixture.number("select count(*) from postrider_settled_batch where count = 2").await, 1);
     assert_eq!(fixture.drain(&mut lease).await, [3]);
     let idle = fixture.store.read(&lease, &lease.position, 2).await.expect("read");
@@ -142,7 +143,7 @@ async fn changing_lanes_recalls_drains_and_shares_out_anew() {
     assert!(fixture.claim("c").await.is_none(), "no lane is to be had while holders are recalled");
     assert!(fixture.store.read(&b, &b.position, 7).await.expect("read").recalled);
     let standing = fixture.store.settle(&mut a, &Settlement::of(&batch)).await.expect("settled");
-    assert_eq!(standing, Standing::Recalled);
+    assert_eq!(standing, LeaseStatus::Recalled);
     let stale = b.clone();
     fixture.store.release(a).await.expect("released");
     fixture.store.release(b).await.expect("released");
@@ -155,7 +156,7 @@ async fn changing_lanes_recalls_drains_and_shares_out_anew() {
         seen.extend(fixture.drain(&mut lease).await);
         assert_eq!(lease.position.as_str(), "20");
         let standing = fixture.store.extend(&mut lease, LEASE, None).await.expect("extended");
-        assert_eq!(standing, Standing::Recalled);
+        assert_eq!(standing, LeaseStatus::Recalled);
         fixture.store.release(lease).await.expect("released");
     }
     let mut epochs = Vec::new();
@@ -185,8 +186,8 @@ async fn a_lane_with_events_to_drain_is_fenced_against_its_old_holder() {
     fixture.clock.advance(LEASE);
     assert_eq!(fixture.store.relane("s", 2).await.expect("asked"), Relane::Draining);
     let standing = fixture.store.settle(&mut zombie, &Settlement::of(&batch)).await.expect("answered");
-    assert_eq!(standing, Standing::Lost);
-    assert_eq!(fixture.store.extend(&mut zombie, LEASE, None).await.expect("answered"), Standing::Lost);
+    assert_eq!(standing, LeaseStatus::Lost);
+    assert_eq!(fixture.store.extend(&mut zombie, LEASE, None).await.expect("answered"), LeaseStatus::Lost);
 }
 
 #[tokio::test]
@@ -199,6 +200,6 @@ async fn a_planted_bug_is_noticed() {
     let mut first = fixture.hold().await;
     fixture.clock.advance(LEASE);
     fixture.claim("a").await.expect("the same owner, another epoch");
-    assert_eq!(broken.extend(&mut first, Duration::ZERO, None).await.expect("answered"), Standing::Held);
-    assert_eq!(fixture.store.extend(&mut first, LEASE, None).await.expect("answered"), Standing::Lost);
+    assert_eq!(broken.extend(&mut first, Duration::ZERO, None).await.expect("answered"), LeaseStatus::Held);
+    assert_eq!(fixture.store.extend(&mut first, LEASE, None).await.expect("answered"), LeaseStatus::Lost);
 }

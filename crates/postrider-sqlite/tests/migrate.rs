@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use common::{Database, Fixture, event};
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, OnDead, Settlement, Standing, Store, Subscription,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventLog, LeaseStatus, OnDead, Operate, ResolveDead,
+    Settlement, Subscription,
 };
 use postrider_sqlite::{Outbox, schema_version};
 
@@ -126,7 +127,7 @@ async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
             _ => DeliveryChange::waiting(&read.event),
         })
         .collect();
-    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(fixture.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     fixture.store.release(lease).await.expect("release");
     sqlx::raw_sql(BEFORE_LOOKS).execute(&fixture.pool).await.expect("the version before");
     Outbox::migrated(&fixture.pool).await.expect("migrated");
@@ -139,8 +140,8 @@ async fn deliveries_that_were_open_before_the_index_of_looks_are_found_by_it() {
     assert_eq!(keys_due().await, ["now", "now"]);
     let next = fixture.store.due(&lease, 100).await.expect("due").next_in;
     assert_eq!(next, Some(Duration::from_secs(3600)));
-    let discard = Amend::Discard { subscription: "s".into(), events: Vec::new() };
-    assert_eq!(fixture.store.amend(&discard).await.expect("amend"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: Vec::new() };
+    assert_eq!(fixture.store.resolve_dead(&discard).await.expect("resolve"), 1);
     assert_eq!(keys_due().await, ["now", "now", "never"]);
 }
 

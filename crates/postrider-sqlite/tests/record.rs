@@ -5,7 +5,7 @@ mod common;
 use std::sync::Mutex;
 
 use common::{Database, Fixture, event};
-use postrider_core::{ErrorKind, Limits, NewEvent, Payload, Store, Subscription};
+use postrider_core::{ErrorKind, EventLog, Limits, NewEvent, Payload, Subscription};
 use postrider_sqlite::Outbox;
 use time::macros::datetime;
 use uuid::Uuid;

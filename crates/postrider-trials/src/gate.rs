@@ -1,4 +1,4 @@
-//! Where a rider stands still: a store like any other, but for the point at which it says so and waits.
+//! Where a relay_process stands still: a store like any other, but for the point at which it says so and waits.
 
 use std::io::{BufRead, Write};
 use std::pin::pin;
@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::{
-    Amend, AuditEntry, Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventState, Figures, Lease,
-    NewEvent, Position, Recorded, Relane, RelayInfo, RelayReport, Result, Settlement, Source, Standing,
-    StateQuery, Store, Subscribed, Subscription, Sweep, Swept, Uuid,
+    Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventLog, Lease, LeaseStatus, NewEvent, Position,
+    Recorded, Result, Settlement, Source, Store, Subscribed, Subscription, Uuid,
 };
 use tokio::sync::Semaphore;
 
@@ -22,7 +21,7 @@ pub fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// The point at which a rider stands still, until it is told to go on.
+/// The point at which a relay_process stands still, until it is told to go on.
 #[derive(Debug)]
 pub struct Gate {
     stand: Option<Stand>,
@@ -49,7 +48,7 @@ impl Gate {
         gate
     }
 
-    /// Whether it is now that the rider is to stand still there.
+    /// Whether it is now that the relay_process is to stand still there.
     fn is_here(&self, point: Point, subscription: &str) -> bool {
         self.stand.as_ref().is_some_and(|stand| {
             stand.point == point
@@ -136,7 +135,7 @@ struct GatedStore {
 }
 
 #[async_trait]
-impl Store for GatedStore {
+impl EventLog for GatedStore {
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
         self.store.subscribe(subscription).await
     }
@@ -150,7 +149,12 @@ impl Store for GatedStore {
         Ok(lease)
     }
 
-    async fn extend(&self, lease: &mut Lease, by: Duration, reading: Option<&Position>) -> Result<Standing> {
+    async fn extend(
+        &self,
+        lease: &mut Lease,
+        by: Duration,
+        reading: Option<&Position>,
+    ) -> Result<LeaseStatus> {
         let standing = self.store.extend(lease, by, reading).await;
         note("extended", lease, &standing.as_ref().copied());
         standing
@@ -176,7 +180,7 @@ impl Store for GatedStore {
         self.store.due(lease, limit).await
     }
 
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         let subscription = lease.subscription.clone();
         if settlement.from == settlement.to {
             let standing = self.settle_aloud(lease, settlement).await?;
@@ -203,67 +207,29 @@ impl Store for GatedStore {
     fn bell(&self) -> Box<dyn Bell> {
         self.store.bell()
     }
-
-    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
-        self.store.relane(subscription, lanes).await
-    }
-
-    async fn amend(&self, amend: &Amend) -> Result<u64> {
-        self.store.amend(amend).await
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        self.store.sweep(sweep).await
-    }
-
-    async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>> {
-        self.store.states(query).await
-    }
-
-    async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        self.store.figures(subscription).await
-    }
-
-    async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        self.store.undelivered_over(subscription, age).await
-    }
-
-    async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        self.store.figures_up_to(subscription, most).await
-    }
-
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        self.store.heartbeat(relay).await
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        self.store.deregister(relay).await
-    }
-
-    async fn record_audit(&self, entry: &AuditEntry) -> Result<()> {
-        self.store.record_audit(entry).await
-    }
 }
 
-/// Whoever reads what a rider said wants to know when it lost a lane.
-fn note(what: &str, lease: &Lease, standing: &Result<Standing, &Error>) {
+postrider_conformance::pass_on!(GatedStore);
+
+/// Whoever reads what a relay_process said wants to know when it lost a lane.
+fn note(what: &str, lease: &Lease, standing: &Result<LeaseStatus, &Error>) {
     let Lease { subscription, lane, epoch, .. } = lease;
     match standing {
-        Ok(Standing::Held) => {}
+        Ok(LeaseStatus::Held) => {}
         Ok(standing) => tracing::warn!("{subscription} {lane}, epoch {epoch}: {what}, {standing:?}"),
         Err(error) => tracing::warn!("{subscription} {lane}, epoch {epoch}: not {what}: {error}"),
     }
 }
 
 impl GatedStore {
-    async fn settle_aloud(&self, lease: &mut Lease, settlement: &Settlement) -> Result<Standing> {
+    async fn settle_aloud(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         let standing = self.store.settle(lease, settlement).await;
         note("settled", lease, &standing.as_ref().copied());
         standing
     }
 
     /// What the engine is told of a settle that was done: the truth, or that its answer was lost.
-    fn answer(&self, standing: Standing, point: Point, subscription: &str) -> Result<Standing> {
+    fn answer(&self, standing: LeaseStatus, point: Point, subscription: &str) -> Result<LeaseStatus> {
         if !self.gate.is_here(point, subscription) {
             return Ok(standing);
         }

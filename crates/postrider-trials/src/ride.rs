@@ -1,10 +1,10 @@
-//! How a rider is to ride: written by a test, read by the rider's process.
+//! How a relay_process is to ride: written by a test, read by the relay_process's process.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where a rider can be made to stand still, to be killed or frozen exactly there.
+/// Where a relay_process can be made to stand still, to be killed or frozen exactly there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// A lane was claimed; the engine does not know yet.
@@ -77,7 +77,7 @@ pub enum Poison {
 const POISONS: [(Poison, &str); 3] =
     [(Poison::Abort, "abort"), (Poison::Overflow, "overflow"), (Poison::Late, "late")];
 
-/// How a rider is to ride.
+/// How a relay_process is to ride.
 #[derive(Debug, Clone)]
 pub struct Ride {
     /// Its name, and its relay's.
@@ -105,7 +105,7 @@ pub struct Ride {
     /// After how many deaths of a process an event is dead.
     pub deaths: u32,
     /// How many events may share a transaction.
-    pub together: u32,
+    pub max_tx_batch: u32,
     /// Whether its plain handler keeps an inbox.
     pub inbox: bool,
     /// The Kafka that its events go to, instead of its handlers; empty if there is none.
@@ -132,7 +132,7 @@ impl Ride {
             timeout: Duration::from_secs(30),
             grace: Duration::from_secs(10),
             deaths: 3,
-            together: 1,
+            max_tx_batch: 1,
             inbox: false,
             brokers: String::new(),
             stand: None,
@@ -165,7 +165,7 @@ impl Ride {
             millis(self.timeout),
             millis(self.grace),
             self.deaths.to_string(),
-            self.together.to_string(),
+            self.max_tx_batch.to_string(),
             self.inbox.to_string(),
             self.brokers.clone(),
             stand,
@@ -195,7 +195,7 @@ impl Ride {
             poison,
         ] = arguments
         else {
-            return Err(format!("a rider takes 17 arguments, not {}", arguments.len()));
+            return Err(format!("a relay_process takes 17 arguments, not {}", arguments.len()));
         };
         let number = |text: &str| text.parse::<u32>().map_err(|_| format!("{text} is no number"));
         let millis = |text: &str| number(text).map(|millis| Duration::from_millis(millis.into()));
@@ -224,7 +224,7 @@ impl Ride {
             timeout: millis(timeout)?,
             grace: millis(grace)?,
             deaths: number(deaths)?,
-            together: number(together)?,
+            max_tx_batch: number(together)?,
             inbox: inbox == "true",
             brokers: brokers.clone(),
             stand,

@@ -1,4 +1,4 @@
-//! What a rider does: its relay, its handlers.
+//! What a relay_process does: its relay, its handlers.
 
 use std::hint::black_box;
 use std::pin::pin;
@@ -9,8 +9,8 @@ use postrider::kafka::Kafka;
 use postrider::{Context, Failure, Received, Relay, Result, Retry, Subscriber, Tx, asked_to_end};
 
 use crate::gate::{Gate, Gated, say};
-use crate::ground::{Ground, Sight};
 use crate::ride::{Point, Poison, Ride};
+use crate::test_store::{Sight, TestStore};
 use crate::{EFFECTS, KAFKA, Moved, Noted, PLAIN};
 
 /// What both handlers need.
@@ -21,7 +21,7 @@ struct Saddle<G> {
 }
 
 /// Rides until the process is asked to end, and stops then.
-pub async fn ride<G: Ground>(ground: G, ride: Ride) -> Result<()> {
+pub async fn ride<G: TestStore>(ground: G, ride: Ride) -> Result<()> {
     let gate = Gate::new(ride.stand.clone());
     let outbox = Gated::new(ground.outbox(), &gate);
     let saddle = Arc::new(Saddle { ground, ride: ride.clone(), gate });
@@ -44,7 +44,7 @@ pub async fn ride<G: Ground>(ground: G, ride: Ride) -> Result<()> {
         .figures_every(None);
     let relay = if ride.brokers.is_empty() {
         let plain = |s| if ride.inbox { as_wanted(s, &ride).inbox() } else { as_wanted(s, &ride) }.on(see);
-        let effects = |s| as_wanted(s, &ride).together(ride.together as usize).on(apply);
+        let effects = |s| as_wanted(s, &ride).max_tx_batch(ride.max_tx_batch as usize).on(apply);
         relay.subscribe(PLAIN, plain).subscribe(EFFECTS, effects)
     } else {
         // So short that what is in hand comes to its end within the lease.
@@ -69,7 +69,7 @@ fn as_wanted<S: postrider::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Su
         .longest_pause(Duration::from_millis(500))
 }
 
-impl<G: Ground> Saddle<G> {
+impl<G: TestStore> Saddle<G> {
     async fn see(&self, event: &Received<Moved>, context: &Context) -> Result<(), Failure> {
         self.swallow(event, PLAIN);
         let slow = event.version % i64::from(self.ride.slow_one_in.max(1)) == 0;
@@ -87,7 +87,7 @@ impl<G: Ground> Saddle<G> {
             account: event.account.clone(),
             version: event.version,
             attempt: context.attempt().into(),
-            rider: self.ride.name.clone(),
+            relay_process: self.ride.name.clone(),
         };
         self.ground.see(&sight).await?;
         self.gate.pass(Point::Handling, PLAIN).await;

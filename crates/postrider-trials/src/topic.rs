@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A record of a move.
 #[derive(Debug, Clone)]
-pub struct Arrival {
+pub struct IncomingEvent {
     /// Where it lies.
     pub partition: i32,
     /// Its place there.
@@ -27,7 +27,7 @@ pub struct Arrival {
     pub moved: Moved,
 }
 
-impl Arrival {
+impl IncomingEvent {
     fn of(message: &BorrowedMessage<'_>) -> Self {
         let mut headers = message.headers().into_iter().flat_map(|headers| headers.iter());
         let id = headers.find(|header| header.key == "ce_id").and_then(|header| header.value);
@@ -82,7 +82,7 @@ impl Topic {
     }
 
     /// Everything that is in it now, each partition in its order.
-    pub fn arrivals(&self) -> Vec<Arrival> {
+    pub fn arrivals(&self) -> Vec<IncomingEvent> {
         let deadline = Instant::now() + PATIENCE;
         let ends = loop {
             if let Some(ends) = self.ends() {
@@ -102,7 +102,7 @@ impl Topic {
             // What it says of a broker that came and went is no record.
             if let Some(Ok(message)) = self.consumer.poll(ANSWER) {
                 next[usize::try_from(message.partition()).expect("a partition")] = message.offset() + 1;
-                arrivals.push(Arrival::of(&message));
+                arrivals.push(IncomingEvent::of(&message));
             }
         }
         arrivals
@@ -110,7 +110,7 @@ impl Topic {
 }
 
 /// Everything that was committed arrived.
-pub fn loses_nothing(arrivals: &[Arrival], committed: &[Uuid]) {
+pub fn loses_nothing(arrivals: &[IncomingEvent], committed: &[Uuid]) {
     let arrived: HashSet<Uuid> = arrivals.iter().map(|arrival| arrival.event).collect();
     let lost: Vec<_> = committed.iter().filter(|event| !arrived.contains(event)).collect();
     assert!(lost.is_empty(), "{} of {} never arrived: {lost:?}", lost.len(), committed.len());
@@ -118,7 +118,7 @@ pub fn loses_nothing(arrivals: &[Arrival], committed: &[Uuid]) {
 }
 
 /// An account's versions lie in one partition, and the first arrivals of them ascend without a gap.
-pub fn keeps_order(arrivals: &[Arrival]) {
+pub fn keeps_order(arrivals: &[IncomingEvent]) {
     let mut next: HashMap<&str, (i32, i64)> = HashMap::new();
     let mut known = HashSet::new();
     for arrival in arrivals.iter().filter(|arrival| known.insert(arrival.event)) {
@@ -130,9 +130,9 @@ pub fn keeps_order(arrivals: &[Arrival]) {
 }
 
 /// Nothing comes again that its subscription was done with, and no more than `most` at all; how many came again.
-pub fn repeats_only_what_was_open(arrivals: &[Arrival], marks: &[Mark], most: usize) -> usize {
+pub fn repeats_only_what_was_open(arrivals: &[IncomingEvent], marks: &[Mark], most: usize) -> usize {
     for mark in marks {
-        let is_later = |arrival: &&Arrival| {
+        let is_later = |arrival: &&IncomingEvent| {
             let end = usize::try_from(arrival.partition).ok().and_then(|place| mark.ends.get(place));
             end.is_none_or(|end| arrival.offset >= *end)
         };
@@ -152,8 +152,8 @@ mod tests {
     use super::*;
 
     /// Arrivals of one account's versions, in one partition.
-    fn arrivals(versions: &[i64]) -> Vec<Arrival> {
-        let arrival = |(offset, version): (usize, &i64)| Arrival {
+    fn arrivals(versions: &[i64]) -> Vec<IncomingEvent> {
+        let arrival = |(offset, version): (usize, &i64)| IncomingEvent {
             partition: 0,
             offset: offset as i64,
             event: id(*version),

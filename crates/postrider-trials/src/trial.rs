@@ -1,4 +1,4 @@
-//! A trial: a ground, its riders, and what to wait for.
+//! A trial: a ground, its relay_processes, and what to wait for.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use postrider::{EventState, Figures, Source, State, StateQuery, Store, Uuid};
 use tokio::time::Instant;
 
-use crate::ground::{Ground, Keep};
+use crate::relay_process::{RelayProcess, Said};
 use crate::ride::Ride;
-use crate::rider::{Rider, Said};
-use crate::verdict::{Death, Verdict};
+use crate::test_store::{Keep, TestStore};
+use crate::verdict::{Kill, Verdict};
 use crate::{EFFECTS, PLAIN};
 
 /// How long anything may take that is waited for.
@@ -33,18 +33,18 @@ pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
 }
 
 /// A ground and what happens on it.
-pub struct Trial<G: Ground> {
+pub struct Trial<G: TestStore> {
     /// The ground.
     pub ground: G,
     program: &'static str,
     store: Arc<dyn Store>,
-    riders: Mutex<Vec<(String, Said)>>,
+    relay_processes: Mutex<Vec<(String, Said)>>,
     /// Dropped last.
     _keep: Keep,
 }
 
-impl<G: Ground> Trial<G> {
-    /// A trial on new ground, with riders of this program.
+impl<G: TestStore> Trial<G> {
+    /// A trial on new ground, with relay_processes of this program.
     pub async fn new(program: &'static str) -> Self {
         let (ground, keep) = G::make().await;
         Self::on(program, ground, keep).await
@@ -53,89 +53,91 @@ impl<G: Ground> Trial<G> {
     /// A trial on this ground.
     pub async fn on(program: &'static str, ground: G, keep: Keep) -> Self {
         let store = ground.outbox().open().await.expect("the log");
-        Self { ground, program, store, riders: Mutex::default(), _keep: keep }
+        Self { ground, program, store, relay_processes: Mutex::default(), _keep: keep }
     }
 
-    /// Starts a rider, on a ride changed by `change`.
-    pub fn start(&self, change: impl FnOnce(&mut Ride)) -> Rider {
-        let mut riders = self.riders.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ride = self.ground.ride(&format!("rider {}", riders.len() + 1));
+    /// Starts a relay_process, on a ride changed by `change`.
+    pub fn start(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
+        let mut relay_processes = self.relay_processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ride = self.ground.ride(&format!("relay_process {}", relay_processes.len() + 1));
         change(&mut ride);
-        let rider = Rider::start(self.program, &ride);
-        riders.push((rider.name.clone(), rider.said()));
-        rider
+        let relay_process = RelayProcess::start(self.program, &ride);
+        relay_processes.push((relay_process.name.clone(), relay_process.said()));
+        relay_process
     }
 
-    /// Starts a rider and waits until its relay works.
-    pub async fn ride(&self, change: impl FnOnce(&mut Ride)) -> Rider {
-        let mut rider = self.start(change);
-        rider.ready().await;
-        rider
+    /// Starts a relay_process and waits until its relay works.
+    pub async fn ride(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
+        let mut relay_process = self.start(change);
+        relay_process.ready().await;
+        relay_process
     }
 
-    /// Waits until a rider has left so many rows.
-    pub async fn until_it_left(&self, rider: &Rider, rows: i64) {
-        let what = format!("{} left {rows} rows", rider.name);
-        until(&what, || async { self.ground.rows_of(&rider.name).await.is_ok_and(|left| left >= rows) })
-            .await;
+    /// Waits until a relay_process has left so many rows.
+    pub async fn until_it_left(&self, relay_process: &RelayProcess, rows: i64) {
+        let what = format!("{} left {rows} rows", relay_process.name);
+        until(&what, || async {
+            self.ground.rows_of(&relay_process.name).await.is_ok_and(|left| left >= rows)
+        })
+        .await;
     }
 
-    /// Waits until a rider has left so many more rows than it has now.
-    pub async fn until_it_left_more(&self, rider: &Rider, rows: i64) {
-        let left = self.ground.rows_of(&rider.name).await.expect("the rider's rows");
-        self.until_it_left(rider, left + rows).await;
+    /// Waits until a relay_process has left so many more rows than it has now.
+    pub async fn until_it_left_more(&self, relay_process: &RelayProcess, rows: i64) {
+        let left = self.ground.rows_of(&relay_process.name).await.expect("the relay_process's rows");
+        self.until_it_left(relay_process, left + rows).await;
     }
 
-    /// Waits until a rider holds a lane of a subscription.
-    pub async fn until_it_holds(&self, rider: &Rider, subscription: &str) {
-        until(&format!("{} holds a lane of {subscription}", rider.name), async || {
+    /// Waits until a relay_process holds a lane of a subscription.
+    pub async fn until_it_holds(&self, relay_process: &RelayProcess, subscription: &str) {
+        until(&format!("{} holds a lane of {subscription}", relay_process.name), async || {
             let holders = self.ground.holders().await.expect("the holders");
-            let own = |owner: &Option<String>| owner.as_ref() == Some(&rider.name);
+            let own = |owner: &Option<String>| owner.as_ref() == Some(&relay_process.name);
             holders.iter().any(|holder| holder.subscription == subscription && own(&holder.owner))
         })
         .await;
     }
 
-    /// Freezes a rider at a moment when that does not freeze the whole database.
-    pub async fn freeze(&self, rider: &Rider) {
-        until(&format!("{} can be frozen outside of a transaction", rider.name), async || {
-            rider.signal("STOP");
+    /// Freezes a relay_process at a moment when that does not freeze the whole database.
+    pub async fn freeze(&self, relay_process: &RelayProcess) {
+        until(&format!("{} can be frozen outside of a transaction", relay_process.name), async || {
+            relay_process.signal("STOP");
             let apart = self.ground.can_be_written().await;
             if !apart {
-                rider.signal("CONT");
+                relay_process.signal("CONT");
             }
             apart
         })
         .await;
     }
 
-    /// Kills a rider that rides alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
-    pub async fn kill(&self, mut rider: Rider) -> Death {
-        rider.kill();
+    /// Kills a relay_process that rides alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
+    pub async fn kill(&self, mut relay_process: RelayProcess) -> Kill {
+        relay_process.kill();
         // Of what it saw itself.
-        let first = self.ground.first_seen_by(&rider.name).await.expect("what it saw");
+        let first = self.ground.first_seen_by(&relay_process.name).await.expect("what it saw");
         let settled = match first {
             Some(first) => self.states(PLAIN, State::Done, first - 1).await,
             None => Vec::new(),
         };
         let settled = settled.into_iter().map(|state| state.event_id).collect();
-        self.bury(&rider).await;
-        Death { rider: rider.name.clone(), settled }
+        self.bury(&relay_process).await;
+        Kill { relay_process: relay_process.name.clone(), settled }
     }
 
-    /// Kills a rider beside another one, who takes over when the leases have run out, and may have settled what this one had
+    /// Kills a relay_process beside another one, who takes over when the leases have run out, and may have settled what this one had
     /// before anybody can look.
-    pub fn kill_beside(&self, mut rider: Rider) -> Death {
-        rider.kill();
-        Death { rider: rider.name.clone(), settled: HashSet::new() }
+    pub fn kill_beside(&self, mut relay_process: RelayProcess) -> Kill {
+        relay_process.kill();
+        Kill { relay_process: relay_process.name.clone(), settled: HashSet::new() }
     }
 
-    /// Lets the leases of a rider that died run out.
-    pub async fn bury(&self, rider: &Rider) {
-        self.ground.expire(&rider.name).await.expect("its leases run out");
+    /// Lets the leases of a relay_process that died run out.
+    pub async fn bury(&self, relay_process: &RelayProcess) {
+        self.ground.expire(&relay_process.name).await.expect("its leases run out");
     }
 
-    /// What a subscription is done with, while riders go on.
+    /// What a subscription is done with, while relay_processes go on.
     pub async fn done(&self, subscription: &str) -> HashSet<Uuid> {
         const PAGE: u32 = 10_000;
         let (subscription, state) = (Some(subscription.to_owned()), Some(State::Done));
@@ -145,7 +147,7 @@ impl<G: Ground> Trial<G> {
             let page = self.store.states(&query).await.expect("the states");
             query.after = page.last().map_or(query.after, |last| last.id);
             done.extend(page.iter().map(|state| state.event_id));
-            // Not until there is none: riders get done with more, as fast as it is asked for.
+            // Not until there is none: relay_processes get done with more, as fast as it is asked for.
             if page.len() < PAGE as usize {
                 return done;
             }
@@ -200,13 +202,13 @@ impl<G: Ground> Trial<G> {
     }
 
     /// Waits until everything is delivered.
-    pub async fn until_quiet(&self, rider: &Rider) {
+    pub async fn until_quiet(&self, relay_process: &RelayProcess) {
         let end = Instant::now() + patience();
         while !self.is_quiet().await {
             assert!(
                 Instant::now() < end,
                 "{} did not deliver everything in time: {:?}",
-                rider.name,
+                relay_process.name,
                 (self.store.figures(PLAIN).await, self.store.figures(EFFECTS).await)
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -215,8 +217,8 @@ impl<G: Ground> Trial<G> {
 
     /// Waits until everything is delivered, the log is read to its end, and the lanes were given back: nothing more is written
     /// then.
-    pub async fn until_idle(&self, rider: &Rider) {
-        self.until_quiet(rider).await;
+    pub async fn until_idle(&self, relay_process: &RelayProcess) {
+        self.until_quiet(relay_process).await;
         until("the log is read to its end and all lanes are given back", async || {
             let is_read = self.ground.is_read().await.expect("how far it is read");
             let holders = self.ground.holders().await.expect("the holders");
@@ -225,20 +227,20 @@ impl<G: Ground> Trial<G> {
         .await;
     }
 
-    /// Waits until everything is delivered, stops the rider, and looks.
-    pub async fn finish(&self, rider: Rider) -> Verdict {
-        self.until_quiet(&rider).await;
-        assert_eq!(rider.stop().await, Some(0), "a stopped rider ends well");
+    /// Waits until everything is delivered, stops the relay_process, and looks.
+    pub async fn finish(&self, relay_process: RelayProcess) -> Verdict {
+        self.until_quiet(&relay_process).await;
+        assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
         Verdict::on(&self.ground).await
     }
 }
 
-/// A trial that failed shows what its last riders said.
-impl<G: Ground> Drop for Trial<G> {
+/// A trial that failed shows what its last relay_processes said.
+impl<G: TestStore> Drop for Trial<G> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let riders = self.riders.lock().unwrap_or_else(PoisonError::into_inner);
-            for (name, said) in &riders[riders.len().saturating_sub(3)..] {
+            let relay_processes = self.relay_processes.lock().unwrap_or_else(PoisonError::into_inner);
+            for (name, said) in &relay_processes[relay_processes.len().saturating_sub(3)..] {
                 eprintln!("--- {name} said:\n{}", said.text());
             }
         }

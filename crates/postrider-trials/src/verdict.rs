@@ -1,11 +1,11 @@
-//! What the riders left, held against what was promised.
+//! What the relay_processes left, held against what was promised.
 
 use std::collections::{HashMap, HashSet};
 
 use postrider::{Source, Uuid};
 
 use crate::Moved;
-use crate::ground::{Applied, Ground, Sight};
+use crate::test_store::{Applied, Sight, TestStore};
 
 /// What was recorded, and what became of it.
 pub struct Verdict {
@@ -15,18 +15,18 @@ pub struct Verdict {
     applied: Vec<Applied>,
 }
 
-/// A rider that died: what had been settled of the plain subscription by then.
+/// A relay_process that died: what had been settled of the plain subscription by then.
 #[derive(Debug)]
-pub struct Death {
-    /// The rider.
-    pub rider: String,
+pub struct Kill {
+    /// The relay_process.
+    pub relay_process: String,
     /// What had been settled.
     pub settled: HashSet<Uuid>,
 }
 
 impl Verdict {
     /// Looks at everything there is.
-    pub async fn on<G: Ground>(ground: &G) -> Self {
+    pub async fn on<G: TestStore>(ground: &G) -> Self {
         let mut log = Vec::new();
         loop {
             let after = log.last().map_or(0, |event: &postrider::Recorded| event.id);
@@ -124,34 +124,37 @@ impl Verdict {
         self.sights.len() - distinct.len()
     }
 
-    /// No move is seen again, but by an heir: what a rider that died had in its hands, which is what it had not settled, and
+    /// No move is seen again, but by an heir: what a relay_process that died had in its hands, which is what it had not settled, and
     /// at most so many of each.
-    pub fn repeats_only_what_was_open(&self, deaths: &[Death], most: usize) {
-        let deaths: HashMap<&str, &Death> =
-            deaths.iter().map(|death| (death.rider.as_str(), death)).collect();
+    pub fn repeats_only_what_was_open(&self, deaths: &[Kill], most: usize) {
+        let deaths: HashMap<&str, &Kill> =
+            deaths.iter().map(|death| (death.relay_process.as_str(), death)).collect();
         let mut last: HashMap<Uuid, &Sight> = HashMap::new();
         let mut open: HashMap<&str, usize> = HashMap::new();
         for sight in &self.sights {
             if let Some(before) = last.insert(sight.event, sight) {
-                let death = deaths.get(before.rider.as_str());
+                let death = deaths.get(before.relay_process.as_str());
                 let was_open = death.is_some_and(|death| !death.settled.contains(&sight.event));
                 assert!(
-                    was_open && before.rider != sight.rider,
-                    "{before:?} was not open when its rider died, and came again: {sight:?}"
+                    was_open && before.relay_process != sight.relay_process,
+                    "{before:?} was not open when its relay_process died, and came again: {sight:?}"
                 );
-                *open.entry(&before.rider).or_default() += 1;
+                *open.entry(&before.relay_process).or_default() += 1;
             }
         }
-        for (rider, count) in open {
-            assert!(count <= most, "{count} came again after {rider} died; at most {most} were in its hands");
+        for (relay_process, count) in open {
+            assert!(
+                count <= most,
+                "{count} came again after {relay_process} died; at most {most} were in its hands"
+            );
         }
     }
 
-    /// How many of those that this rider saw came again to others.
-    pub fn seen_again_after(&self, rider: &str) -> usize {
+    /// How many of those that this relay_process saw came again to others.
+    pub fn seen_again_after(&self, relay_process: &str) -> usize {
         let mut last: HashMap<Uuid, &str> = HashMap::new();
-        let before = self.sights.iter().map(|sight| last.insert(sight.event, &sight.rider));
-        before.filter(|before| *before == Some(rider)).count()
+        let before = self.sights.iter().map(|sight| last.insert(sight.event, &sight.relay_process));
+        before.filter(|before| *before == Some(relay_process)).count()
     }
 
     /// Nothing came twice.
@@ -166,19 +169,19 @@ mod tests {
 
     use super::*;
 
-    /// Three moves of one account, seen in this order by these riders, and applied in this order.
+    /// Three moves of one account, seen in this order by these relay_processes, and applied in this order.
     fn verdict(seen: &[(i64, &str)], applied: &[i64]) -> Verdict {
         let events: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
         let event = |version: i64| events[version as usize - 1];
         let moved = |version| Moved { account: "a".to_owned(), version, poison: false };
-        let sight = |(at, &(version, rider)): (usize, &(i64, &str))| Sight {
+        let sight = |(at, &(version, relay_process)): (usize, &(i64, &str))| Sight {
             at: at as i64,
             event: event(version),
             number: version,
             account: "a".to_owned(),
             version,
             attempt: 1,
-            rider: rider.to_owned(),
+            relay_process: relay_process.to_owned(),
         };
         let effect = |&version: &i64| Applied { event: event(version), account: "a".to_owned(), version };
         Verdict {
@@ -214,13 +217,13 @@ mod tests {
     #[test]
     fn only_what_a_dead_rider_had_open_may_come_again() {
         let again = verdict(&[(1, "x"), (2, "x"), (2, "y"), (3, "y")], &[1, 2, 3]);
-        let open = Death { rider: "x".to_owned(), settled: HashSet::from([again.moves[0].0]) };
+        let open = Kill { relay_process: "x".to_owned(), settled: HashSet::from([again.moves[0].0]) };
         again.keeps_its_promises(&[]);
         again.repeats_only_what_was_open(std::slice::from_ref(&open), 1);
         assert_eq!((again.repetitions(), again.seen_again_after("x")), (1, 1));
         assert!(fails(|| again.repeats_only_what_was_open(&[open], 0)));
         assert!(fails(|| again.repeats_nothing()));
-        let settled = Death { rider: "x".to_owned(), settled: HashSet::from([again.moves[1].0]) };
+        let settled = Kill { relay_process: "x".to_owned(), settled: HashSet::from([again.moves[1].0]) };
         assert!(fails(|| again.repeats_only_what_was_open(&[settled], 9)));
     }
 }

@@ -8,7 +8,7 @@ use postrider::Uuid;
 use tokio::task::JoinSet;
 
 use crate::dice::Dice;
-use crate::ground::{Change, Ground};
+use crate::test_store::{Change, TestStore};
 
 const WRITERS: u64 = 8;
 const ACCOUNTS: u64 = 12;
@@ -22,12 +22,12 @@ pub struct Writers {
 impl Writers {
     /// Eight writers that go on until they are told to stop. One in ten transactions is rolled back; one in five stays open
     /// for a while after it has recorded.
-    pub fn start<G: Ground>(ground: &G) -> Self {
+    pub fn start<G: TestStore>(ground: &G) -> Self {
         Self::with_pause(ground, 80)
     }
 
     /// The same, each resting for up to so many milliseconds between its transactions.
-    pub fn with_pause<G: Ground>(ground: &G, pause: u64) -> Self {
+    pub fn with_pause<G: TestStore>(ground: &G, pause: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
         for number in 0..WRITERS {
@@ -52,7 +52,7 @@ impl Writers {
     }
 }
 
-async fn transaction<G: Ground>(ground: &G, dice: &mut Dice) -> Option<Uuid> {
+async fn transaction<G: TestStore>(ground: &G, dice: &mut Dice) -> Option<Uuid> {
     let hold = if dice.one_in(5) { dice.millis(ground.longest_hold()) } else { Duration::ZERO };
     let account = format!("account {}", dice.below(ACCOUNTS));
     let change = Change { account, hold, give_up: dice.one_in(10), poison: false };

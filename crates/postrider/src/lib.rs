@@ -64,7 +64,7 @@
 //! # Which mapping
 //!
 //! A domain struct becomes an event by a derive, by an implementation of [`trait@Event`] in an adapter module,
-//! or, where the struct lives in another crate, by an [`Entry`] of a [`Catalog`]. A [`NewEvent`] is made by hand.
+//! or, where the struct lives in another crate, by an [`EventMapping`] of a [`EventMappings`]. A [`NewEvent`] is made by hand.
 //!
 //! # Features
 //!

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{
-    Attempt, Delivery, Event, Outcome, Recorded, Result, Sink, Source, Stopped, Unavailable,
+    Attempt, Delivery, Event, HeldKeys, Outcome, Recorded, Result, Sink, Source, Unavailable,
 };
 pub use postrider_core::{Clock, ManualClock};
 pub use postrider_memory::{Connection, Inbox, MemoryStore, Outbox, OutboxBuilder, Savepoint, Transaction};
@@ -149,7 +149,7 @@ impl Destination {
 #[async_trait]
 impl Sink for Destination {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        let mut stopped = Stopped::new(delivery.order);
+        let mut stopped = HeldKeys::new(delivery.order);
         for (index, attempt) in delivery.events.iter().enumerate() {
             if stopped.holds(&attempt.event) {
                 continue;

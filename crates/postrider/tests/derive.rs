@@ -1,6 +1,6 @@
 //! What a mapping, derived or not, makes of a value.
 
-use postrider::{Catalog, Entry, Event, NewEvent, Payload, Recordable};
+use postrider::{Event, EventMapping, EventMappings, NewEvent, Payload, Recordable};
 use serde::Serialize;
 
 /// An event of version 1 in the default stream, with nothing else said.
@@ -200,8 +200,8 @@ fn a_pure_struct_is_mapped_by_hand_in_an_adapter_module() {
 
 #[test]
 fn a_struct_is_mapped_at_run_time_by_a_catalog_entry() {
-    let catalog = Catalog::new().with(
-        Entry::new("LEDGER_POSTED", "Transaction", |posted: &domain::LedgerPosted| {
+    let catalog = EventMappings::new().with(
+        EventMapping::new("LEDGER_POSTED", "Transaction", |posted: &domain::LedgerPosted| {
             format!("T-{}", posted.transaction)
         })
         .version(3)

@@ -6,7 +6,7 @@ use std::io;
 
 use super::topics::unanswered;
 use super::wire::{self, Answer, Api, Request};
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 
 /// Everybody, also who did not say a name.
 const EVERYBODY: &str = "User:*";
@@ -23,7 +23,7 @@ const DENY: i8 = 2;
 const ALLOW: i8 = 3;
 
 /// Has the broker on `port` refuse whatever is written to `topic`; all else stays allowed.
-pub fn forbid_writes(port: u16, topic: &str) -> Result<(), Failure> {
+pub fn forbid_writes(port: u16, topic: &str) -> Result<(), TaskError> {
     let mut request = Request::default();
     // A topic with any rule is closed but for what a rule allows.
     request.list(&[(ALL, ALLOW), (WRITE, DENY)], |list, (operation, permission)| {
@@ -34,7 +34,7 @@ pub fn forbid_writes(port: u16, topic: &str) -> Result<(), Failure> {
 }
 
 /// Takes [`forbid_writes`] back.
-pub fn permit_writes(port: u16, topic: &str) -> Result<(), Failure> {
+pub fn permit_writes(port: u16, topic: &str) -> Result<(), TaskError> {
     let mut request = Request::default();
     request.list(&[()], |list, ()| {
         list.int8(TOPIC).text(topic).int8(LITERAL);
@@ -43,11 +43,11 @@ pub fn permit_writes(port: u16, topic: &str) -> Result<(), Failure> {
     settled(port, Api::DeleteAcls, &request, "permit", topic)
 }
 
-fn settled(port: u16, api: Api, request: &Request, verb: &str, topic: &str) -> Result<(), Failure> {
+fn settled(port: u16, api: Api, request: &Request, verb: &str, topic: &str) -> Result<(), TaskError> {
     let result = wire::call(port, api, request).and_then(|mut answer| first_error(&mut answer));
     match result.map_err(|error| unanswered(&format!("{verb} writing to {topic}"), &error))? {
         None => Ok(()),
-        Some(reason) => Err(Failure::new(format!("Kafka did not {verb} writing to {topic}: {reason}"))),
+        Some(reason) => Err(TaskError::new(format!("Kafka did not {verb} writing to {topic}: {reason}"))),
     }
 }
 

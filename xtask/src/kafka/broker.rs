@@ -10,10 +10,10 @@ use super::node::Node;
 use super::options::{Listener, Options};
 use super::{acls, tls, topics};
 use crate::detached::Detached;
-use crate::failure::Failure;
 use crate::folder;
 use crate::keeper::Keeper;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// How long a broker may take until it takes part, on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -32,23 +32,23 @@ pub struct Broker {
 
 impl Broker {
     /// Makes a new broker and starts it on free ports. What is missing of Kafka is fetched first.
-    pub fn create(options: &Options) -> Result<Self, Failure> {
+    pub fn create(options: &Options) -> Result<Self, TaskError> {
         Self::create_with(&Kit::ready()?, options)
     }
 
     /// Makes and starts `count` brokers that keep each other's records.
-    pub fn cluster(count: u8) -> Result<Cluster, Failure> {
+    pub fn cluster(count: u8) -> Result<Cluster, TaskError> {
         Cluster::create(count, &Options::new())
     }
 
     /// The same with a kit that is still in the making.
-    pub(super) fn create_with(kit: &Kit, options: &Options) -> Result<Self, Failure> {
+    pub(super) fn create_with(kit: &Kit, options: &Options) -> Result<Self, TaskError> {
         let broker = cluster::started(kit, 1, options)?.pop();
-        broker.ok_or_else(|| Failure::new("a Kafka of no brokers"))
+        broker.ok_or_else(|| TaskError::new("a Kafka of no brokers"))
     }
 
     /// A broker with a folder and ports of its own, and nothing in the folder yet.
-    pub(super) fn new(kit: &Kit, id: i32, options: &Options) -> Result<Self, Failure> {
+    pub(super) fn new(kit: &Kit, id: i32, options: &Options) -> Result<Self, TaskError> {
         let node = Node::new(id, options)?;
         match Daemon::keeper(&node) {
             Ok(keeper) => {
@@ -115,38 +115,38 @@ impl Broker {
     /// Starts the broker on its ports and data, and waits until it takes part; one that runs already is left alone.
     ///
     /// A broker that does not start is a failure with the end of its log.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), TaskError> {
         self.launch()?;
         self.wait_until_ready(&[self.node.id])
     }
 
     /// Stops the broker in order: it tells the others, and everything it has is on disk.
-    pub fn stop(&mut self) -> Result<(), Failure> {
+    pub fn stop(&mut self) -> Result<(), TaskError> {
         self.daemon.stop(&self.node)
     }
 
     /// Kills the broker, as a crash would: no clean-up, no word to anybody. When it returns the broker is gone.
-    pub fn kill(&mut self) -> Result<(), Failure> {
+    pub fn kill(&mut self) -> Result<(), TaskError> {
         self.daemon.kill(&self.node)
     }
 
     /// Freezes the broker: its connections stay open and nothing is answered. When it returns nothing of it moves.
-    pub fn pause(&mut self) -> Result<(), Failure> {
+    pub fn pause(&mut self) -> Result<(), TaskError> {
         self.daemon.pause()
     }
 
     /// Lets a paused broker go on.
-    pub fn resume(&mut self) -> Result<(), Failure> {
+    pub fn resume(&mut self) -> Result<(), TaskError> {
         self.daemon.resume()
     }
 
     /// Makes a topic, and waits until it takes records.
-    pub fn create_topic(&self, name: &str, partitions: u16) -> Result<(), Failure> {
+    pub fn create_topic(&self, name: &str, partitions: u16) -> Result<(), TaskError> {
         self.create_topics(&[(name, partitions)])
     }
 
     /// Makes topics, given with their number of partitions, and waits until they take records.
-    pub fn create_topics(&self, topics: &[(&str, u16)]) -> Result<(), Failure> {
+    pub fn create_topics(&self, topics: &[(&str, u16)]) -> Result<(), TaskError> {
         self.create_topics_with(topics, &[])
     }
 
@@ -155,31 +155,31 @@ impl Broker {
         &self,
         topics: &[(&str, u16)],
         settings: &[(&str, &str)],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TaskError> {
         topics::create(self.port(), topics, settings)?;
         let names: Vec<&str> = topics.iter().map(|(name, _)| *name).collect();
         topics::wait_until_complete(self.port(), &names)
     }
 
     /// Removes a topic, and waits until it is gone.
-    pub fn delete_topic(&self, name: &str) -> Result<(), Failure> {
+    pub fn delete_topic(&self, name: &str) -> Result<(), TaskError> {
         topics::delete(self.port(), &[name])?;
         topics::wait_until_gone(self.port(), &[name])
     }
 
     /// Refuses whatever is written to a topic, on a broker made with [`Options::acls`].
-    pub fn forbid_writes(&self, topic: &str) -> Result<(), Failure> {
+    pub fn forbid_writes(&self, topic: &str) -> Result<(), TaskError> {
         acls::forbid_writes(self.port(), topic)
     }
 
     /// Takes [`forbid_writes`](Self::forbid_writes) back.
-    pub fn permit_writes(&self, topic: &str) -> Result<(), Failure> {
+    pub fn permit_writes(&self, topic: &str) -> Result<(), TaskError> {
         acls::permit_writes(self.port(), topic)
     }
 
     /// Lets the broker outlive this process. Whoever takes it over ends it with [`Detached::stop`].
-    pub fn detach(mut self) -> Result<Detached, Failure> {
-        let pid = self.pid().ok_or_else(|| Failure::new("a stopped Kafka cannot be left running"))?;
+    pub fn detach(mut self) -> Result<Detached, TaskError> {
+        let pid = self.pid().ok_or_else(|| TaskError::new("a stopped Kafka cannot be left running"))?;
         let detached = Detached { pid, port: self.port(), folder: self.node.folder.clone() };
         if let Some(keeper) = self.keeper.take() {
             keeper.dismiss();
@@ -193,12 +193,12 @@ impl Broker {
     }
 
     /// Starts the process and does not wait for it.
-    pub(super) fn launch(&mut self) -> Result<(), Failure> {
+    pub(super) fn launch(&mut self) -> Result<(), TaskError> {
         self.daemon.launch(&self.kit, &self.node)
     }
 
     /// Waits until this broker answers and sees the brokers `ids`.
-    pub(super) fn wait_until_ready(&mut self, ids: &[i32]) -> Result<(), Failure> {
+    pub(super) fn wait_until_ready(&mut self, ids: &[i32]) -> Result<(), TaskError> {
         let sees_all = || {
             let metadata = topics::metadata(self.port(), &[]);
             metadata.is_ok_and(|metadata| ids.iter().all(|id| metadata.brokers.contains(id)))

@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::kit::Kit;
 use super::node::Node;
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::keeper::Keeper;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// How long a broker that was told to stop may take.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ pub struct Daemon {
 
 impl Daemon {
     /// Has the process and the folder of `node` go away with this process, however it ends.
-    pub fn keeper(node: &Node) -> Result<Keeper, Failure> {
+    pub fn keeper(node: &Node) -> Result<Keeper, TaskError> {
         Keeper::hire(&Account::own_user(), CLEAN_UP, &[&node.folder.to_string_lossy()])
     }
 
@@ -56,12 +56,12 @@ impl Daemon {
     }
 
     /// Starts it and does not wait for it; one that runs already is left alone.
-    pub fn launch(&mut self, kit: &Kit, node: &Node) -> Result<(), Failure> {
+    pub fn launch(&mut self, kit: &Kit, node: &Node) -> Result<(), TaskError> {
         if self.pid().is_some() {
             return Ok(());
         }
         self.reap(node)?;
-        let unstarted = |error: io::Error| Failure::new(format!("could not start Kafka: {error}"));
+        let unstarted = |error: io::Error| TaskError::new(format!("could not start Kafka: {error}"));
         let log = OpenOptions::new().create(true).append(true).open(node.log()).map_err(unstarted)?;
         self.logged_before = fs::read(node.log()).map(|bytes| bytes.len()).unwrap_or_default();
         let broker = kit.broker(&node.properties());
@@ -86,56 +86,56 @@ impl Daemon {
     }
 
     /// Asks it to end, and waits for that.
-    pub fn stop(&mut self, node: &Node) -> Result<(), Failure> {
+    pub fn stop(&mut self, node: &Node) -> Result<(), TaskError> {
         if let Some(pid) = self.pid() {
             process::signal("TERM", &[pid.into()]);
             // One that is paused hears it when it goes on.
             process::signal("CONT", &[pid.into()]);
             if !process::wait_until(GONE_WITHIN, || self.pid().is_none()) {
-                return Err(Failure::new(format!("Kafka (process {pid}) does not stop")));
+                return Err(TaskError::new(format!("Kafka (process {pid}) does not stop")));
             }
         }
         self.reap(node)
     }
 
     /// Ends it at once.
-    pub fn kill(&mut self, node: &Node) -> Result<(), Failure> {
+    pub fn kill(&mut self, node: &Node) -> Result<(), TaskError> {
         if let Some(child) = &mut self.child {
-            child.kill().map_err(|error| Failure::new(format!("could not kill Kafka: {error}")))?;
+            child.kill().map_err(|error| TaskError::new(format!("could not kill Kafka: {error}")))?;
         }
         self.reap(node)
     }
 
     /// Freezes it, and waits until nothing of it moves.
-    pub fn pause(&mut self) -> Result<(), Failure> {
-        let pid = self.pid().ok_or_else(|| Failure::new("a stopped Kafka cannot be paused"))?;
+    pub fn pause(&mut self) -> Result<(), TaskError> {
+        let pid = self.pid().ok_or_else(|| TaskError::new("a stopped Kafka cannot be paused"))?;
         process::signal("STOP", &[pid.into()]);
         if process::wait_until(GONE_WITHIN, || process::is_paused(pid)) {
             return Ok(());
         }
-        Err(Failure::new(format!("Kafka (process {pid}) does not pause")))
+        Err(TaskError::new(format!("Kafka (process {pid}) does not pause")))
     }
 
     /// Lets it go on.
-    pub fn resume(&mut self) -> Result<(), Failure> {
-        let pid = self.pid().ok_or_else(|| Failure::new("a stopped Kafka cannot be resumed"))?;
+    pub fn resume(&mut self) -> Result<(), TaskError> {
+        let pid = self.pid().ok_or_else(|| TaskError::new("a stopped Kafka cannot be resumed"))?;
         process::signal("CONT", &[pid.into()]);
         Ok(())
     }
 
     /// The failure to start, with the end of what this process wrote.
-    pub fn unstarted(&self, node: &Node) -> Failure {
+    pub fn unstarted(&self, node: &Node) -> TaskError {
         let log = fs::read(node.log()).unwrap_or_default();
         let new = String::from_utf8_lossy(log.get(self.logged_before..).unwrap_or_default()).into_owned();
         // The way through the program leaves no room for the reason.
         let told: Vec<&str> = new.lines().filter(|line| !line.starts_with("\tat ")).collect();
-        Failure::new("Kafka did not start; the end of its log:").with_log(&told.join("\n"))
+        TaskError::new("Kafka did not start; the end of its log:").with_log(&told.join("\n"))
     }
 
     /// Takes note of its end: until then the system keeps its id.
-    fn reap(&mut self, node: &Node) -> Result<(), Failure> {
+    fn reap(&mut self, node: &Node) -> Result<(), TaskError> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let _ = fs::remove_file(node.folder.join("pid"));
-        child.wait().map(drop).map_err(|error| Failure::new(format!("could not wait for Kafka: {error}")))
+        child.wait().map(drop).map_err(|error| TaskError::new(format!("could not wait for Kafka: {error}")))
     }
 }

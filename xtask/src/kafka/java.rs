@@ -4,9 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The oldest Java that the broker runs on.
 const OLDEST: u32 = 17;
@@ -45,8 +45,8 @@ pub fn neighbour(java: &Path, name: &str) -> PathBuf {
 }
 
 /// The failure to find both programs, saying what to install.
-pub fn missing() -> Failure {
-    Failure::new(format!(
+pub fn missing() -> TaskError {
+    TaskError::new(format!(
         "Kafka needs Java {OLDEST} or later, and Maven to fetch it: install them (Debian and Ubuntu: `apt-get install \
          {}`; Fedora: `dnf install java-latest-openjdk-headless maven`; Homebrew: `brew install openjdk maven`), name a \
          broker in {}, or do without (--no-kafka)",

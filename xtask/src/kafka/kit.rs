@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Broker, Options, java};
-use crate::failure::Failure;
 use crate::maven::{self, Artifact};
 use crate::say;
+use crate::task_error::TaskError;
 use crate::workspace;
 
 /// The version of Kafka.
@@ -41,7 +41,7 @@ pub struct Kit {
 
 impl Kit {
     /// The kit of this workspace; what it lacks is fetched and made now. It installs nothing.
-    pub fn ready() -> Result<Self, Failure> {
+    pub fn ready() -> Result<Self, TaskError> {
         let java = java::find().ok_or_else(java::missing)?;
         let kit = Self { java, folder: folder(), in_making: false };
         if kit.checkpoint().exists() {
@@ -107,7 +107,7 @@ impl Kit {
     }
 
     /// Waits until no other process completes this kit, and keeps others waiting while it is held.
-    fn lock(&self) -> Result<File, Failure> {
+    fn lock(&self) -> Result<File, TaskError> {
         let path = self.folder.join("lock");
         fs::create_dir_all(&self.folder)
             .and_then(|()| File::create(&path))
@@ -115,7 +115,7 @@ impl Kit {
             .map_err(|error| unwritable(&path, &error))
     }
 
-    fn fetch(&self) -> Result<(), Failure> {
+    fn fetch(&self) -> Result<(), TaskError> {
         if !maven::is_there() {
             return Err(java::missing());
         }
@@ -124,7 +124,7 @@ impl Kit {
     }
 
     /// Runs a broker once, for the classes it takes and for what its data folder begins with.
-    fn complete(&self) -> Result<(), Failure> {
+    fn complete(&self) -> Result<(), TaskError> {
         say("preparing Kafka for quick starts: this once");
         let _ = fs::remove_file(self.archive());
         let in_making = Self { in_making: true, ..self.clone() };
@@ -152,6 +152,6 @@ fn flag(name: &str, path: &Path) -> String {
     format!("-XX:{name}={}", path.display())
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }

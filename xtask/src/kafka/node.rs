@@ -8,10 +8,10 @@ use super::kit::Kit;
 use super::options::{Listener, Options};
 use super::{properties, tls};
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::folder;
 use crate::port;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// A broker and controller in one process, as it lies on the disk.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct Node {
 
 impl Node {
     /// A node with a new folder and free ports; nothing is in the folder yet.
-    pub fn new(id: i32, options: &Options) -> Result<Self, Failure> {
+    pub fn new(id: i32, options: &Options) -> Result<Self, TaskError> {
         let wanted = options.listeners();
         let mut ports: Vec<u16> = Vec::new();
         while ports.len() <= wanted.len() {
@@ -64,7 +64,13 @@ impl Node {
     }
 
     /// Writes the properties, the keys and the empty data of one of `nodes`.
-    pub fn set_up(&self, nodes: &[Self], cluster: &str, options: &Options, kit: &Kit) -> Result<(), Failure> {
+    pub fn set_up(
+        &self,
+        nodes: &[Self],
+        cluster: &str,
+        options: &Options,
+        kit: &Kit,
+    ) -> Result<(), TaskError> {
         let path = self.properties();
         fs::write(&path, properties::of(self, nodes, options)).map_err(|error| unwritable(&path, &error))?;
         if let Some(names) = &options.tls {
@@ -77,7 +83,7 @@ impl Node {
         self.format(cluster, options, kit)
     }
 
-    fn format(&self, cluster: &str, options: &Options, kit: &Kit) -> Result<(), Failure> {
+    fn format(&self, cluster: &str, options: &Options, kit: &Kit) -> Result<(), TaskError> {
         if options.users.is_empty() && kit.is_complete() {
             return self.format_by_hand(cluster, &kit.checkpoint());
         }
@@ -92,7 +98,7 @@ impl Node {
     }
 
     /// Does what Kafka's tool does, without waiting for Java.
-    fn format_by_hand(&self, cluster: &str, checkpoint: &Path) -> Result<(), Failure> {
+    fn format_by_hand(&self, cluster: &str, checkpoint: &Path) -> Result<(), TaskError> {
         let data = self.data_dir();
         let meta =
             format!("version=1\ncluster.id={cluster}\nnode.id={}\ndirectory.id={}\n", self.id, random_id());
@@ -112,8 +118,8 @@ pub fn random_id() -> String {
     std::iter::once('P').chain(letters).chain(['A']).collect()
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("could not write {}: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> TaskError {
+    TaskError::new(format!("could not write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

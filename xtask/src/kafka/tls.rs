@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::kit::Kit;
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The password of the key store, which Java insists on.
 pub const PASSWORD: &str = "postrider";
@@ -25,7 +25,7 @@ pub fn authority(folder: &Path) -> PathBuf {
 }
 
 /// Makes an authority and, signed by it, a key for `names`.
-pub fn make(kit: &Kit, folder: &Path, names: &str) -> Result<(), Failure> {
+pub fn make(kit: &Kit, folder: &Path, names: &str) -> Result<(), TaskError> {
     let run = |command: &str, arguments: &[&str]| {
         let mut keytool = kit.keytool();
         keytool.arg(command).args(arguments);
@@ -43,14 +43,14 @@ pub fn make(kit: &Kit, folder: &Path, names: &str) -> Result<(), Failure> {
 }
 
 /// Gives the broker in `to` the keys of the one in `from`.
-pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub fn copy(from: &Path, to: &Path) -> Result<(), TaskError> {
     fs::copy(keys(from), keys(to))
         .and_then(|_| fs::copy(authority(from), authority(to)))
         .map(drop)
-        .map_err(|error| Failure::new(format!("could not copy keys to {}: {error}", to.display())))
+        .map_err(|error| TaskError::new(format!("could not copy keys to {}: {error}", to.display())))
 }
 
-fn finished(keytool: &mut Command, folder: &Path) -> Result<(), Failure> {
+fn finished(keytool: &mut Command, folder: &Path) -> Result<(), TaskError> {
     keytool.args(["-storetype", "PKCS12", "-storepass", PASSWORD, "-keystore"]).arg(keys(folder));
     process::output(keytool, "make keys for Kafka").map(drop)
 }

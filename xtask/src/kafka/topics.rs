@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use super::wire::{self, Answer, Api, Request};
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// How long the brokers may take to do what they agreed to.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
@@ -95,7 +95,7 @@ fn topic(answer: &mut Answer) -> io::Result<Topic> {
 }
 
 /// Makes topics, given with their number of partitions, all with the same `settings`.
-pub fn create(port: u16, topics: &[(&str, u16)], settings: &[(&str, &str)]) -> Result<(), Failure> {
+pub fn create(port: u16, topics: &[(&str, u16)], settings: &[(&str, &str)]) -> Result<(), TaskError> {
     let mut request = Request::default();
     request.list(topics, |list, (name, partitions)| {
         list.text(name).int32(i32::from(*partitions)).int16(BY_DEFAULT);
@@ -117,7 +117,7 @@ pub fn create(port: u16, topics: &[(&str, u16)], settings: &[(&str, &str)]) -> R
 }
 
 /// Removes topics.
-pub fn delete(port: u16, topics: &[&str]) -> Result<(), Failure> {
+pub fn delete(port: u16, topics: &[&str]) -> Result<(), TaskError> {
     let mut request = Request::default();
     request.list(topics, |list, name| list.text(name)).int32(DONE_WITHIN.as_millis() as i32);
     let results = wire::call(port, Api::DeleteTopics, &request).and_then(|mut answer| {
@@ -133,30 +133,30 @@ pub fn delete(port: u16, topics: &[&str]) -> Result<(), Failure> {
 }
 
 /// Waits until the broker on `port` can take records for `topics`, on all their replicas.
-pub fn wait_until_complete(port: u16, topics: &[&str]) -> Result<(), Failure> {
+pub fn wait_until_complete(port: u16, topics: &[&str]) -> Result<(), TaskError> {
     wait(port, topics, "were not all ready", Metadata::is_complete)
 }
 
 /// Waits until the broker on `port` has forgotten `topics`.
-pub fn wait_until_gone(port: u16, topics: &[&str]) -> Result<(), Failure> {
+pub fn wait_until_gone(port: u16, topics: &[&str]) -> Result<(), TaskError> {
     wait(port, topics, "were not all gone", |metadata| metadata.topics.iter().all(|topic| topic.error != 0))
 }
 
-fn wait(port: u16, topics: &[&str], not_yet: &str, done: fn(&Metadata) -> bool) -> Result<(), Failure> {
+fn wait(port: u16, topics: &[&str], not_yet: &str, done: fn(&Metadata) -> bool) -> Result<(), TaskError> {
     let asked = || metadata(port, topics).is_ok_and(|metadata| done(&metadata));
     if process::wait_until(DONE_WITHIN, asked) {
         return Ok(());
     }
     let seconds = DONE_WITHIN.as_secs();
     let topics = topics.join(", ");
-    Err(Failure::new(format!("the topics {topics} {not_yet} after {seconds} s on port {port}")))
+    Err(TaskError::new(format!("the topics {topics} {not_yet} after {seconds} s on port {port}")))
 }
 
-pub(super) fn unanswered(purpose: &str, error: &io::Error) -> Failure {
-    Failure::new(format!("could not {purpose}: Kafka does not answer: {error}"))
+pub(super) fn unanswered(purpose: &str, error: &io::Error) -> TaskError {
+    TaskError::new(format!("could not {purpose}: Kafka does not answer: {error}"))
 }
 
-fn refused(verb: &str, topic: &str, error: i16, reason: Option<String>) -> Failure {
+fn refused(verb: &str, topic: &str, error: i16, reason: Option<String>) -> TaskError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    Failure::new(format!("Kafka did not {verb} the topic {topic} (error {error}){reason}"))
+    TaskError::new(format!("Kafka did not {verb} the topic {topic} (error {error}){reason}"))
 }

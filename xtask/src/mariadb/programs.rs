@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
 use crate::kind::Kind;
+use crate::task_error::TaskError;
 
 /// The variable that names the folder of the installation to use: the one with `bin` in it.
 pub const VARIABLE: &str = "POSTRIDER_TEST_MYSQL_BASE";
@@ -28,12 +28,12 @@ pub struct Programs {
 
 impl Programs {
     /// The programs in the folder that [`VARIABLE`] names, else those of this machine; `None` if there are none.
-    pub fn find() -> Result<Option<Self>, Failure> {
+    pub fn find() -> Result<Option<Self>, TaskError> {
         if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
             let named = PathBuf::from(named);
             let found = Self::below(&named);
             let lacks = || {
-                Failure::new(format!(
+                TaskError::new(format!(
                     "{VARIABLE} names {}, which has neither mariadbd with mariadb-install-db nor mysqld",
                     named.display()
                 ))
@@ -84,8 +84,8 @@ impl Programs {
 }
 
 /// The failure to find any, saying what to install.
-pub fn missing() -> Failure {
-    Failure::new(format!(
+pub fn missing() -> TaskError {
+    TaskError::new(format!(
         "MariaDB is missing: install it (Debian and Ubuntu: `apt-get install mariadb-server`; Fedora: `dnf install \
          mariadb-server`; Homebrew: `brew install mariadb`), name the folder of an installation in {VARIABLE}, or a \
          server in {}",

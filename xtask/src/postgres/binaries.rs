@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The variable that names the folder of the programs to use.
 pub const VARIABLE: &str = "POSTRIDER_TEST_POSTGRES_BIN";
@@ -22,21 +22,21 @@ const BY_VERSION: &str = "/usr/lib/postgresql";
 /// the newest below `/usr/lib/postgresql`; `None` if there is none.
 ///
 /// A folder that [`VARIABLE`] names without the programs in it is a failure: another version would be a surprise.
-pub fn find() -> Result<Option<PathBuf>, Failure> {
+pub fn find() -> Result<Option<PathBuf>, TaskError> {
     if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         if is_complete(&named) {
             return Ok(Some(named));
         }
         let needed = NEEDED.join(", ");
-        return Err(Failure::new(format!("{VARIABLE} names {}, which lacks {needed}", named.display())));
+        return Err(TaskError::new(format!("{VARIABLE} names {}, which lacks {needed}", named.display())));
     }
     Ok(of_pg_config().or_else(|| newest_below(Path::new(BY_VERSION))))
 }
 
 /// The failure to find any, saying what to install.
-pub fn missing() -> Failure {
-    Failure::new(format!(
+pub fn missing() -> TaskError {
+    TaskError::new(format!(
         "PostgreSQL is missing: install it (Debian and Ubuntu: `apt-get install postgresql`; Fedora: `dnf install \
          postgresql-server`; Homebrew: `brew install postgresql@17`), name the folder of its programs in {VARIABLE}, \
          or a server in {}",

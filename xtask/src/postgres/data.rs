@@ -7,8 +7,8 @@ use std::process::Command;
 
 use super::Cluster;
 use crate::account::Account;
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// The settings of a throw-away server: room for a benchmark's thousand connections, two-phase commit, and no
 /// waiting for a disk that nobody will read again (a benchmark sets `fsync` to `on`).
@@ -25,7 +25,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
 pub const LOCALE: &str = if cfg!(target_os = "linux") { "C.UTF-8" } else { "C" };
 
 /// Makes the data folder of `cluster`, with [`SETTINGS`] and then `settings` at the end of its configuration.
-pub fn initialise(cluster: &Cluster, settings: &[(&str, &str)]) -> Result<(), Failure> {
+pub fn initialise(cluster: &Cluster, settings: &[(&str, &str)]) -> Result<(), TaskError> {
     let mut initdb = cluster.bin("initdb");
     initdb
         .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"])
@@ -39,37 +39,40 @@ pub fn initialise(cluster: &Cluster, settings: &[(&str, &str)]) -> Result<(), Fa
 }
 
 /// Makes a base backup of a running server in the folder `to`, with the log that it needs to start.
-pub fn back_up(cluster: &Cluster, to: &Path) -> Result<(), Failure> {
+pub fn back_up(cluster: &Cluster, to: &Path) -> Result<(), TaskError> {
     let mut backup = cluster.bin("pg_basebackup");
     backup.args(["--checkpoint=fast", "--wal-method=stream", "--no-sync", "-D"]).arg(to);
     process::output(&mut backup, "back up a PostgreSQL server").map(drop)
 }
 
 /// Adds lines to the configuration of a cluster.
-pub fn append(cluster: &Cluster, lines: &str) -> Result<(), Failure> {
+pub fn append(cluster: &Cluster, lines: &str) -> Result<(), TaskError> {
     let path = cluster.data_dir().join("postgresql.conf");
     OpenOptions::new()
         .append(true)
         .open(&path)
         .and_then(|mut file| file.write_all(lines.as_bytes()))
-        .map_err(|error| Failure::new(format!("could not write {}: {error}", path.display())))
+        .map_err(|error| TaskError::new(format!("could not write {}: {error}", path.display())))
 }
 
 /// Puts an empty file into the data folder, by which a server is told how to start.
-pub fn signal(cluster: &Cluster, name: &str) -> Result<(), Failure> {
+pub fn signal(cluster: &Cluster, name: &str) -> Result<(), TaskError> {
     let path = cluster.data_dir().join(name);
     fs::write(&path, "")
-        .map_err(|error| Failure::new(format!("could not write {}: {error}", path.display())))?;
+        .map_err(|error| TaskError::new(format!("could not write {}: {error}", path.display())))?;
     cluster.account.own(&path)
 }
 
 /// Copies the folder `from` to `to`, which must not exist, keeping owners, modes and times.
-pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub fn copy(from: &Path, to: &Path) -> Result<(), TaskError> {
     if !from.join("PG_VERSION").is_file() {
-        return Err(Failure::new(format!("{} is not the data of a PostgreSQL server", from.display())));
+        return Err(TaskError::new(format!("{} is not the data of a PostgreSQL server", from.display())));
     }
     if to.exists() {
-        return Err(Failure::new(format!("{} exists already: data is copied to a new folder", to.display())));
+        return Err(TaskError::new(format!(
+            "{} exists already: data is copied to a new folder",
+            to.display()
+        )));
     }
     let mut cp = Command::new("cp");
     cp.arg("-a").arg("--").arg(from).arg(to);
@@ -77,7 +80,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 /// Puts a copy of `from` in the place of the data folder `data`, owned by `account`.
-pub fn replace(data: &Path, from: &Path, account: &Account) -> Result<(), Failure> {
+pub fn replace(data: &Path, from: &Path, account: &Account) -> Result<(), TaskError> {
     // The old data goes only when the new is all there.
     let fresh = data.with_extension("new");
     copy(from, &fresh)?;
@@ -86,7 +89,7 @@ pub fn replace(data: &Path, from: &Path, account: &Account) -> Result<(), Failur
     let _ = fs::remove_file(fresh.join("postmaster.pid"));
     fs::remove_dir_all(data)
         .and_then(|()| fs::rename(&fresh, data))
-        .map_err(|error| Failure::new(format!("could not replace {}: {error}", data.display())))
+        .map_err(|error| TaskError::new(format!("could not replace {}: {error}", data.display())))
 }
 
 /// A line of the configuration.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::data;
-use crate::failure::Failure;
 use crate::process;
+use crate::task_error::TaskError;
 
 /// How long a standby may take to have, or to give up, what is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ pub struct Standby(Cluster);
 
 impl Standby {
     /// Makes a standby of the running server `primary`, on a port of its own, and waits until it streams.
-    pub fn of(primary: &Cluster) -> Result<Self, Failure> {
+    pub fn of(primary: &Cluster) -> Result<Self, TaskError> {
         let mut cluster = Cluster::empty(primary.binaries.clone())?;
         data::back_up(primary, &cluster.data_dir())?;
         cluster.account.own(&cluster.data_dir())?;
@@ -37,7 +37,7 @@ impl Standby {
     }
 
     /// Waits until it has replayed all that `primary` has written so far.
-    pub fn catch_up(&self, primary: &Cluster) -> Result<(), Failure> {
+    pub fn catch_up(&self, primary: &Cluster) -> Result<(), TaskError> {
         let end = primary.ask("select pg_current_wal_insert_lsn()")?;
         // What the primary has not flushed is not sent: a commit without waiting for the disk, at most.
         primary.ask("select pg_logical_emit_message(true, 'postrider', 'flush')")?;
@@ -48,7 +48,7 @@ impl Standby {
     /// Cuts it off from its primary: from now on it gets nothing more, and what it has got is replayed.
     ///
     /// Its receiver of the write-ahead log ends, so that a promotion finds nothing that came later.
-    pub fn cut_off(&self) -> Result<(), Failure> {
+    pub fn cut_off(&self) -> Result<(), TaskError> {
         self.0.ask("alter system set primary_conninfo = ''")?;
         self.0.ask("select pg_reload_conf()")?;
         self.wait_for("is not cut off", || {
@@ -57,9 +57,11 @@ impl Standby {
     }
 
     /// Takes over the address of its dead primary, as a floating address does: it is started anew on that port.
-    pub fn take_address_of(&mut self, primary: &Cluster) -> Result<(), Failure> {
+    pub fn take_address_of(&mut self, primary: &Cluster) -> Result<(), TaskError> {
         if primary.pid().is_some() {
-            return Err(Failure::new("the primary still runs: stop or kill it before its address is taken"));
+            return Err(TaskError::new(
+                "the primary still runs: stop or kill it before its address is taken",
+            ));
         }
         self.0.stop()?;
         self.0.port = primary.port;
@@ -67,7 +69,7 @@ impl Standby {
     }
 
     /// Promotes it: when this returns it is a primary that takes writes.
-    pub fn promote(self) -> Result<Cluster, Failure> {
+    pub fn promote(self) -> Result<Cluster, TaskError> {
         let mut pg_ctl = self.0.bin("pg_ctl");
         pg_ctl.args(["promote", "-w", "-t", "60", "-s", "-D"]).arg(self.0.data_dir());
         process::output(&mut pg_ctl, "promote a standby")?;
@@ -79,11 +81,11 @@ impl Standby {
         self.0.ask(streams).is_ok_and(|answer| answer == "t")
     }
 
-    fn wait_for(&self, trouble: &str, condition: impl FnMut() -> bool) -> Result<(), Failure> {
+    fn wait_for(&self, trouble: &str, condition: impl FnMut() -> bool) -> Result<(), TaskError> {
         if process::wait_until(PATIENCE, condition) {
             return Ok(());
         }
-        Err(Failure::new(format!("the standby {trouble} within {PATIENCE:?}")).with_log_file(&self.0.log()))
+        Err(TaskError::new(format!("the standby {trouble} within {PATIENCE:?}")).with_log_file(&self.0.log()))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use postrider_core::{Store, Subscription};
+use postrider_core::{EventLog, Subscription};
 
-use crate::Failure;
+use crate::AnyError;
 use crate::cli::postrider;
 use crate::data::Bench;
 use crate::report::Report;
@@ -13,7 +13,7 @@ const BAR: f64 = 1.0;
 const TURNS: usize = 10;
 
 /// The slowest of several looks at a long backlog.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let events: u64 = if quick { 200_000 } else { 2_000_000 };
     let bench = Bench::new(4).await?;
     report.say(&format!("recording {events} events for three subscriptions"));
@@ -39,7 +39,7 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
 }
 
 /// Whether it said what is pending, and that it is an estimate.
-fn check(answer: &[u8], events: u64) -> Result<(), Failure> {
+fn check(answer: &[u8], events: u64) -> Result<(), AnyError> {
     let status: serde_json::Value = serde_json::from_slice(answer)?;
     let all = status["subscriptions"].as_array().ok_or("there are no subscriptions in the answer")?;
     for each in all {

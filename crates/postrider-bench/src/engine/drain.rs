@@ -9,10 +9,10 @@ use crate::data::{Bench, server};
 use crate::engine::{Tally, counting_relay, new_name};
 use crate::reading::bare;
 use crate::report::Report;
-use crate::{Failure, in_turns};
+use crate::{AnyError, in_turns};
 
 /// One relay with one lane, from its start until its handler has had all. Events per second.
-async fn one_relay(bench: &Bench, events: u64) -> Result<f64, Failure> {
+async fn one_relay(bench: &Bench, events: u64) -> Result<f64, AnyError> {
     let (name, tally) = (new_name(), Tally::new(events));
     let began = Instant::now();
     let relay = counting_relay(&bench.outbox, &name, &tally, 1).start().await?;
@@ -24,7 +24,7 @@ async fn one_relay(bench: &Bench, events: u64) -> Result<f64, Failure> {
 }
 
 /// Two relays that share two lanes, each with connections of its own.
-async fn two_relays(bench: &Bench, other: &Outbox, events: u64) -> Result<f64, Failure> {
+async fn two_relays(bench: &Bench, other: &Outbox, events: u64) -> Result<f64, AnyError> {
     let (name, tally) = (new_name(), Tally::new(events));
     let began = Instant::now();
     let (one, two) = tokio::try_join!(
@@ -39,7 +39,7 @@ async fn two_relays(bench: &Bench, other: &Outbox, events: u64) -> Result<f64, F
 }
 
 /// The bars of draining.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, turns) = if quick { (100_000, 3) } else { (500_000, 7) };
     report.say(&format!("filling a log with {events} events"));
     let bench = Bench::new(8).await?;

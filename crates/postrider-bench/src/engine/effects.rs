@@ -14,14 +14,14 @@ use tokio::task::JoinSet;
 use crate::data::{Bench, OrderPaid};
 use crate::engine::{Tally, new_name};
 use crate::report::Report;
-use crate::{Failure, in_turns, median};
+use crate::{AnyError, in_turns, median};
 
 /// How many transactions a relay has open at once, at most; and how many workers there are where there are several.
 const SEVERAL: u64 = 16;
 /// How many events share a transaction in bulk work.
 const TOGETHER: usize = 100;
 
-async fn tables(bench: &Bench) -> Result<(), Failure> {
+async fn tables(bench: &Bench) -> Result<(), AnyError> {
     bench
         .run(
             "create table {schema}.effect (id bigserial primary key, order_id bigint not null, note text not null);
@@ -46,7 +46,7 @@ async fn add_effect(connection: &mut PgConnection, sql: &Arc<str>, event: OrderP
 }
 
 /// Makes sure that each event had its effect once, and forgets the effects.
-async fn check(bench: &Bench, events: u64) -> Result<(), Failure> {
+async fn check(bench: &Bench, events: u64) -> Result<(), AnyError> {
     let sql = format!("select count(*) from {}.effect", bench.schema);
     let effects: i64 = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&bench.pool).await?;
     if effects != events.cast_signed() {
@@ -56,11 +56,11 @@ async fn check(bench: &Bench, events: u64) -> Result<(), Failure> {
 }
 
 /// A relay with a transactional handler, from its start until all is committed and settled. Events per second.
-async fn relay(bench: &Bench, events: u64, together: usize) -> Result<f64, Failure> {
+async fn relay(bench: &Bench, events: u64, max_tx_batch: usize) -> Result<f64, AnyError> {
     let (tally, sql) = (Tally::new(events), insert(bench));
     let counted = Arc::clone(&tally);
     let relay = Relay::new(&bench.outbox).subscribe(&new_name(), |subscriber| {
-        subscriber.together(together).on(move |event: Received<OrderPaid>, mut tx: Tx<Outbox>| {
+        subscriber.max_tx_batch(max_tx_batch).on(move |event: Received<OrderPaid>, mut tx: Tx<Outbox>| {
             let (counted, sql) = (Arc::clone(&counted), Arc::clone(&sql));
             async move {
                 add_effect(&mut tx, &sql, event.into_inner()).await?;
@@ -85,7 +85,7 @@ async fn job(
     claim: &str,
     done: &str,
     sql: &Arc<str>,
-) -> Result<bool, Failure> {
+) -> Result<bool, AnyError> {
     let mut tx = connection.begin().await?;
     let Some(row) = sqlx::query(AssertSqlSafe(claim)).fetch_optional(&mut *tx).await? else {
         return Ok(false);
@@ -98,7 +98,7 @@ async fn job(
 }
 
 /// Hand-written workers, each on one connection, until there is no job left. Events per second.
-async fn workers(bench: &Bench, events: u64, workers: u64) -> Result<f64, Failure> {
+async fn workers(bench: &Bench, events: u64, workers: u64) -> Result<f64, AnyError> {
     let fill = "truncate {schema}.job; insert into {schema}.job (event_type, payload) \
          select event_type, payload from {schema}.event order by id limit EVENTS";
     bench.run(&fill.replace("EVENTS", &events.to_string())).await?;
@@ -119,7 +119,7 @@ async fn workers(bench: &Bench, events: u64, workers: u64) -> Result<f64, Failur
         let (claim, done, sql) = (Arc::clone(&claim), Arc::clone(&done), Arc::clone(&sql));
         tasks.spawn(async move {
             while job(&mut connection, &claim, &done, &sql).await? {}
-            Ok::<(), Failure>(())
+            Ok::<(), AnyError>(())
         });
     }
     for outcome in tasks.join_all().await {
@@ -131,7 +131,7 @@ async fn workers(bench: &Bench, events: u64, workers: u64) -> Result<f64, Failur
 }
 
 /// The bar of transactional handlers.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, jobs, turns) = if quick { (20_000, 1_000, 3) } else { (100_000, 5_000, 5) };
     let bench = Bench::new(SEVERAL as u32 + 4).await?;
     tables(&bench).await?;

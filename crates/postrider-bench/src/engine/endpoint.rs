@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use crate::Failure;
+use crate::AnyError;
 
 /// Starts one on a free port: its address. Its threads end with the process.
-pub(crate) fn start() -> Result<String, Failure> {
+pub(crate) fn start() -> Result<String, AnyError> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = format!("http://{}/", listener.local_addr()?);
     std::thread::spawn(move || {

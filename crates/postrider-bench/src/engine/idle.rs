@@ -1,12 +1,12 @@
 //! What a relay costs that has nothing to do, counted as `statements.rs` says.
 
-use crate::Failure;
+use crate::AnyError;
 use crate::engine::{Tally, counting_relay, new_name};
 use crate::report::Report;
 use crate::statements::{EVENTS, in_own_database};
 
 /// The bars of idleness.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     in_own_database(async |bench, counter| {
         bench.fill(EVENTS).await?;
         let tally = Tally::new(EVENTS);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use postrider_relay::{Received, Relay, Running};
 use tokio::task::JoinSet;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, OrderPaid};
 use crate::engine::new_name;
 use crate::report::Report;
@@ -43,7 +43,7 @@ impl Times {
         }
     }
 
-    pub(crate) async fn wait_for(&self, event: u64) -> Result<(), Failure> {
+    pub(crate) async fn wait_for(&self, event: u64) -> Result<(), AnyError> {
         let end = Instant::now() + LOST;
         let place = &self.handled[usize::try_from(event)?];
         while place.load(Ordering::Acquire) == 0 {
@@ -71,7 +71,7 @@ impl Times {
 }
 
 /// A relay that would look by itself once a minute.
-async fn start(bench: &Bench, times: &Arc<Times>, lease: Option<Duration>) -> Result<Running, Failure> {
+async fn start(bench: &Bench, times: &Arc<Times>, lease: Option<Duration>) -> Result<Running, AnyError> {
     let times = Arc::clone(times);
     let mut relay = Relay::new(&bench.outbox).poll_interval(Duration::from_secs(60));
     if let Some(lease) = lease {
@@ -87,7 +87,7 @@ async fn start(bench: &Bench, times: &Arc<Times>, lease: Option<Duration>) -> Re
 }
 
 /// Commits an event in a transaction of its own.
-pub(crate) async fn publish(bench: &Bench, times: &Times, event: u64) -> Result<(), Failure> {
+pub(crate) async fn publish(bench: &Bench, times: &Times, event: u64) -> Result<(), AnyError> {
     let mut tx = bench.pool.begin().await?;
     bench.outbox.record(&mut tx, &OrderPaid::of(event)).await?;
     tx.commit().await?;
@@ -111,7 +111,7 @@ async fn from_idle(
     events: u64,
     pause: (u64, u64),
     lease: Option<Duration>,
-) -> Result<Vec<f64>, Failure> {
+) -> Result<Vec<f64>, AnyError> {
     // Connections and plans first.
     let warm = 10;
     let times = Times::of(events + warm);
@@ -128,7 +128,7 @@ async fn from_idle(
 
 /// A steady stream: event n is committed n milliseconds after the first, or as soon after as its publisher is free. Returns
 /// the latencies, and how many events per second it really was.
-async fn under_load(bench: &Arc<Bench>, seconds: u64) -> Result<(Vec<f64>, f64), Failure> {
+async fn under_load(bench: &Arc<Bench>, seconds: u64) -> Result<(Vec<f64>, f64), AnyError> {
     let (warm, events) = (RATE, RATE * (seconds + 1));
     let times = Times::of(events);
     let relay = start(bench, &times, None).await?;
@@ -144,7 +144,7 @@ async fn under_load(bench: &Arc<Bench>, seconds: u64) -> Result<(Vec<f64>, f64),
                 .await;
                 publish(&bench, &times, event).await?;
             }
-            Ok::<(), Failure>(())
+            Ok::<(), AnyError>(())
         });
     }
     for outcome in publishers.join_all().await {
@@ -172,7 +172,7 @@ fn lines(report: &mut Report, name: &str, times: &[f64], detail: &str) {
 }
 
 /// The bars of latency.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, seconds) = if quick { (60, 5) } else { (300, 20) };
     let bench = Arc::new(Bench::new(PUBLISHERS as u32 + 4).await?);
     report.say(&format!("{events} events, one at a time, to a relay that sleeps"));

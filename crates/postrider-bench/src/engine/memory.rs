@@ -11,7 +11,7 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, server};
 use crate::engine::{Counted, Tally, counting_relay, endpoint, new_name};
 use crate::report::Report;
@@ -26,7 +26,7 @@ pub const CHILD: &str = "--drain";
 const DRAINED: &str = "drained";
 
 /// The process that drains: it says so when it has, and then waits until it has been looked at.
-pub async fn child(schema: &str, events: &str) -> Result<(), Failure> {
+pub async fn child(schema: &str, events: &str) -> Result<(), AnyError> {
     let events = events.parse()?;
     let pool = PgPoolOptions::new().max_connections(4).connect_with(server()?).await?;
     let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
@@ -39,7 +39,7 @@ pub async fn child(schema: &str, events: &str) -> Result<(), Failure> {
 }
 
 /// The process that drains to an endpoint; a schema, a number of events and the endpoint follow.
-pub async fn child_to(schema: &str, events: &str, url: &str) -> Result<(), Failure> {
+pub async fn child_to(schema: &str, events: &str, url: &str) -> Result<(), AnyError> {
     let pool = PgPoolOptions::new().max_connections(4).connect_with(server()?).await?;
     let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
     let tally = Tally::new(events.parse()?);
@@ -53,14 +53,14 @@ pub async fn child_to(schema: &str, events: &str, url: &str) -> Result<(), Failu
 }
 
 /// Says that all is drained, and waits until the process has been looked at.
-pub(crate) fn drained() -> Result<(), Failure> {
+pub(crate) fn drained() -> Result<(), AnyError> {
     println!("{DRAINED}");
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
 
 /// The memory that a process has resident, in megabytes: now (`VmRSS`), or the most it ever had (`VmHWM`).
-pub(crate) fn resident(process: u32, figure: &str) -> Result<f64, Failure> {
+pub(crate) fn resident(process: u32, figure: &str) -> Result<f64, AnyError> {
     let path = format!("/proc/{process}/status");
     let status = std::fs::read_to_string(&path)
         .map_err(|error| format!("memory is measured on Linux only: {path}: {error}"))?;
@@ -71,7 +71,7 @@ pub(crate) fn resident(process: u32, figure: &str) -> Result<f64, Failure> {
 }
 
 /// Runs this program again, as a process that drains: its most memory, and how long it took.
-pub(crate) async fn most_of(arguments: &[&str]) -> Result<(f64, f64), Failure> {
+pub(crate) async fn most_of(arguments: &[&str]) -> Result<(f64, f64), AnyError> {
     let began = Instant::now();
     let mut process = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -95,7 +95,7 @@ pub(crate) async fn most_of(arguments: &[&str]) -> Result<(f64, f64), Failure> {
 }
 
 /// The bar of memory.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let events: u64 = if quick { 300_000 } else { 2_000_000 };
     report.say(&format!("filling a log with {events} events"));
     let bench = Bench::new(8).await?;

@@ -4,13 +4,13 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-use postrider_core::{OnDead, Order, Start, Store, Subscription};
+use postrider_core::{EventLog, OnDead, Order, Start, Subscription};
 use postrider_relay::Relay;
 
 use crate::data::Bench;
 use crate::engine::{Tally, counting};
 use crate::report::Report;
-use crate::{Failure, in_turns};
+use crate::{AnyError, in_turns};
 
 /// What is open: for each, in which key the `n`-th row is and in which state, in SQL.
 struct Shape {
@@ -38,7 +38,7 @@ const SHAPES: [Shape; 4] = [
 ];
 
 /// A relay from its start until its handler has had all that is new. Events per second.
-async fn drain(bench: &Bench, name: &str, lanes: u32, events: u64) -> Result<f64, Failure> {
+async fn drain(bench: &Bench, name: &str, lanes: u32, events: u64) -> Result<f64, AnyError> {
     let tally = Tally::new(events);
     let began = Instant::now();
     let relay = Relay::new(&bench.outbox)
@@ -52,7 +52,7 @@ async fn drain(bench: &Bench, name: &str, lanes: u32, events: u64) -> Result<f64
 }
 
 /// Opens as many deliveries for a subscription as there are old events.
-async fn open(bench: &Bench, name: &str, shape: &Shape, open: u64) -> Result<(), Failure> {
+async fn open(bench: &Bench, name: &str, shape: &Shape, open: u64) -> Result<(), AnyError> {
     let Shape { key, state, .. } = shape;
     bench
         .run(&format!(
@@ -66,7 +66,7 @@ async fn open(bench: &Bench, name: &str, shape: &Shape, open: u64) -> Result<(),
 }
 
 /// The bars of fresh events beside many open deliveries.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (old, fresh, turns) = if quick { (100_000, 100_000, 3) } else { (1_000_000, 200_000, 3) };
     let bench = Bench::new(8).await?;
     report.say(&format!("filling a log with {old} events that were read long ago"));

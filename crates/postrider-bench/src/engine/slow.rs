@@ -12,7 +12,7 @@ use crate::data::Bench;
 use crate::engine::latency::{Times, percentile};
 use crate::engine::new_name;
 use crate::report::Report;
-use crate::{Failure, median};
+use crate::{AnyError, median};
 
 const PUBLISHERS: u64 = 4;
 /// Events per second, in all.
@@ -40,7 +40,7 @@ impl Event for OrderMoved {
     }
 }
 
-async fn publish(bench: &Bench, event: u64) -> Result<(), Failure> {
+async fn publish(bench: &Bench, event: u64) -> Result<(), AnyError> {
     let mut tx = bench.pool.begin().await?;
     bench.outbox.record(&mut tx, &OrderMoved { order: event }).await?;
     tx.commit().await?;
@@ -48,7 +48,7 @@ async fn publish(bench: &Bench, event: u64) -> Result<(), Failure> {
 }
 
 /// A steady stream to handlers, of which those of one key hang for so long. The latencies of the other keys, in milliseconds.
-async fn stream(bench: &Arc<Bench>, seconds: u64, hang: Option<Duration>) -> Result<Vec<f64>, Failure> {
+async fn stream(bench: &Arc<Bench>, seconds: u64, hang: Option<Duration>) -> Result<Vec<f64>, AnyError> {
     let (warm, events) = (RATE, RATE * (seconds + 1));
     let times = Times::of(events);
     let noted = Arc::clone(&times);
@@ -78,7 +78,7 @@ async fn stream(bench: &Arc<Bench>, seconds: u64, hang: Option<Duration>) -> Res
                 publish(&bench, event).await?;
                 times.note(&times.committed, event);
             }
-            Ok::<(), Failure>(())
+            Ok::<(), AnyError>(())
         });
     }
     for outcome in publishers.join_all().await {
@@ -106,7 +106,7 @@ async fn drain(
     events: u64,
     each: Duration,
     patience: Duration,
-) -> Result<(f64, i64), Failure> {
+) -> Result<(f64, i64), AnyError> {
     let tally = crate::engine::Tally::new(events);
     let (name, counted) = (new_name(), Arc::clone(&tally));
     let relay = Relay::new(&bench.outbox).subscribe(&name, |subscriber| {
@@ -150,7 +150,7 @@ async fn drain(
 }
 
 /// The bars of slow events.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let seconds = if quick { 10 } else { 45 };
     let bench = Arc::new(Bench::new(PUBLISHERS as u32 + 4).await?);
     report.say(&format!("{RATE} events/s of {KEYS} keys for {seconds} s, without and with a key that hangs"));

@@ -16,7 +16,7 @@ use crate::engine::Counted;
 use crate::engine::{Tally, new_name};
 use crate::kafka::{Topic, brokers, sink};
 use crate::report::Report;
-use crate::{Failure, in_turns};
+use crate::{AnyError, in_turns};
 
 /// Counts what was confirmed, and what was not.
 #[derive(Default)]
@@ -52,7 +52,7 @@ const HEADERS: [(&str, &str); 11] = [
 ];
 
 /// Produces as fast as one thread can, from first to last confirmation. Events per second.
-fn bare(topic: &str, events: u64) -> Result<f64, Failure> {
+fn bare(topic: &str, events: u64) -> Result<f64, AnyError> {
     let config = Kafka::builder(&brokers()?).client();
     let producer: BaseProducer<Confirmed> = config.create_with_context(Confirmed::default())?;
     let producer = Arc::new(producer);
@@ -95,7 +95,7 @@ fn bare(topic: &str, events: u64) -> Result<f64, Failure> {
 }
 
 /// One relay with one lane, from its start until the brokers have confirmed all. Events per second.
-async fn relay(bench: &Bench, topic: &str, events: u64) -> Result<f64, Failure> {
+async fn relay(bench: &Bench, topic: &str, events: u64) -> Result<f64, AnyError> {
     let tally = Tally::new(events);
     let sink = Counted { sink: sink(topic).await?, tally: Arc::clone(&tally) };
     let began = Instant::now();
@@ -109,7 +109,7 @@ async fn relay(bench: &Bench, topic: &str, events: u64) -> Result<f64, Failure> 
 }
 
 /// The bar of draining.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (events, turns) = if quick { (100_000, 3) } else { (500_000, 5) };
     report.say(&format!("filling a log with {events} events"));
     let bench = Bench::new(8).await?;

@@ -15,13 +15,13 @@ use crate::data::{Bench, OrderPaid};
 use crate::engine::{Tally, new_name};
 use crate::kafka::{Topic, brokers};
 use crate::report::Report;
-use crate::{Failure, in_turns};
+use crate::{AnyError, in_turns};
 
 /// How many records share a transaction.
 const TOGETHER: usize = 100;
 
 /// Fills the topic with records as a relay writes them.
-fn fill(topic: &str, events: u64) -> Result<(), Failure> {
+fn fill(topic: &str, events: u64) -> Result<(), AnyError> {
     let producer: BaseProducer = Kafka::builder(&brokers()?).client().create()?;
     for number in 0..events {
         let (id, key) = (uuid::Uuid::now_v7().to_string(), (number % 5000).to_string());
@@ -52,7 +52,7 @@ fn fill(topic: &str, events: u64) -> Result<(), Failure> {
 
 /// A new group reads the topic from its beginning, until the effect of every record is committed. Records per second, from the
 /// first handler on: joining a group takes seconds, whatever follows.
-async fn consume(bench: &Bench, topic: &str, events: u64, together: usize) -> Result<f64, Failure> {
+async fn consume(bench: &Bench, topic: &str, events: u64, max_tx_batch: usize) -> Result<f64, AnyError> {
     bench.run("truncate {schema}.effect").await?;
     let (tally, began) = (Tally::new(events), Arc::new(std::sync::OnceLock::new()));
     let sql: Arc<str> =
@@ -62,7 +62,7 @@ async fn consume(bench: &Bench, topic: &str, events: u64, together: usize) -> Re
         .topics([topic])
         .from(Offsets::Earliest)
         .records_per_poll(1000)
-        .together(together)
+        .max_tx_batch(max_tx_batch)
         .on(move |event: Received<OrderPaid>, mut tx: Tx<Outbox>| {
             let (counted, sql) = (Arc::clone(&counted), Arc::clone(&sql));
             first.get_or_init(Instant::now);
@@ -88,7 +88,7 @@ async fn consume(bench: &Bench, topic: &str, events: u64, together: usize) -> Re
 }
 
 /// The bar of a consumer's effects.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let (many, few, turns) = if quick { (20_000, 4_000, 3) } else { (60_000, 10_000, 3) };
     let bench = Bench::new(24).await?;
     bench

@@ -9,7 +9,7 @@ use postrider_relay::Relay;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, OrderPaid};
 use crate::engine::latency::{Times, percentile, publish};
 use crate::engine::new_name;
@@ -20,7 +20,7 @@ use crate::report::Report;
 const RATE: u32 = 300;
 
 /// Reads the topic from its beginning and notes when each event came, until it is told to stop.
-fn consume(topic: &str, times: &Times, stop: &AtomicBool) -> Result<(), Failure> {
+fn consume(topic: &str, times: &Times, stop: &AtomicBool) -> Result<(), AnyError> {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", brokers()?)
         .set("group.id", "bench")
@@ -41,7 +41,7 @@ fn consume(topic: &str, times: &Times, stop: &AtomicBool) -> Result<(), Failure>
 }
 
 /// The bar of latency.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let seconds = if quick { 5 } else { 30 };
     let (warm, events) = (u64::from(RATE), u64::from(RATE) * (seconds + 1));
     let bench = Bench::new(4).await?;

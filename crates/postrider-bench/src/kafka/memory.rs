@@ -6,7 +6,7 @@ use postrider_postgres::Outbox;
 use postrider_relay::Relay;
 use sqlx::postgres::PgPoolOptions;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::{Bench, server};
 use crate::engine::memory::{WIDE_BAR, drained, most_of};
 use crate::engine::{Counted, Tally, new_name};
@@ -17,7 +17,7 @@ use crate::report::Report;
 pub const CHILD: &str = "--drain";
 
 /// The process that drains.
-pub async fn child(schema: &str, topic: &str, events: &str) -> Result<(), Failure> {
+pub async fn child(schema: &str, topic: &str, events: &str) -> Result<(), AnyError> {
     let pool = PgPoolOptions::new().max_connections(4).connect_with(server()?).await?;
     let outbox = Outbox::builder().schema(schema).connect(&pool).await?;
     let tally = Tally::new(events.parse()?);
@@ -31,7 +31,7 @@ pub async fn child(schema: &str, topic: &str, events: &str) -> Result<(), Failur
 }
 
 /// The bar of memory.
-pub async fn run(report: &mut Report, quick: bool) -> Result<(), Failure> {
+pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let events: u64 = if quick { 300_000 } else { 2_000_000 };
     report.say(&format!("filling a log with {events} events"));
     let bench = Bench::new(8).await?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 
-use crate::Failure;
+use crate::AnyError;
 use crate::data::Bench;
 use crate::statements::PASSED_ON;
 
@@ -20,7 +20,7 @@ pub(super) struct Vacuum {
 
 impl Vacuum {
     /// Lets it work on a log, and does by hand what is due now.
-    pub(super) async fn of(bench: &Bench, threshold: u64) -> Result<Self, Failure> {
+    pub(super) async fn of(bench: &Bench, threshold: u64) -> Result<Self, AnyError> {
         let settings = format!(
             "alter table {{schema}}.event reset (autovacuum_enabled);
              alter table {{schema}}.event set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = {threshold},
@@ -32,14 +32,14 @@ impl Vacuum {
     }
 
     /// How many dead events there are, as far as the server knows.
-    pub(super) async fn dead(&self) -> Result<u64, Failure> {
+    pub(super) async fn dead(&self) -> Result<u64, AnyError> {
         let sql = "select n_dead_tup from pg_stat_user_tables where schemaname = $1 and relname = 'event'";
         let dead: i64 = sqlx::query_scalar(sql).bind(&self.schema).fetch_one(&self.pool).await?;
         Ok(dead.unsigned_abs())
     }
 
     /// Whether a table of the log is being vacuumed. The one that publishers update is, at all times.
-    async fn works(&self) -> Result<bool, Failure> {
+    async fn works(&self) -> Result<bool, AnyError> {
         let sql = "select exists (
                  select from pg_stat_progress_vacuum v
                  join pg_class c on c.oid = v.relid join pg_namespace n on n.oid = c.relnamespace
@@ -53,7 +53,7 @@ impl Vacuum {
         &self,
         patience: Duration,
         count: impl Fn() -> u64,
-    ) -> Result<(Instant, u64), Failure> {
+    ) -> Result<(Instant, u64), AnyError> {
         let end = Instant::now() + patience;
         let mut last = (Instant::now(), count());
         while last.0.elapsed() < PASSED_ON && Instant::now() < end {

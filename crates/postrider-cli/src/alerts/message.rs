@@ -7,7 +7,7 @@ use postrider::{OffsetDateTime, Uuid};
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
 
-use super::death::{Death, MOST};
+use super::dead_event::{DeadEvent, MOST};
 use super::next;
 use super::note::time_of;
 use super::reading::Reading;
@@ -119,7 +119,7 @@ impl Message {
     }
 
     /// An event died.
-    pub(crate) fn death(alert: &str, death: &Death, source: &str) -> Self {
+    pub(crate) fn death(alert: &str, death: &DeadEvent, source: &str) -> Self {
         let (at, next) = (time_of(death.at), next::of_event(&death.event_id));
         let text = format!(
             "an event died: {} ({} of {} {}), for {} after {}, at {}{}; next: {next}",
@@ -158,7 +158,7 @@ impl Message {
     /// Many events died; `more` than were looked at, even.
     pub(crate) fn flood(
         alert: &str,
-        deaths: &[&Death],
+        deaths: &[&DeadEvent],
         many: &HashMap<&str, u64>,
         more: bool,
         source: &str,
@@ -236,7 +236,7 @@ impl Message {
         }
     }
 
-    /// A name for what belongs together: short enough for everybody, and the same from every relay.
+    /// A name for what belongs max_tx_batch: short enough for everybody, and the same from every relay.
     pub(crate) fn incident(parts: &[&str]) -> String {
         let name = format!("postrider/{}", parts.join("/"));
         if name.len() <= 255 { name } else { Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string() }
@@ -293,7 +293,7 @@ fn tries(attempts: u32) -> String {
     output::count(u64::from(attempts), "attempt")
 }
 
-fn error(death: &Death) -> String {
+fn error(death: &DeadEvent) -> String {
     match (&death.error_code, &death.error_message) {
         (Some(code), Some(text)) => format!(": {code}: {}", cropped(text, ERROR)),
         (Some(text), None) | (None, Some(text)) => format!(": {}", cropped(text, ERROR)),
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn deaths_are_said_with_when_and_the_next_command() {
         let micros = i64::try_from(SINCE.unix_timestamp_nanos() / 1000).expect("a time");
-        let death = |place: u128, subscription: &str| Death {
+        let death = |place: u128, subscription: &str| DeadEvent {
             at: micros + 1_000_000 * i64::try_from(place).expect("small"),
             id: 1,
             subscription: subscription.to_owned(),
@@ -377,7 +377,7 @@ mod tests {
             )
         );
         assert_eq!(message.facts["next"], format!("postrider dead show {id}"));
-        let flood = |deaths: &[&Death], many: &[(&str, u64)]| {
+        let flood = |deaths: &[&DeadEvent], many: &[(&str, u64)]| {
             let many: HashMap<&str, u64> = many.iter().copied().collect();
             Message::flood("event dies", deaths, &many, false, "db").text
         };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use postrider::OffsetDateTime;
 use serde::{Deserialize, Serialize};
 
-use super::death::{Death, Since, Told};
+use super::dead_event::{DeadEvent, Since, Told};
 use super::message::Message;
 use super::open::{self, Open};
 use super::reading::Reading;
@@ -59,7 +59,7 @@ pub(crate) struct Saying {
 enum About {
     Fires { alert: String, subject: Option<String> },
     Over { alert: String, subject: Option<String> },
-    Deaths { alert: String, deaths: Vec<Death> },
+    Deaths { alert: String, deaths: Vec<DeadEvent> },
     Buried,
 }
 
@@ -121,7 +121,7 @@ impl Note {
         &self,
         readings: &[Reading<'_>],
         alerts: &[Alert],
-        deaths: &BTreeMap<Since, Vec<Death>>,
+        deaths: &BTreeMap<Since, Vec<DeadEvent>>,
         source: &str,
         now: OffsetDateTime,
     ) -> Vec<Saying> {
@@ -148,7 +148,7 @@ impl Note {
     }
 
     /// What is to be said of these incidents, whose events are dead no longer. One that has died anew goes on.
-    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<Since, Vec<Death>>) -> Vec<Saying> {
+    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<Since, Vec<DeadEvent>>) -> Vec<Saying> {
         let goes_on = |open: &&Open| deaths.values().flatten().any(|death| open.is_of(death));
         let over = self.open.iter().filter(|open| over.contains(open)).filter(|open| !goes_on(open));
         over.map(|open| Saying {

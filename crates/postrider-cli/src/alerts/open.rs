@@ -1,9 +1,9 @@
 //! Incidents that are open for events that died, with those who keep any: each is over when its events are dead no longer.
 
-use postrider::{Desk, Result, StuckQuery};
+use postrider::{OpenDeliveryQuery, Result, Store};
 use serde::{Deserialize, Serialize};
 
-use super::death::Death;
+use super::dead_event::DeadEvent;
 use super::message::Message;
 use super::note::time_of;
 
@@ -26,7 +26,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// The one that a target opens when it hears of these deaths.
-    pub(crate) fn of(target: &str, message: &Message, deaths: &[Death]) -> Option<Self> {
+    pub(crate) fn of(target: &str, message: &Message, deaths: &[DeadEvent]) -> Option<Self> {
         let times = || deaths.iter().map(|death| death.at);
         let one = |name: &String| deaths.iter().all(|death| death.subscription == *name);
         let event = match deaths {
@@ -54,25 +54,25 @@ impl Open {
     }
 
     /// Whether it is the incident of an event that has died anew.
-    pub(crate) fn is_of(&self, death: &Death) -> bool {
+    pub(crate) fn is_of(&self, death: &DeadEvent) -> bool {
         let event = self.event.as_ref().is_some_and(|(id, _)| *id == death.id);
         event && self.subscription.as_deref() == Some(&*death.subscription)
     }
 
     /// Whether its event, or any event of the flood, is dead still.
-    pub(crate) async fn is_dead(&self, desk: &dyn Desk) -> Result<bool> {
+    pub(crate) async fn is_dead(&self, log: &dyn Store) -> Result<bool> {
         let subscription = self.subscription.clone();
         let before = self.event.as_ref().map(|(id, _)| (id - 1, subscription.clone().unwrap_or_default()));
-        let query = StuckQuery {
+        let query = OpenDeliveryQuery {
             subscription,
             from: Some(time_of(self.died.0)),
             until: Some(time_of(self.died.1 + 1)),
             after: before,
             bare: true,
             limit: 1,
-            ..StuckQuery::default()
+            ..OpenDeliveryQuery::default()
         };
-        let found = desk.stuck(&query).await?.pop();
+        let found = log.open_deliveries(&query).await?.pop();
         Ok(match (&self.event, found) {
             (_, None) => false,
             (None, Some(_)) => true,

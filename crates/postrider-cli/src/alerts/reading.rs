@@ -7,7 +7,7 @@ use postrider::{Figures, Result};
 
 use crate::config::Alert;
 use crate::config::alert::{Figure, Of, Than, When};
-use crate::database::Controls;
+use crate::database::SharedStore;
 
 /// How an alert stands for what it watches.
 #[derive(Debug, Clone)]
@@ -73,9 +73,9 @@ impl Total {
 
 /// Asks the store for what the alerts need, and says how each of them stands. Of an alert of events that die, the value is how
 /// many are dead, and it never fires here: each event is told by itself.
-pub(crate) async fn readings<'a>(controls: &Controls, alerts: &'a [Alert]) -> Result<Vec<Reading<'a>>> {
+pub(crate) async fn readings<'a>(log: &SharedStore, alerts: &'a [Alert]) -> Result<Vec<Reading<'a>>> {
     let mut totals = BTreeMap::new();
-    for subscription in controls.desk.subscriptions().await? {
+    for subscription in log.subscriptions().await? {
         let name = subscription.subscription.name;
         let ages: Vec<Duration> = alerts.iter().filter_map(|alert| age_for(alert, &name)).collect();
         if !alerts.iter().any(|alert| watches(alert, &name)) {
@@ -83,11 +83,11 @@ pub(crate) async fn readings<'a>(controls: &Controls, alerts: &'a [Alert]) -> Re
             totals.insert(name, Total::default());
             continue;
         }
-        let mut total = Total::of(&controls.store.figures(&name).await?);
+        let mut total = Total::of(&log.figures(&name).await?);
         for age in ages {
             // As long as the oldest is younger, there is nothing to count.
             if total.oldest > age.as_secs_f64() && !total.over.contains_key(&age) {
-                total.over.insert(age, controls.store.undelivered_over(&name, age).await?);
+                total.over.insert(age, log.undelivered_over(&name, age).await?);
             }
         }
         totals.insert(name, total);

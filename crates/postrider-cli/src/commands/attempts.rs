@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postrider::{Desk, EventRef, PastAttempt};
+use postrider::{EventRef, PastAttempt, Store};
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
@@ -43,10 +43,10 @@ impl AttemptView {
 
 /// What is on record of an event, by subscription.
 pub(crate) async fn of_event(
-    desk: &dyn Desk,
+    log: &dyn Store,
     event: EventRef,
 ) -> Result<HashMap<String, Vec<AttemptView>>, Failure> {
-    let found = desk.attempts(event).await?.into_iter();
+    let found = log.attempts(event).await?.into_iter();
     Ok(found
         .map(|each| (each.subscription, each.attempts.into_iter().map(AttemptView::of).collect()))
         .collect())

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::config::Config;
-use crate::database::Controls;
+use crate::database::{self};
 use crate::output::{self, Column, Table, Time};
 
 /// The flags of `audit`.
@@ -48,8 +48,8 @@ impl Entry {
 
 /// Lists what was done.
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
-    let desk = Controls::open(&config.store).await?.desk;
-    let entries: Vec<Entry> = desk.audits(arguments.limit).await?.into_iter().map(Entry::of).collect();
+    let log = database::open(&config.store).await?;
+    let entries: Vec<Entry> = log.audits(arguments.limit).await?.into_iter().map(Entry::of).collect();
     if arguments.json {
         output::json(&entries)?;
         return Ok(true);

@@ -1,16 +1,16 @@
 //! `postrider dead`: what was given up, and what is done about it.
 
-mod amend;
 mod list;
+mod resolve;
 
 use clap::{Args, Subcommand};
-use postrider::{Pattern, Stuck, StuckQuery, Uuid};
+use postrider::{OpenDelivery, OpenDeliveryQuery, Pattern, Uuid};
 
 use super::times::Span;
 use super::unknown;
 use crate::Failure;
 use crate::config::{Config, Problem};
-use crate::database::Controls;
+use crate::database::{self, SharedStore};
 
 /// What is done with the dead.
 #[derive(Subcommand)]
@@ -20,9 +20,9 @@ pub(crate) enum Action {
     /// Show a dead event and why it was given up
     Show(list::Show),
     /// Try dead events again: attempts back to 0, each before the later events of its key
-    Requeue(amend::Arguments),
+    Requeue(resolve::Arguments),
     /// Give dead events up, so that keys that wait go on and retention may take them; only a replay brings them again
-    Discard(amend::Arguments),
+    Discard(resolve::Arguments),
 }
 
 /// Which dead events are meant.
@@ -47,16 +47,16 @@ impl Wanted {
         self.subscription.is_some() || self.event_type.is_some() || self.code.is_some() || self.span.is_set()
     }
 
-    async fn check(&self, controls: &Controls) -> Result<(), Failure> {
+    async fn check(&self, log: &SharedStore) -> Result<(), Failure> {
         let texts = [&self.subscription, &self.event_type, &self.code];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
             return Err(Problem::new("a filter has a NUL character in it, which no event has").into());
         }
-        unknown::check(&*controls.desk, self.subscription.as_deref()).await
+        unknown::check(log.as_ref(), self.subscription.as_deref()).await
     }
 
-    fn query(&self, limit: u32) -> StuckQuery {
-        StuckQuery {
+    fn query(&self, limit: u32) -> OpenDeliveryQuery {
+        OpenDeliveryQuery {
             retrying: false,
             subscription: self.subscription.clone(),
             event_type: self.event_type.clone().map(Pattern::new),
@@ -83,13 +83,13 @@ const PAGE: u32 = 500;
 
 /// Goes through the dead, page by page; `take` says whether to go on.
 async fn each_dead(
-    controls: &Controls,
+    log: &SharedStore,
     wanted: &Wanted,
-    mut take: impl FnMut(Stuck) -> bool,
+    mut take: impl FnMut(OpenDelivery) -> bool,
 ) -> Result<(), Failure> {
     let mut query = wanted.query(PAGE);
     loop {
-        let page = controls.desk.stuck(&query).await?;
+        let page = log.open_deliveries(&query).await?;
         let Some(last) = page.last() else { return Ok(()) };
         query.after = Some((last.event.id, last.subscription.clone()));
         let more = page.len() == PAGE as usize;
@@ -109,12 +109,12 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
     if let Action::Requeue(arguments) | Action::Discard(arguments) = &action {
         arguments.check(matches!(action, Action::Discard(_)))?;
     }
-    let controls = Controls::open(&config.store).await?;
+    let log = database::open(&config.store).await?;
     match action {
-        Action::List(arguments) => list::run(&controls, &arguments).await,
-        Action::Show(arguments) => list::show(&controls, &arguments).await,
-        Action::Requeue(arguments) => amend::run(&controls, &arguments, amend::Verb::Requeue).await,
-        Action::Discard(arguments) => amend::run(&controls, &arguments, amend::Verb::Discard).await,
+        Action::List(arguments) => list::run(&log, &arguments).await,
+        Action::Show(arguments) => list::show(&log, &arguments).await,
+        Action::Requeue(arguments) => resolve::run(&log, &arguments, resolve::Verb::Requeue).await,
+        Action::Discard(arguments) => resolve::run(&log, &arguments, resolve::Verb::Discard).await,
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::attempts::{self, AttemptView};
 use super::page::harmless;
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output::{self, Time};
 
 /// What became of an event for a subscription.
@@ -86,13 +86,13 @@ impl DeliveryView {
 
 /// What became of an event for the subscriptions that are wanted.
 pub(crate) async fn of_event(
-    controls: &Controls,
+    log: &SharedStore,
     event: EventRef,
     wanted: impl Fn(&EventState) -> bool,
 ) -> Result<Vec<DeliveryView>, Failure> {
     let query = StateQuery { event_id: Some(event.event_id), ..StateQuery::default() };
-    let states = controls.store.states(&query).await?.into_iter().filter(wanted);
-    let mut tried = attempts::of_event(&*controls.desk, event).await?;
+    let states = log.states(&query).await?.into_iter().filter(wanted);
+    let mut tried = attempts::of_event(log.as_ref(), event).await?;
     let view = |state: EventState| {
         let attempts = tried.remove(&state.subscription).unwrap_or_default();
         DeliveryView::of(state, attempts)

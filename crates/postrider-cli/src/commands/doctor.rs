@@ -8,7 +8,7 @@ mod subscriptions;
 mod topics;
 
 use clap::Args;
-use postrider::Verdict;
+use postrider::Severity;
 use serde::Serialize;
 
 use self::finding::Finding;
@@ -34,11 +34,11 @@ struct Report<'f> {
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     let (mut findings, events) = log::examine(config).await?;
     findings.extend(destinations::examine(config, events.as_deref()).await);
-    let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Good);
+    let worst = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good);
     if arguments.json {
         output::json(&Report { verdict: worst.as_str(), findings: &findings })?;
     } else {
         output::print(&show::text(&findings, output::width().unwrap_or(show::USUAL)))?;
     }
-    Ok(worst < Verdict::Bad)
+    Ok(worst < Severity::Bad)
 }

@@ -3,7 +3,7 @@
 mod search;
 
 use clap::{Args, Subcommand};
-use postrider::{EventQuery, Logged, OffsetDateTime, Pattern, State, Uuid};
+use postrider::{EventQuery, LoggedEvent, OffsetDateTime, Pattern, State, Uuid};
 use serde::Serialize;
 
 use super::page::{self, EventView};
@@ -11,7 +11,7 @@ use super::times::Span;
 use super::unknown;
 use crate::Failure;
 use crate::config::{Config, Problem};
-use crate::database::Controls;
+use crate::database::{self};
 use crate::output::{self, Column, Table, Time};
 use search::Search;
 
@@ -131,12 +131,12 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new("a filter has a NUL character in it, which no event has").into());
     }
-    let controls = Controls::open(&config.store).await?;
+    let log = database::open(&config.store).await?;
     if let Some(Action::Show(arguments)) = arguments.action {
-        return page::run(&controls, &arguments).await;
+        return page::run(&log, &arguments).await;
     }
-    unknown::check(&*controls.desk, wanted.subscription.as_deref()).await?;
-    let found = Search { controls: &controls, query: &query, subscription: wanted.subscription.as_deref() }
+    unknown::check(log.as_ref(), wanted.subscription.as_deref()).await?;
+    let found = Search { log: &log, query: &query, subscription: wanted.subscription.as_deref() }
         .find(wanted.state)
         .await?;
     if wanted.json {
@@ -160,7 +160,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     Ok(true)
 }
 
-fn table(events: &[(Logged, Option<State>)], with_state: bool) -> Table {
+fn table(events: &[(LoggedEvent, Option<State>)], with_state: bool) -> Table {
     let now = OffsetDateTime::now_utc();
     let mut columns = vec![
         Column::whole("event"),
@@ -194,7 +194,7 @@ fn table(events: &[(Logged, Option<State>)], with_state: bool) -> Table {
 }
 
 /// What is to be said of how far it was looked.
-fn note(found: &search::Found, wanted: &Wanted) -> Option<String> {
+fn note(found: &search::EventPage, wanted: &Wanted) -> Option<String> {
     let none = found.events.is_empty();
     let looked = output::count(found.looked, "event");
     match (found.complete, found.reached) {

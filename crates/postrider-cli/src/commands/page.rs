@@ -1,13 +1,13 @@
 //! One event as it is shown: what it is, what became of it for each subscription, and what it has to do with others.
 
 use clap::Args;
-use postrider::{Chain, ErrorKind, Logged, OffsetDateTime, Payload, State, Uuid};
+use postrider::{Chain, ErrorKind, LoggedEvent, OffsetDateTime, Payload, State, Uuid};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::deliveries::{self, DeliveryView};
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output::{self, Time};
 
 /// The flags of `events show`.
@@ -48,7 +48,7 @@ pub(crate) struct EventView {
 
 impl EventView {
     /// The view of an event.
-    pub(crate) fn of(logged: &Logged, state: Option<State>) -> Self {
+    pub(crate) fn of(logged: &LoggedEvent, state: Option<State>) -> Self {
         let event = &logged.event;
         let headers = event.headers.iter();
         Self {
@@ -85,14 +85,14 @@ struct Page {
 }
 
 /// Shows an event.
-pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
-    let chain = controls.desk.chain(arguments.id).await.map_err(|error| match error.kind() {
+pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
+    let chain = log.chain(arguments.id).await.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::from(error.message().to_owned()),
         _ => error.into(),
     })?;
-    let deliveries = deliveries::of_event(controls, (&chain.event.event).into(), |_| true).await?;
+    let deliveries = deliveries::of_event(log, (&chain.event.event).into(), |_| true).await?;
     if arguments.json {
-        let view = |logged: &Logged| EventView::of(logged, None);
+        let view = |logged: &LoggedEvent| EventView::of(logged, None);
         output::json(&Page {
             event: view(&chain.event),
             payload: payload_raw(&chain.event.event.payload).filter(|_| arguments.payload),
@@ -116,7 +116,7 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
 }
 
 /// What an event is, line by line.
-pub(crate) fn head(logged: &Logged) -> String {
+pub(crate) fn head(logged: &LoggedEvent) -> String {
     let event = &logged.event;
     let mut lines = vec![
         ("event", event.event_id.to_string()),
@@ -168,7 +168,7 @@ fn tree(chain: &Chain, now: OffsetDateTime) -> String {
         return String::new();
     }
     let mut text = "\ncauses and effects:\n".to_owned();
-    let line = |logged: &Logged, mark: &str| {
+    let line = |logged: &LoggedEvent, mark: &str| {
         let event = &logged.event;
         let name = harmless(&event.event_type);
         format!("{name}  {}  {} ago{mark}\n", event.event_id, output::since(event.recorded_at.min(now), now))
@@ -204,12 +204,12 @@ fn branches(
     chain: &Chain,
     of: Uuid,
     indent: &str,
-    line: &dyn Fn(&Logged, &str) -> String,
+    line: &dyn Fn(&LoggedEvent, &str) -> String,
     text: &mut String,
     depth: usize,
 ) {
-    let caused = |logged: &&Logged| logged.event.headers.causation_id() == Some(of);
-    let children: Vec<&Logged> = chain.followed.iter().filter(caused).collect();
+    let caused = |logged: &&LoggedEvent| logged.event.headers.causation_id() == Some(of);
+    let children: Vec<&LoggedEvent> = chain.followed.iter().filter(caused).collect();
     for (place, child) in children.iter().enumerate() {
         let last = place + 1 == children.len();
         let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };

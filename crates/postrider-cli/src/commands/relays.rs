@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::config::Config;
-use crate::database::Controls;
+use crate::database::{self};
 use crate::output::{self, Column, Table, Time};
 
 /// The flags of `relays`.
@@ -73,7 +73,7 @@ impl<'r> Relay<'r> {
 
 /// Lists them.
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
-    let relays = Controls::open(&config.store).await?.desk.relays().await?;
+    let relays = database::open(&config.store).await?.relays().await?;
     let conflicts = conflicts(&relays);
     if arguments.json {
         output::json(&Report { relays: relays.iter().map(Relay::of).collect(), conflicts })?;

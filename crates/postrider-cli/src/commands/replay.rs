@@ -20,7 +20,7 @@ use super::{times, unknown};
 use crate::Failure;
 use crate::config::{Config, Problem};
 use crate::confirm::Consent;
-use crate::database::Controls;
+use crate::database::{self, SharedStore};
 use crate::output::{self, Time};
 
 /// How long holders may take to give their lanes back.
@@ -98,10 +98,10 @@ struct Answer {
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     arguments.consent.check()?;
     let from = arguments.begin.point()?;
-    let controls = Controls::open(&config.store).await?;
-    let info = unknown::subscription(&*controls.desk, &arguments.name).await?;
+    let log = database::open(&config.store).await?;
+    let info = unknown::subscription(log.as_ref(), &arguments.name).await?;
     let new = match &arguments.new {
-        Some(new) => Some(like(&controls, &info, new, from).await?),
+        Some(new) => Some(like(&log, &info, new, from).await?),
         None => None,
     };
     let replay = |dry_run| Replay {
@@ -110,7 +110,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         effects_may_repeat: arguments.effects_may_repeat,
         dry_run,
     };
-    let counted = controls.desk.replay(&replay(true)).await.map_err(told)?;
+    let counted = log.replay(&replay(true)).await.map_err(told)?;
     let many = events(&counted);
     if arguments.dry_run {
         arguments.answer(&counted)?;
@@ -121,7 +121,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     if new.is_none() {
         let infos = std::slice::from_ref(&info);
-        let audits = unfinished::audits(&*controls.desk, infos).await?;
+        let audits = unfinished::audits(log.as_ref(), infos).await?;
         if let Some(unfinished) = Unfinished::of(&info, &audits) {
             let name = &arguments.name;
             return Err(format!("{}: {}", unfinished.what(name), Unfinished::remedy(name)).into());
@@ -146,10 +146,10 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     let (goal, replayed) = match &new {
         Some(new) => {
-            controls.store.subscribe(new).await?;
-            (catch_up::Goal::end_of_log(&controls, &new.name).await?, counted)
+            log.subscribe(new).await?;
+            (catch_up::Goal::end_of_log(&log, &new.name).await?, counted)
         }
-        None => arguments.again(&controls, &info, &replay(false)).await?,
+        None => arguments.again(&log, &info, &replay(false)).await?,
     };
     let what = match &new {
         Some(_) => {
@@ -157,7 +157,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         }
         None => done(from, &replayed),
     };
-    arguments.consent.audit(&*controls.desk, &what, Some(&goal.subscription), None).await?;
+    arguments.consent.audit(log.as_ref(), &what, Some(&goal.subscription), None).await?;
     arguments.answer(&replayed)?;
     if !arguments.json {
         output::line(format!("{} reads {}", goal.subscription, events(&replayed)))?;
@@ -171,7 +171,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         output::note(format!("a relay delivers it that has a [[subscription]] named {name}"));
     }
     if !arguments.no_wait {
-        goal.wait(&controls, arguments.wait).await?;
+        goal.wait(&log, arguments.wait).await?;
     }
     Ok(true)
 }
@@ -194,34 +194,33 @@ impl Arguments {
     /// would otherwise arrive among what comes again.
     async fn again(
         &self,
-        controls: &Controls,
+        log: &SharedStore,
         info: &SubscriptionInfo,
         replay: &Replay,
     ) -> Result<(catch_up::Goal, Replayed), Failure> {
-        let desk = &*controls.desk;
         let set_back = async {
             if !self.now {
-                rested(controls, &self.name).await?;
+                rested(log, &self.name).await?;
             }
-            let goal = catch_up::Goal::as_it_stands(controls, &self.name).await?;
-            let replayed = desk.replay(replay).await.map_err(told)?;
+            let goal = catch_up::Goal::as_it_stands(log, &self.name).await?;
+            let replayed = log.replay(replay).await.map_err(told)?;
             Ok::<_, Failure>((goal, replayed))
         };
         if self.now || info.paused {
             return set_back.await;
         }
-        self.consent.announce(desk, unfinished::PAUSES, &self.name).await?;
-        desk.pause(&self.name, Some(&self.consent.pause())).await?;
+        self.consent.announce(log.as_ref(), unfinished::PAUSES, &self.name).await?;
+        log.pause(&self.name, Some(&self.consent.pause())).await?;
         let set_back = set_back.await;
-        let resumed = desk.pause(&self.name, None).await;
+        let resumed = log.pause(&self.name, None).await;
         if set_back.is_err() && resumed.is_ok() {
-            self.consent.audit(desk, unfinished::GIVEN_UP, Some(&self.name), None).await?;
+            self.consent.audit(log.as_ref(), unfinished::GIVEN_UP, Some(&self.name), None).await?;
         }
         let (goal, replayed) = set_back?;
         if let Err(error) = resumed {
             // So that nobody takes it for cut short and replays it again. That it is paused still matters more than a failure here.
             let what = done(replay.from, &replayed);
-            let _ = self.consent.audit(desk, &what, Some(&self.name), None).await;
+            let _ = self.consent.audit(log.as_ref(), &what, Some(&self.name), None).await;
             let what = format!(
                 "it was set back, but could not be resumed ({}); `postrider subscriptions resume {}` does it",
                 error.message(),
@@ -234,12 +233,12 @@ impl Arguments {
 }
 
 /// Waits until nobody holds a lane.
-async fn rested(controls: &Controls, name: &str) -> Result<(), Failure> {
+async fn rested(log: &SharedStore, name: &str) -> Result<(), Failure> {
     let end = Instant::now() + PATIENCE;
     let mut asked = std::pin::pin!(asked_to_end());
     let mut progress = Progress::new();
     loop {
-        let info = unknown::subscription(&*controls.desk, name).await?;
+        let info = unknown::subscription(log.as_ref(), name).await?;
         let Some(owner) = info.lanes.into_iter().find_map(|lane| lane.owner) else { return Ok(()) };
         if Instant::now() > end {
             let what = format!(
@@ -257,19 +256,19 @@ async fn rested(controls: &Controls, name: &str) -> Result<(), Failure> {
 
 /// A new subscription like another one, from a point on.
 async fn like(
-    controls: &Controls,
+    log: &SharedStore,
     info: &SubscriptionInfo,
     name: &str,
     from: ReplayFrom,
 ) -> Result<Subscription, Failure> {
-    if controls.desk.subscriptions().await?.iter().any(|info| info.subscription.name == name) {
+    if log.subscriptions().await?.iter().any(|info| info.subscription.name == name) {
         return Err(format!("there is a subscription {name:?} already; choose another name").into());
     }
     let time = match from {
         ReplayFrom::Time(time) => time,
         ReplayFrom::Event(event_id) => {
             let query = EventQuery { event_id: Some(event_id), ..EventQuery::default() };
-            let found = controls.desk.events(&query).await?.events.pop();
+            let found = log.events(&query).await?.events.pop();
             let found = found.ok_or_else(|| format!("there is no event {event_id} in the log"))?;
             found.event.recorded_at
         }

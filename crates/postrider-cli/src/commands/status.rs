@@ -11,7 +11,7 @@ use postrider::asked_to_end;
 use super::{times, unknown};
 use crate::Failure;
 use crate::config::Config;
-use crate::database::Controls;
+use crate::database;
 use crate::output;
 
 /// The flags of `status`.
@@ -32,17 +32,17 @@ pub(crate) struct Arguments {
 
 /// Shows how it is, once or again and again.
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
-    let controls = Controls::open(&config.store).await?;
-    unknown::check(&*controls.desk, arguments.subscription.as_deref()).await?;
+    let log = database::open(&config.store).await?;
+    unknown::check(log.as_ref(), arguments.subscription.as_deref()).await?;
     let Some(pause) = arguments.watch else {
-        let status = look::look(&controls, arguments.subscription.as_deref()).await?;
+        let status = look::look(&log, arguments.subscription.as_deref()).await?;
         arguments.show(&status)?;
         return Ok(true);
     };
     let mut end = std::pin::pin!(asked_to_end());
     while !output::is_closed() {
         let looked = tokio::select! {
-            looked = look::look(&controls, arguments.subscription.as_deref()) => looked,
+            looked = look::look(&log, arguments.subscription.as_deref()) => looked,
             () = &mut end => break,
         };
         match looked {

@@ -12,7 +12,7 @@ use super::unknown;
 use crate::Failure;
 use crate::config::Config;
 use crate::confirm::Consent;
-use crate::database::Controls;
+use crate::database::{self, SharedStore};
 use crate::output;
 
 /// What is done to subscriptions.
@@ -91,50 +91,50 @@ pub(crate) struct Remove {
 
 /// Does it.
 pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure> {
-    let controls = Controls::open(&config.store).await?;
+    let log = database::open(&config.store).await?;
     match action {
-        Action::List(arguments) => list::run(&controls, &arguments).await,
-        Action::Create(arguments) => create::run(&controls, config, arguments).await,
-        Action::Pause(named) => pause(&controls, &named).await,
-        Action::Resume(named) => resume(&controls, &named).await,
-        Action::Lanes(arguments) => lanes::run(&controls, &arguments).await,
-        Action::Remove(arguments) => remove(&controls, &arguments).await,
+        Action::List(arguments) => list::run(&log, &arguments).await,
+        Action::Create(arguments) => create::run(&log, config, arguments).await,
+        Action::Pause(named) => pause(&log, &named).await,
+        Action::Resume(named) => resume(&log, &named).await,
+        Action::Lanes(arguments) => lanes::run(&log, &arguments).await,
+        Action::Remove(arguments) => remove(&log, &arguments).await,
     }
 }
 
-async fn pause(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
+async fn pause(log: &SharedStore, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
     consent.check()?;
-    let info = unknown::subscription(&*controls.desk, name).await?;
+    let info = unknown::subscription(log.as_ref(), name).await?;
     if info.paused {
         return tell(*json, name, false, "is paused already");
     }
     if !consent.given(&format!("Pause {name}? Nothing of it is delivered until it is resumed."))? {
         return Ok(false);
     }
-    controls.desk.pause(name, Some(&consent.pause())).await?;
-    consent.audit(&*controls.desk, "pause", Some(name), None).await?;
+    log.pause(name, Some(&consent.pause())).await?;
+    consent.audit(log.as_ref(), "pause", Some(name), None).await?;
     tell(*json, name, true, "is paused; what is in flight is finished")
 }
 
-async fn resume(controls: &Controls, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
+async fn resume(log: &SharedStore, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
     consent.check()?;
-    let info = unknown::subscription(&*controls.desk, name).await?;
+    let info = unknown::subscription(log.as_ref(), name).await?;
     if !info.paused {
         return tell(*json, name, false, "is not paused");
     }
     if !consent.not_refused(&format!("Resume {name}? What waits is delivered at once."))? {
         return Ok(false);
     }
-    controls.desk.pause(name, None).await?;
-    consent.audit(&*controls.desk, "resume", Some(name), None).await?;
+    log.pause(name, None).await?;
+    consent.audit(log.as_ref(), "resume", Some(name), None).await?;
     tell(*json, name, true, "goes on")
 }
 
-async fn remove(controls: &Controls, arguments: &Remove) -> Result<bool, Failure> {
+async fn remove(log: &SharedStore, arguments: &Remove) -> Result<bool, Failure> {
     let Remove { name, force, json, consent } = arguments;
     consent.check()?;
-    unknown::subscription(&*controls.desk, name).await?;
-    let figures = controls.store.figures_up_to(name, 1000).await?;
+    unknown::subscription(log.as_ref(), name).await?;
+    let figures = log.figures_up_to(name, 1000).await?;
     let dead: u64 = figures.iter().map(|figures| figures.dead).sum();
     let retrying: u64 = figures.iter().map(|figures| figures.retrying).sum();
     let question = format!(
@@ -145,9 +145,9 @@ async fn remove(controls: &Controls, arguments: &Remove) -> Result<bool, Failure
     if !consent.given(&question)? {
         return Ok(false);
     }
-    controls.desk.remove(name, *force).await?;
+    log.remove(name, *force).await?;
     let what = format!("remove ({dead} dead, {retrying} retrying)");
-    consent.audit(&*controls.desk, &what, Some(name), None).await?;
+    consent.audit(log.as_ref(), &what, Some(name), None).await?;
     tell(*json, name, true, "is removed")
 }
 

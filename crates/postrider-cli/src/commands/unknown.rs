@@ -1,13 +1,13 @@
 //! Names that are not known: said in a sentence, with the one that was meant.
 
-use postrider::{Desk, SubscriptionInfo};
+use postrider::{Store, SubscriptionInfo};
 
 use crate::Failure;
 use crate::config::nearest::nearest;
 
 /// The subscription of that name.
-pub(crate) async fn subscription(desk: &dyn Desk, name: &str) -> Result<SubscriptionInfo, Failure> {
-    let mut all = desk.subscriptions().await?;
+pub(crate) async fn subscription(log: &dyn Store, name: &str) -> Result<SubscriptionInfo, Failure> {
+    let mut all = log.subscriptions().await?;
     if let Some(place) = all.iter().position(|info| info.subscription.name == name) {
         return Ok(all.swap_remove(place));
     }
@@ -21,9 +21,9 @@ pub(crate) async fn subscription(desk: &dyn Desk, name: &str) -> Result<Subscrip
 }
 
 /// Refuses a name that is not known; nothing is asked where none is given.
-pub(crate) async fn check(desk: &dyn Desk, name: Option<&str>) -> Result<(), Failure> {
+pub(crate) async fn check(log: &dyn Store, name: Option<&str>) -> Result<(), Failure> {
     match name {
-        Some(name) => subscription(desk, name).await.map(drop),
+        Some(name) => subscription(log, name).await.map(drop),
         None => Ok(()),
     }
 }

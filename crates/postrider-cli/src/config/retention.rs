@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{Field, Filing, Mask, Pacing, Target};
+use postrider::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
 
 use super::{Problem, Section};
 
@@ -22,7 +22,7 @@ pub(crate) struct Retention {
     /// How they follow each other.
     pub(crate) pacing: Pacing,
     /// What is masked on the way into the archive, and where it is.
-    pub(crate) filing: Filing,
+    pub(crate) archiving: ArchiveOptions,
 }
 
 impl Retention {
@@ -36,10 +36,11 @@ impl Retention {
             inbox: section.duration("inbox")?.unwrap_or(days(30)),
             at: at(&mut section)?,
             pacing: pacing(&mut section)?,
-            filing: filing(&mut section)?,
+            archiving: archiving(&mut section)?,
         };
-        let filing = &retention.filing;
-        if !retention.archive && (retention.archived.is_some() || !filing.is_plain() || filing.by_month) {
+        let archiving = &retention.archiving;
+        if !retention.archive && (retention.archived.is_some() || !archiving.is_plain() || archiving.by_month)
+        {
             return Err(section.problem(
                 "archive",
                 "it is off, so that archived, mask, by_month and target say nothing; set it to true",
@@ -49,7 +50,7 @@ impl Retention {
             return Err(section
                 .problem("archived", "it is shorter than delivered: nothing would stay in the archive"));
         }
-        if retention.archived.is_some() && retention.filing.target.is_some() {
+        if retention.archived.is_some() && retention.archiving.target.is_some() {
             return Err(section
                 .problem("archived", "nothing is deleted from a table of the application; leave it out"));
         }
@@ -74,7 +75,7 @@ fn pacing(section: &mut Section<'_>) -> Result<Pacing, Problem> {
     Ok(pacing)
 }
 
-fn filing(section: &mut Section<'_>) -> Result<Filing, Problem> {
+fn archiving(section: &mut Section<'_>) -> Result<ArchiveOptions, Problem> {
     let mask = Mask::new(section.list("mask")?.unwrap_or_default());
     let mask = mask.map_err(|error| section.problem("mask", error.message()))?;
     let target = section.section("target")?.map(target).transpose()?;
@@ -83,10 +84,10 @@ fn filing(section: &mut Section<'_>) -> Result<Filing, Problem> {
         let what = "it is about the archive, and events go to a table of the application; leave it out";
         return Err(section.problem("by_month", what));
     }
-    Ok(Filing { mask, target, by_month })
+    Ok(ArchiveOptions { mask, target, by_month })
 }
 
-fn target(mut section: Section<'_>) -> Result<Target, Problem> {
+fn target(mut section: Section<'_>) -> Result<ArchiveTable, Problem> {
     let table = section.need("table", "audit.events")?;
     let mut columns = Vec::new();
     for (column, field) in section.texts("columns")? {
@@ -99,7 +100,7 @@ fn target(mut section: Section<'_>) -> Result<Target, Problem> {
         let what = "they are missing; for example columns = { id = \"event_id\", body = \"payload\" }";
         return Err(section.problem("columns", what));
     }
-    let target = Target::new(&table, columns).map_err(|error| section.own_problem(error.message()))?;
+    let target = ArchiveTable::new(&table, columns).map_err(|error| section.own_problem(error.message()))?;
     section.finish()?;
     Ok(target)
 }

@@ -11,7 +11,7 @@ use super::{Problem, Section, Sink};
 
 /// A subscription of the relay.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader {
+pub(crate) struct SubscriptionSection {
     /// Its name.
     pub(crate) name: String,
     /// The name of its sink.
@@ -46,7 +46,7 @@ pub(crate) struct Reader {
     pub(crate) replay: bool,
 }
 
-impl Reader {
+impl SubscriptionSection {
     /// Reads one.
     pub(crate) fn read(mut section: Section<'_>, sinks: &BTreeMap<String, Sink>) -> Result<Self, Problem> {
         let name = section.need("name", "orders-to-kafka")?;

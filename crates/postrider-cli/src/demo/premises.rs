@@ -1,4 +1,4 @@
-//! The database that the shop is in, and what its tills, its staff and its summary do there.
+//! The database that the shop is in, and what its tills, its handlers and its summary do there.
 //!
 //! The statements are the same in every database; what is not is in a file of its own.
 
@@ -14,7 +14,7 @@ pub(crate) use sqlite::{FILE, Sqlite};
 
 use super::shop::Sale;
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 
 /// What the handlers of a relay do.
 pub(crate) struct Deed<'a> {
@@ -49,7 +49,7 @@ pub(crate) trait Premises: Clone + Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Both sides of its log.
-    fn controls(&self) -> impl Future<Output = Result<Controls, Failure>> + Send;
+    fn log(&self) -> impl Future<Output = Result<SharedStore, Failure>> + Send;
 
     /// What an application does: it changes its data and records the event, all or nothing.
     fn sell(&self, sale: Sale) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -109,8 +109,8 @@ macro_rules! premises {
                 self.name
             }
 
-            async fn controls(&self) -> Result<Controls, Failure> {
-                self.both_sides().await
+            async fn log(&self) -> Result<SharedStore, Failure> {
+                self.store_of_log().await
             }
 
             async fn sell(&self, sale: Sale) -> Result<(), Failure> {

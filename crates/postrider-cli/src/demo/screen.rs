@@ -6,7 +6,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use super::glance::{Glance, Standing};
+use super::snapshot::{Snapshot, SubscriptionProgress};
 
 /// How often a line says how things stand where nothing can be drawn.
 const EVERY: Duration = Duration::from_secs(2);
@@ -77,20 +77,20 @@ impl Screen {
     }
 
     /// How things stand now.
-    pub(crate) fn show(&mut self, glance: &Glance, relays: [&str; 2]) {
+    pub(crate) fn show(&mut self, snapshot: &Snapshot, relays: [&str; 2]) {
         if self.live {
-            let lines = self.lines(glance, relays);
+            let lines = self.lines(snapshot, relays);
             let wiped = self.wiped();
             self.drawn = lines.len();
             // Without wrapping: a line that is too long must not become two.
             self.write(&format!("\x1b[?25l\x1b[?7l{wiped}{}\n\x1b[?7h", lines.join("\n")));
         } else if self.elapsed() >= self.stood + EVERY {
             self.stood = self.elapsed();
-            let standings = glance.subscriptions.iter();
+            let standings = snapshot.subscriptions.iter();
             let delivered: Vec<String> =
                 standings.map(|standing| format!("{} {}", standing.name, standing.delivered)).collect();
-            let retrying: u64 = glance.subscriptions.iter().map(|standing| standing.retrying).sum();
-            let mut line = format!("{} recorded; {}", glance.recorded, delivered.join(", "));
+            let retrying: u64 = snapshot.subscriptions.iter().map(|standing| standing.retrying).sum();
+            let mut line = format!("{} recorded; {}", snapshot.recorded, delivered.join(", "));
             if retrying > 0 {
                 line.push_str(&format!("; {retrying} retrying"));
             }
@@ -111,14 +111,14 @@ impl Screen {
         self.paint(Colour::Dim, &time)
     }
 
-    fn lines(&self, glance: &Glance, relays: [&str; 2]) -> Vec<String> {
+    fn lines(&self, snapshot: &Snapshot, relays: [&str; 2]) -> Vec<String> {
         let mut lines = vec![
             String::new(),
-            format!("{}  {} recorded, {} rolled back", self.time(), glance.recorded, glance.rolled_back),
+            format!("{}  {} recorded, {} rolled back", self.time(), snapshot.recorded, snapshot.rolled_back),
         ];
-        lines.extend(glance.subscriptions.iter().map(|standing| self.bar(standing, glance.recorded)));
-        let lanes = |index: usize| match glance.lanes[index] {
-            _ if index == 0 && glance.killed => self.paint(Colour::Red, "killed"),
+        lines.extend(snapshot.subscriptions.iter().map(|standing| self.bar(standing, snapshot.recorded)));
+        let lanes = |index: usize| match snapshot.lanes[index] {
+            _ if index == 0 && snapshot.killed => self.paint(Colour::Red, "killed"),
             0 => "no lanes".to_owned(),
             1 => "1 lane".to_owned(),
             lanes => format!("{lanes} lanes"),
@@ -127,7 +127,7 @@ impl Screen {
         lines
     }
 
-    fn bar(&self, standing: &Standing, recorded: u64) -> String {
+    fn bar(&self, standing: &SubscriptionProgress, recorded: u64) -> String {
         let full = (standing.delivered.min(recorded) * BAR).checked_div(recorded).unwrap_or(0);
         let (done, rest) = ("█".repeat(full as usize), "░".repeat((BAR - full) as usize));
         let (done, rest) = (self.paint(Colour::Green, &done), self.paint(Colour::Dim, &rest));

@@ -7,15 +7,15 @@ use tokio::task::JoinSet;
 
 use super::Server;
 use super::fault::Fault;
-use super::glance::{Glance, in_hand};
+use super::handlers::{self, LANES, LEASE, MAIL, SUBSCRIPTIONS, WAREHOUSE};
 use super::premises::Premises;
-use super::rider::Rider;
+use super::relay_process::RelayProcess;
 use super::screen::{Colour, Screen};
 use super::shop::Shop;
-use super::staff::{self, LANES, LEASE, MAIL, SUBSCRIPTIONS, WAREHOUSE};
+use super::snapshot::{Snapshot, in_hand};
 use super::tally::Tally;
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 
 const RELAYS: [&str; 2] = ["relay A", "relay B"];
 /// How often the screen is drawn and the script looks.
@@ -51,11 +51,11 @@ pub(crate) async fn play(
     fault: Option<Fault>,
 ) -> Result<Ending, Failure> {
     let shop = Shop::new(premises);
-    let controls = shop.premises.controls().await?;
-    let start = |name| Rider::start(name, folder, server, fault);
-    let riders = vec![start(RELAYS[0])?, start(RELAYS[1])?];
+    let log = shop.premises.log().await?;
+    let start = |name| RelayProcess::start(name, folder, server, fault);
+    let relay_processes = vec![start(RELAYS[0])?, start(RELAYS[1])?];
     let sales = shop.sell();
-    let mut stage = Stage { screen, shop, controls, riders, sales };
+    let mut stage = Stage { screen, shop, log, relay_processes, sales };
     match stage.play(folder).await {
         Ok(held) => Ok(Ending::Whole { held }),
         Err(failure) if failure.is::<Unseen>() => Ok(Ending::Unseen),
@@ -78,8 +78,8 @@ impl std::error::Error for Unseen {}
 struct Stage<'a, P> {
     screen: &'a mut Screen,
     shop: Shop<P>,
-    controls: Controls,
-    riders: Vec<Rider>,
+    log: SharedStore,
+    relay_processes: Vec<RelayProcess>,
     sales: JoinSet<Result<(), Failure>>,
 }
 
@@ -91,7 +91,7 @@ impl<P: Premises> Stage<'_, P> {
              Two relays deliver to the books (in a transaction), by mail and to a warehouse.\n"
         ));
         self.screen.happened("the shop opens");
-        if self.until(|glance| glance.lanes.iter().all(|lanes| *lanes > 0)).await?.is_some() {
+        if self.until(|snapshot| snapshot.lanes.iter().all(|lanes| *lanes > 0)).await?.is_some() {
             self.screen.happened("relays A and B, a process each, share the lanes");
         }
         self.trouble_in_the_warehouse(folder).await?;
@@ -103,11 +103,11 @@ impl<P: Premises> Stage<'_, P> {
             ended??;
         }
         self.screen.happened("the shop closes");
-        if self.until(Glance::is_quiet).await?.is_some() {
+        if self.until(Snapshot::is_quiet).await?.is_some() {
             self.screen.happened("nothing is left to deliver");
         }
-        for rider in self.riders.drain(..) {
-            rider.stop().await?;
+        for relay_process in self.relay_processes.drain(..) {
+            relay_process.stop().await?;
         }
         let took = self.screen.elapsed();
         let tally = Tally::count(&self.shop.premises).await?;
@@ -116,15 +116,15 @@ impl<P: Premises> Stage<'_, P> {
     }
 
     async fn trouble_in_the_warehouse(&mut self, folder: &Path) -> Result<(), Failure> {
-        let sign = staff::closed_sign(folder);
+        let sign = handlers::closed_sign(folder);
         self.at(WAREHOUSE_CLOSES).await?;
         std::fs::write(&sign, "")?;
         self.happened(Colour::Yellow, "the warehouse is closed: what comes there fails, and is tried again");
         self.at(STRANGER_COMES).await?;
         self.shop.let_a_stranger_in();
         self.screen.happened("a customer orders whose address does not exist");
-        let glance = self.until(|glance| !glance.dead.is_empty()).await?.unwrap_or_default();
-        if let Some((attempts, why)) = glance.dead.first() {
+        let snapshot = self.until(|snapshot| !snapshot.dead.is_empty()).await?.unwrap_or_default();
+        if let Some((attempts, why)) = snapshot.dead.first() {
             let what = format!("{MAIL} gives it up after {attempts} tries and goes on: {why}");
             self.happened(Colour::Red, &what);
         }
@@ -132,7 +132,7 @@ impl<P: Premises> Stage<'_, P> {
         let waiting = self.look().await?.of(WAREHOUSE).retrying;
         std::fs::remove_file(&sign)?;
         self.screen.happened(&format!("the warehouse opens again; {waiting} events wait for it"));
-        if self.until(|glance| glance.of(WAREHOUSE).retrying == 0).await?.is_some() {
+        if self.until(|snapshot| snapshot.of(WAREHOUSE).retrying == 0).await?.is_some() {
             self.happened(Colour::Green, "the warehouse has them all");
         }
         Ok(())
@@ -144,7 +144,7 @@ impl<P: Premises> Stage<'_, P> {
         while in_hand(&self.shop.premises, RELAYS[0]).await? == 0 && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let mut doomed = self.riders.remove(0);
+        let mut doomed = self.relay_processes.remove(0);
         let process = doomed.id();
         doomed.kill()?;
         let died = Instant::now();
@@ -152,7 +152,7 @@ impl<P: Premises> Stage<'_, P> {
         let what = format!("relay A ({process}) is killed: {left} events are done and not settled");
         self.happened(Colour::Red, &what);
         let all = SUBSCRIPTIONS.len() * LANES as usize;
-        if self.until(|glance| glance.lanes[1] == all).await?.is_some() {
+        if self.until(|snapshot| snapshot.lanes[1] == all).await?.is_some() {
             let (after, lease) = (died.elapsed().as_secs_f64(), LEASE.as_secs());
             let what = format!("relay B takes over after {after:.1} s; a lease lasts {lease} s");
             self.happened(Colour::Green, &what);
@@ -166,20 +166,20 @@ impl<P: Premises> Stage<'_, P> {
     }
 
     /// Looks, and shows what is seen.
-    async fn look(&mut self) -> Result<Glance, Failure> {
-        let mut glance = Glance::take(&self.shop.premises, &self.controls, RELAYS).await?;
-        glance.killed = self.riders.len() < RELAYS.len();
-        self.screen.show(&glance, RELAYS);
+    async fn look(&mut self) -> Result<Snapshot, Failure> {
+        let mut snapshot = Snapshot::take(&self.shop.premises, &self.log, RELAYS).await?;
+        snapshot.killed = self.relay_processes.len() < RELAYS.len();
+        self.screen.show(&snapshot, RELAYS);
         if self.screen.is_closed() {
             return Err(Unseen.into());
         }
-        for rider in &mut self.riders {
-            rider.check()?;
+        for relay_process in &mut self.relay_processes {
+            relay_process.check()?;
         }
         if let Some(ended) = self.sales.try_join_next() {
             ended??;
         }
-        Ok(glance)
+        Ok(snapshot)
     }
 
     /// Waits for that time of the demo.
@@ -192,12 +192,12 @@ impl<P: Premises> Stage<'_, P> {
     }
 
     /// Waits until that is so: what was seen then. Nothing if patience ended first, which is said, and the play goes on.
-    async fn until(&mut self, is_so: impl Fn(&Glance) -> bool) -> Result<Option<Glance>, Failure> {
+    async fn until(&mut self, is_so: impl Fn(&Snapshot) -> bool) -> Result<Option<Snapshot>, Failure> {
         let end = Instant::now() + PATIENCE;
         loop {
-            let glance = self.look().await?;
-            if is_so(&glance) {
-                return Ok(Some(glance));
+            let snapshot = self.look().await?;
+            if is_so(&snapshot) {
+                return Ok(Some(snapshot));
             }
             if Instant::now() > end {
                 let what = format!("what should have come now did not within {} s", PATIENCE.as_secs());

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::handlers::{BOOKS, MAIL, SUBSCRIPTIONS};
 use super::premises::{Counts, Premises};
 use super::screen::{Colour, Screen};
 use super::shop::NOWHERE;
-use super::staff::{BOOKS, MAIL, SUBSCRIPTIONS};
 use crate::Failure;
 use crate::output;
 

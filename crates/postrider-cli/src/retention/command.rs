@@ -13,7 +13,7 @@ use crate::commands::progress::{Progress, bar};
 use crate::commands::times;
 use crate::config::{Config, Problem};
 use crate::confirm::Consent;
-use crate::database::Controls;
+use crate::database::{self};
 use crate::output;
 
 /// What `archive` takes.
@@ -90,8 +90,8 @@ pub(crate) async fn archive(config: &Config, arguments: ArchiveArguments) -> Res
             Problem::new("it is not said what; give --older-than 30d, or set retention.delivered").into()
         );
     };
-    let filing = settings.map(|settings| settings.filing.clone()).unwrap_or_default();
-    let sweep = Sweep::Archive { older_than, limit: pacing.batch, filing };
+    let archiving = settings.map(|settings| settings.archiving.clone()).unwrap_or_default();
+    let sweep = Sweep::Archive { older_than, limit: pacing.batch, archiving };
     run(config, "archive", vec![Task { sweep }], pacing, &arguments.how).await
 }
 
@@ -134,14 +134,14 @@ async fn run(
     how: &How,
 ) -> Result<bool, Failure> {
     how.consent.check()?;
-    let controls = Controls::open(&config.store).await?;
+    let log = database::open(&config.store).await?;
     let mut counts = Vec::new();
     for task in &tasks {
-        if let Sweep::Archive { filing, .. } = &task.sweep {
-            let checked = controls.desk.check_filing(filing).await;
-            checked.map_err(|error| unfit(filing, &error))?;
+        if let Sweep::Archive { archiving, .. } = &task.sweep {
+            let checked = log.check_archive(archiving).await;
+            checked.map_err(|error| unfit(archiving, &error))?;
         }
-        counts.push(controls.desk.sweepable(&task.sweep).await?);
+        counts.push(log.sweepable(&task.sweep).await?);
     }
     let nothing = counts.iter().all(|count| count.rows == 0);
     if how.dry_run || nothing {
@@ -157,11 +157,11 @@ async fn run(
         return Ok(false);
     }
     let owner = owner(Some(command));
-    if controls.desk.take_duty(DUTY, &owner, LEASE).await?.is_none() {
+    if log.acquire_leader_lease(DUTY, &owner, LEASE).await?.is_none() {
         return Err("a relay, or another command, is at work on retention; wait until it is done".into());
     }
     let began = Instant::now();
-    let mut sweeper = Sweeper::new(controls.clone(), owner.clone(), LEASE, pacing, stop());
+    let mut sweeper = Sweeper::new(log.clone(), owner.clone(), LEASE, pacing, stop());
     let mut finished = Ok(Ended::Done);
     let mut taken = Vec::new();
     for (task, count) in tasks.iter().zip(&counts) {
@@ -177,10 +177,10 @@ async fn run(
             break;
         }
     }
-    let left = controls.desk.leave_duty(DUTY, &owner).await;
+    let left = log.release_leader_lease(DUTY, &owner).await;
     for (task, taken) in tasks.iter().zip(&taken).filter(|(_, taken)| taken.rows > 0) {
         let what = format!("{} {}", task.verb(), task.many(taken.rows));
-        how.consent.audit(&*controls.desk, &what, None, None).await?;
+        how.consent.audit(log.as_ref(), &what, None, None).await?;
     }
     let done = matches!(finished, Ok(Ended::Done));
     report(command, how, &tasks, &taken, done, began.elapsed())?;
@@ -223,7 +223,7 @@ fn report(
             older_than_seconds: task.sweep.older_than().as_secs(),
             rows: count.rows,
             counted: count.counted,
-            target: task.target().map(postrider::Target::name),
+            target: task.target().map(postrider::ArchiveTable::name),
         });
         let taken = taken.collect();
         output::json(&Report {

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::{DUTY, Ended, Sweeper, Task, metrics, owner};
 use crate::Failure;
 use crate::config::{Config, Retention, Store};
-use crate::database::Controls;
+use crate::database::{self, SharedStore};
 
 #[cfg(test)]
 mod tests;
@@ -60,10 +60,10 @@ impl Daily {
     /// Does it every day until the process is to end.
     pub(crate) async fn run(self, mut ended: watch::Receiver<bool>) {
         metrics::begin(Task::daily(&self.retention).iter().map(Task::what));
-        let mut controls = None;
+        let mut log = None;
         let mut pause = FIRST_PAUSE;
         loop {
-            let wait = match self.look(&mut controls, &ended).await {
+            let wait = match self.look(&mut log, &ended).await {
                 Ok(Look::Stopped) => return,
                 Ok(Look::Elsewhere) => self.lease,
                 Ok(Look::Waiting(wait)) => {
@@ -88,23 +88,23 @@ impl Daily {
 
     async fn look(
         &self,
-        controls: &mut Option<Controls>,
+        log: &mut Option<SharedStore>,
         ended: &watch::Receiver<bool>,
     ) -> Result<Look, Failure> {
-        let controls = match controls {
-            Some(controls) => controls,
-            None => controls.insert(Controls::open(&self.store).await?),
+        let log = match log {
+            Some(log) => log,
+            None => log.insert(database::open(&self.store).await?),
         };
-        let looked = self.work(controls, ended).await;
+        let looked = self.work(log, ended).await;
         // Whatever came of it, another may try.
-        let left = controls.desk.leave_duty(DUTY, &self.owner).await;
+        let left = log.release_leader_lease(DUTY, &self.owner).await;
         let look = looked?;
         left?;
         Ok(look)
     }
 
-    async fn work(&self, controls: &Controls, ended: &watch::Receiver<bool>) -> Result<Look, Error> {
-        let Some(duty) = controls.desk.take_duty(DUTY, &self.owner, self.lease).await? else {
+    async fn work(&self, log: &SharedStore, ended: &watch::Receiver<bool>) -> Result<Look, Error> {
+        let Some(duty) = log.acquire_leader_lease(DUTY, &self.owner, self.lease).await? else {
             return Ok(Look::Elsewhere);
         };
         let (day, next) = due(duty.at, self.retention.at);
@@ -112,13 +112,8 @@ impl Daily {
             return Ok(Look::Waiting(next));
         }
         let began = Instant::now();
-        let mut sweeper = Sweeper::new(
-            controls.clone(),
-            self.owner.clone(),
-            self.lease,
-            self.retention.pacing,
-            ended.clone(),
-        );
+        let mut sweeper =
+            Sweeper::new(log.clone(), self.owner.clone(), self.lease, self.retention.pacing, ended.clone());
         tracing::info!("retention begins");
         let mut counts = Vec::new();
         for task in Task::daily(&self.retention) {
@@ -141,7 +136,7 @@ impl Daily {
                 }
             }
         }
-        if !controls.desk.note_duty(DUTY, &self.owner, &day.to_string()).await? {
+        if !log.save_leader_note(DUTY, &self.owner, &day.to_string()).await? {
             tracing::warn!("another process has taken retention over; this one was too slow to prolong it");
             return Ok(Look::Elsewhere);
         }

@@ -6,7 +6,7 @@ use postrider::{Error, ErrorKind, Pacing};
 use tokio::sync::watch;
 
 use super::{DUTY, Task};
-use crate::database::Controls;
+use crate::database::SharedStore;
 
 /// How often a round that another transaction is in the way of is tried again, and after how long at first.
 const TRIES: u32 = 8;
@@ -26,7 +26,7 @@ pub(super) enum Ended {
 
 /// Who sweeps.
 pub(super) struct Sweeper {
-    pub(super) controls: Controls,
+    pub(super) log: SharedStore,
     pub(super) owner: String,
     pub(super) lease: Duration,
     pub(super) pacing: Pacing,
@@ -37,13 +37,13 @@ pub(super) struct Sweeper {
 
 impl Sweeper {
     pub(super) fn new(
-        controls: Controls,
+        log: SharedStore,
         owner: String,
         lease: Duration,
         pacing: Pacing,
         ended: watch::Receiver<bool>,
     ) -> Self {
-        Self { controls, owner, lease, pacing, ended, prolonged: Instant::now() }
+        Self { log, owner, lease, pacing, ended, prolonged: Instant::now() }
     }
 
     /// Does a task to its end, and says after each batch how many rows it took.
@@ -72,7 +72,7 @@ impl Sweeper {
     async fn round(&mut self, task: &Task) -> Result<Option<postrider::Swept>, Error> {
         let mut wait = FIRST_WAIT;
         for _ in 1..TRIES {
-            match self.controls.store.sweep(&task.sweep).await {
+            match self.log.sweep(&task.sweep).await {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     if self.wait(wait).await {
                         return Ok(None);
@@ -82,7 +82,7 @@ impl Sweeper {
                 done => return done.map(Some),
             }
         }
-        self.controls.store.sweep(&task.sweep).await.map(Some)
+        self.log.sweep(&task.sweep).await.map(Some)
     }
 
     /// Whether the duty is still held; prolonged in time.
@@ -90,7 +90,7 @@ impl Sweeper {
         if self.prolonged.elapsed() < self.lease / 3 {
             return Ok(true);
         }
-        let duty = self.controls.desk.take_duty(DUTY, &self.owner, self.lease).await?;
+        let duty = self.log.acquire_leader_lease(DUTY, &self.owner, self.lease).await?;
         self.prolonged = Instant::now();
         Ok(duty.is_some())
     }

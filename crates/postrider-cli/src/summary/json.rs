@@ -4,7 +4,9 @@ use postrider::{OnDead, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
 use crate::config::sink::{Envelope, HttpSink, KafkaSink};
-use crate::config::{Alert, Config, Notify, Reader, Retention, Sink, duration, endpoint, without_password};
+use crate::config::{
+    Alert, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint, without_password,
+};
 use crate::output::Time;
 
 /// What stands for a secret that is set.
@@ -45,7 +47,7 @@ pub(super) fn json(config: &Config) -> Value {
     })
 }
 
-fn subscription(reader: &Reader) -> Value {
+fn subscription(reader: &SubscriptionSection) -> Value {
     json!({
         "name": reader.name,
         "sink": reader.sink,
@@ -131,8 +133,8 @@ fn http(sink: &HttpSink) -> Value {
 }
 
 fn retention(retention: &Retention) -> Value {
-    let filing = &retention.filing;
-    let target = filing.target.as_ref().map(|target| {
+    let archiving = &retention.archiving;
+    let target = archiving.target.as_ref().map(|target| {
         let columns =
             target.columns().iter().map(|(column, field)| (column.clone(), json!(field.to_string())));
         json!({ "table": target.name(), "columns": columns.collect::<Map<_, _>>() })
@@ -146,8 +148,8 @@ fn retention(retention: &Retention) -> Value {
         "batch": retention.pacing.batch,
         "pause": duration::show(retention.pacing.pause),
         "share": retention.pacing.share,
-        "mask": filing.mask.to_string().split(", ").filter(|path| !path.is_empty()).collect::<Vec<_>>(),
-        "by_month": filing.by_month,
+        "mask": archiving.mask.to_string().split(", ").filter(|path| !path.is_empty()).collect::<Vec<_>>(),
+        "by_month": archiving.by_month,
         "target": target,
     })
 }

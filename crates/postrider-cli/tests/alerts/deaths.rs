@@ -1,12 +1,12 @@
 //! Events that die: each is told, and its incident ends with its death.
 
-use crate::ground::{Ground, until};
+use crate::fixture::{Fixture, until};
 use crate::{SLACK, actions, documented, texts};
 
 /// L8, T4: each event that dies is told with its id and its error, and without its payload; a flood in one message.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let alerts = "[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n";
     ground.settings(alerts);
     let ear = &ground.ear;
@@ -66,7 +66,7 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
 /// L9, T4: who keeps incidents is told when an event is dead no longer, however that came to be, and by any relay.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longer() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
     let ear = &ground.ear;
     ear.always("/mail", Some(422));

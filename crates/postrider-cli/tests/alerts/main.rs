@@ -2,12 +2,12 @@
 
 mod deaths;
 mod ear;
-mod ground;
+mod fixture;
 
 use std::time::Duration;
 
 use ear::Heard;
-use ground::{Ground, until};
+use fixture::{Fixture, until};
 use serde_json::Value;
 
 /// What the first test sets.
@@ -43,7 +43,7 @@ fn is_told(text: &str, what: &str, next: &str) {
 /// U13, L9: it is said once, again after the set time, and once more when it is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings(
         "[[alert]]\nname = \"mail waits\"\nwhen = \"undelivered >= 3\"\nto = [\"pager\", \"log\"]\nrepeat = \"4s\"\n\
          [[alert]]\nwhen = \"retrying > 2\"\nto = [\"slack\", \"own\"]\n\
@@ -102,7 +102,7 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
 /// One of two relays speaks. Killed, it has an heir that neither repeats nor forgets.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings(
         "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n\
          [[alert]]\nwhen = \"event dies\"\nto = [\"slack\"]\n",
@@ -154,7 +154,7 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
 /// Who does not answer well is told later, holds up nobody else, and is complained of once.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings("[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\", \"pager\", \"slack\"]\n");
     let ear = &ground.ear;
     // The first request is never answered.
@@ -185,7 +185,7 @@ async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
 /// A message that somebody refuses keeps no other from them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_refused_holds_up_no_other() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"own\"]\n");
     let ear = &ground.ear;
     ear.always("/mail", Some(422));
@@ -205,7 +205,7 @@ async fn a_message_that_is_refused_holds_up_no_other() {
 /// U13, L8, L9, T4, T8: the presets, each condition just below its limit and just above it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_presets_fire_at_the_limits_of_their_systems() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings(
         "[[alert]]\nname = \"U\"\npreset = \"saas\"\n[[alert]]\nname = \"L\"\npreset = \"ledger\"\n\
          [[alert]]\nname = \"T\"\npreset = \"transfers\"\n[[alert]]\nname = \"in all\"\nwhen = \"undelivered > 10000\"\nof = \"all\"\n",
@@ -289,7 +289,7 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
 /// For those who deliver by a library: the same alerts in a process of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_run_without_a_relay_and_can_be_tried() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let (code, said) = ground.run(&["alerts", "run"]).await;
     assert!(code == Some(2) && said.contains("there is no [[alert]]"), "{said}");
     ground.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"mail\"\n");
@@ -333,7 +333,7 @@ async fn alerts_run_without_a_relay_and_can_be_tried() {
 /// What was said is not said again although it could not be written down, and the round after that failed altogether.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_and_not_written_down_is_not_said_again() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n");
     let (code, said) = ground.run(&["subscriptions", "create"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -363,7 +363,7 @@ async fn what_was_said_and_not_written_down_is_not_said_again() {
 /// On SQLite it is the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_are_told_on_sqlite_too() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.settings(
         "[[alert]]\npreset = \"ledger\"\nto = [\"slack\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n",
     );

@@ -253,7 +253,7 @@ async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged()
     drop(free);
     let url = format!("sqlite:{}", folder.join("shop.db").display());
     let settings = format!(
-        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n[relay]\nname = \"rider-1\"\n[log]\nlevel = \"trace\"\n\
+        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n[relay]\nname = \"relay_process-1\"\n[log]\nlevel = \"trace\"\n\
          [[subscription]]\nname = \"hook\"\nsink = \"hook\"\n\
          [sink.hook]\ntype = \"http\"\nurl = \"{}\"\nstatuses = {{ 422 = \"reject\" }}\n",
         refusing()
@@ -317,7 +317,7 @@ async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged()
     let page: Value = serde_json::from_str(&shown(&["dead", "show", &id, "--json"])).expect("JSON");
     let tries = page["deliveries"][0]["last_attempts"].as_array().expect("tries");
     assert_eq!(tries.len(), 1, "{page}");
-    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"rider-1".into(), &"http_422".into()));
+    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"relay_process-1".into(), &"http_422".into()));
     assert_eq!(tries[0]["message"], "the endpoint answered 422");
     assert_eq!(tries[0]["answer"], "no such card: {\"card\":\"4711-0815\"}");
     assert!(tries[0]["millis"].is_u64() && tries[0]["at"].is_string(), "{page}");

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
 
-use crate::ground::{Ground, diagnosis};
+use crate::fixture::{Fixture, diagnosis};
 use crate::pooler::Pooler;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sound_database_is_found_to_be_sound() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.record("orders", "OrderPaid").await;
     let found = ground.doctor("");
     assert_eq!(found.verdict(), "ok");
@@ -43,7 +43,7 @@ async fn a_sound_database_is_found_to_be_sound() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
-    let ground = Ground::empty().await;
+    let ground = Fixture::empty().await;
     let out = "[sink.out]\ntype = \"stdout\"\n";
     let found = ground.doctor(out);
     found.assert("schema", "bad", &["is at version 0", "run `postrider migrate`"]);
@@ -75,7 +75,7 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let settings = "[[subscription]]\nname = \"hooks\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let found = ground.doctor(settings);
     found.assert("subscriptions", "warn", &["no relay has started yet with: hooks"]);
@@ -125,7 +125,7 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_rows_that_stay_are_noticed() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run("alter table postrider.settled_batch set (autovacuum_enabled = false)").await;
     let rows = "insert into postrider.settled_batch (subscription, lane, lanes, first_id, last_id, count, settled_at, settled_by) \
                 select 's', 0, 1, g, g, 1, now(), 'x' from generate_series(1, 15000) g";
@@ -151,7 +151,7 @@ async fn dead_rows_that_stay_are_noticed() {
 /// Nobody waits for five minutes here: a view in front of the catalog's says that it was an hour ago.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let ago = "create schema ago; create view ago.pg_prepared_xacts as \
                select gid, prepared - interval '1 hour' as prepared, database from pg_catalog.pg_prepared_xacts";
     ground.run(ago).await;
@@ -170,7 +170,7 @@ async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_may_not_relay_is_told_so() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let role = format!("r{}", postrider::Uuid::new_v4().simple());
     ground.run(&format!("create role {role} login; select postrider.grant_record('{role}')")).await;
     let url = ground.url.replace("postgres@", &format!("{role}@"));
@@ -185,7 +185,7 @@ async fn a_role_that_may_not_relay_is_told_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_hides_notifications_is_found_out() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let port = ground.url.rsplit_once(':').and_then(|(_, rest)| rest.split('/').next());
     let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
     let pooler = Pooler::before(port).await;
@@ -199,7 +199,7 @@ async fn a_pooler_that_hides_notifications_is_found_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_embedded_database_is_looked_at_as_well() {
-    let ground = Ground::empty().await;
+    let ground = Fixture::empty().await;
     let file = ground.settings("").replace(".toml", ".db");
     let store = format!("sqlite:{file}");
     let migrated = ground.command(&["migrate", "--store", &store]).output().expect("it runs");
@@ -219,7 +219,7 @@ async fn an_embedded_database_is_looked_at_as_well() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_seen_enough_may_close_the_pipe() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let mut child =
         ground.command(&["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     drop(BufReader::new(child.stdout.take().expect("its output")).lines());

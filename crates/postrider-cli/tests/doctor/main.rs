@@ -1,6 +1,6 @@
 //! `postrider doctor`, the built binary, against a real PostgreSQL, real brokers and endpoints with something wrong in each.
 
-mod ground;
+mod fixture;
 mod log;
 mod pooler;
 mod sinks;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use xtask::kafka::{Broker, Options};
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 
 fn kafka(brokers: &str, more: &str) -> String {
     format!(
@@ -15,7 +15,7 @@ fn kafka(brokers: &str, more: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_that_is_away_is_bad_and_says_why() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let open = listener.local_addr().expect("an address");
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr());
@@ -39,7 +39,7 @@ async fn topics_that_events_go_to_are_looked_for() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 3).expect("a topic");
     broker.create_topics_with(&[("ledger", 1)], &[("min.insync.replicas", "2")]).expect("a topic");
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     for (stream, event_type) in [
         ("orders", "OrderPaid"),
         ("payments", "PaymentFailed"),
@@ -84,7 +84,7 @@ async fn topics_that_events_go_to_are_looked_for() {
 async fn a_topic_on_three_brokers_is_well_until_one_of_them_is_gone() {
     let mut cluster = Broker::cluster(3).expect("three brokers start");
     cluster.create_topics(&[("orders", 3)]).expect("a topic");
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.record("orders", "OrderPaid").await;
     let settings = kafka(&cluster.bootstrap(), "");
     let found = ground.doctor(&settings);

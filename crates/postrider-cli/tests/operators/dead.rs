@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use postrider::{DeliveryChange, DeliveryFailure, Subscription, Uuid};
 
 use crate::support::log::{Log, Mess};
-use crate::support::{Rider, postrider, until};
+use crate::support::{RelayProcess, postrider, until};
 
 crate::on_both!(
     the_dead_are_listed_and_shown_with_their_errors,
@@ -81,12 +81,12 @@ async fn the_dead_fit_into_80_columns_with_what_went_wrong(log: Log) {
 async fn a_requeue_keeps_the_order_of_its_aggregate(log: Log) {
     let mess = Mess::new(log).await;
     mess.free().await;
-    let rider = Rider::with(&mess.log.folder.0, &mess.log.url, "rider", RELAY);
+    let relay_process = RelayProcess::with(&mess.log.folder.0, &mess.log.url, "relay_process", RELAY);
     let of_gone = || {
-        let lines = rider.lines().into_iter().filter(|(key, _)| key.contains("gone"));
+        let lines = relay_process.lines().into_iter().filter(|(key, _)| key.contains("gone"));
         lines.map(|(_, number)| number).collect::<Vec<u64>>()
     };
-    let fresh = |number: u64| rider.lines().iter().any(|(_, each)| *each == number);
+    let fresh = |number: u64| relay_process.lines().iter().any(|(_, each)| *each == number);
     until("another key goes on", || fresh(7)).await;
     mess.log.record("gone", 8).await;
     mess.log.record("fine", 9).await;

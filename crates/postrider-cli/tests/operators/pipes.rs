@@ -36,7 +36,7 @@ async fn a_reader_that_goes_away_after_a_line_ends_a_long_answer_quietly(log: Lo
     for _ in 0..300 {
         let why = Some("because ".repeat(60));
         let entry = AuditEntry { who: "ada".into(), what: "look".into(), why, ..AuditEntry::default() };
-        mess.log.desk.audit(&entry).await.expect("audited");
+        mess.log.log.audit(&entry).await.expect("audited");
     }
     for arguments in [
         &["events", "--limit", "10000"][..],

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::log::{Log, Mess};
-use crate::support::{Rider, postrider, until};
+use crate::support::{RelayProcess, postrider, until};
 
 crate::on_both!(
     a_replay_brings_everything_from_an_event_on_again,
@@ -18,12 +18,12 @@ crate::on_both!(
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
 
 async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
-    let rider = Rider::with(&log.folder.0, &log.url, "rider", RELAY);
+    let relay_process = RelayProcess::with(&log.folder.0, &log.url, "relay_process", RELAY);
     let mut events = Vec::new();
     for number in 0..10 {
         events.push(log.record(&(number % 2).to_string(), number).await.to_string());
     }
-    until("all are delivered", || rider.lines().len() == 10).await;
+    until("all are delivered", || relay_process.lines().len() == 10).await;
     until("all are settled", || log.run(&["status", "--json"]).json()["subscriptions"][0]["processing"] == 0)
         .await;
     let dry = log.run(&["replay", "out", "--event", &events[4], "--dry-run", "--json"]).json();
@@ -36,7 +36,7 @@ async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
     let said = log.run(&["replay", "out", "--event", &events[4], "--yes", "--why", "the shop lost them"]);
     assert!(said.err.contains("out has caught up"), "{}{}", said.out, said.err);
     assert!(said.good().contains("6 events"));
-    let numbers: Vec<u64> = rider.lines().into_iter().map(|(_, number)| number).collect();
+    let numbers: Vec<u64> = relay_process.lines().into_iter().map(|(_, number)| number).collect();
     let again: Vec<u64> = numbers[10..].to_vec();
     assert_eq!(numbers.len(), 16, "each from there on once more: {numbers:?}");
     for parity in [0, 1] {
@@ -77,9 +77,10 @@ async fn a_replay_as_a_new_subscription_leaves_the_old_one_alone(log: Log) {
         .expect("it is there");
     assert_eq!((&new["on_dead"], &new["lanes"]), (&"hold".into(), &1.into()), "like the old one");
     let settings = RELAY.replace("name = \"out\"", "name = \"mail-again\"\non_dead = \"hold\"");
-    let rider = Rider::with(&mess.log.folder.0, &mess.log.url, "rider", &settings);
-    until("all from there on are delivered", || rider.lines().iter().any(|(_, number)| *number == 7)).await;
-    let numbers: Vec<u64> = rider.lines().into_iter().map(|(_, number)| number).collect();
+    let relay_process = RelayProcess::with(&mess.log.folder.0, &mess.log.url, "relay_process", &settings);
+    until("all from there on are delivered", || relay_process.lines().iter().any(|(_, number)| *number == 7))
+        .await;
+    let numbers: Vec<u64> = relay_process.lines().into_iter().map(|(_, number)| number).collect();
     assert!((2..=7).all(|number| numbers.contains(&number)) && !numbers.contains(&0), "{numbers:?}");
     let sentence = mess.log.run(&["replay", "mail", "--since", "1h", "--as", "resting", "--yes"]).sentence(1);
     assert!(sentence.contains("choose another name"), "{sentence}");
@@ -184,7 +185,7 @@ async fn a_replay_that_is_given_up_leaves_nothing_behind(log: Log) {
     assert!(output.status.code() == Some(1) && said.contains("nothing was changed"), "{said}");
     assert_eq!((&status()["paused"], &status()["pending"]), (&false.into(), &0.into()));
     // Who pauses it by other means than the command is not taken for the replay.
-    log.desk.pause("mail", Some(&postrider::Pause::by("ada"))).await.expect("paused");
+    log.log.pause("mail", Some(&postrider::Pause::by("ada"))).await.expect("paused");
     assert!(status()["paused_for_replay"].is_null(), "{}", status());
 }
 

@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ground::Arrival;
+use crate::fixture::IncomingEvent;
 
 /// An endpoint on a free port. Its thread ends with the test's process.
 pub(crate) struct Endpoint {
     address: SocketAddr,
-    arrivals: Arc<Mutex<Vec<Arrival>>>,
+    arrivals: Arc<Mutex<Vec<IncomingEvent>>>,
 }
 
 impl Endpoint {
@@ -32,13 +32,13 @@ impl Endpoint {
         format!("http://{}/events", self.address)
     }
 
-    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
+    pub(crate) fn arrivals(&self) -> Vec<IncomingEvent> {
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Takes one request; nothing when the connection is over.
-fn serve(mut stream: &TcpStream, arrivals: &Mutex<Vec<Arrival>>) -> Option<()> {
+fn serve(mut stream: &TcpStream, arrivals: &Mutex<Vec<IncomingEvent>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut length, mut event_type) = (0, String::new());
     loop {
@@ -58,6 +58,6 @@ fn serve(mut stream: &TcpStream, arrivals: &Mutex<Vec<Arrival>>) -> Option<()> {
     reader.read_exact(&mut body).ok()?;
     assert_eq!(event_type, "orderpaid", "a CloudEvent in binary form");
     let data = serde_json::from_slice(&body).expect("JSON");
-    arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Arrival::of(&data));
+    arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(IncomingEvent::of(&data));
     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()
 }

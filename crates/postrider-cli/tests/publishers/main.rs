@@ -1,14 +1,14 @@
 //! Publishers that know nothing of Postrider but its SQL: the examples that the documents quote, as they stand there.
 
 mod endpoint;
-mod ground;
+mod fixture;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use endpoint::Endpoint;
-use ground::{Arrival, Ground, Running, example, until};
+use fixture::{Fixture, IncomingEvent, Running, example, until};
 
 /// How many payments a publisher attempts. One in five is rolled back, after its event was recorded.
 const ATTEMPTS: u64 = 200;
@@ -30,7 +30,7 @@ fn script_of_node(folder: &Path) -> PathBuf {
 }
 
 /// Runs three publishers at once, on the same orders.
-fn three_at_once(ground: &Ground, command: impl Fn() -> Command) {
+fn three_at_once(ground: &Fixture, command: impl Fn() -> Command) {
     let start = |number: u32| {
         let mut command = command();
         command.arg(ATTEMPTS.to_string());
@@ -45,7 +45,7 @@ fn three_at_once(ground: &Ground, command: impl Fn() -> Command) {
 }
 
 /// Whether what arrived is what was committed: each payment of each order once, in order, and none that was rolled back.
-fn check(arrivals: &[Arrival], payments: &[(u64, u64)]) {
+fn check(arrivals: &[IncomingEvent], payments: &[(u64, u64)]) {
     let mut by_order: HashMap<u64, Vec<u64>> = HashMap::new();
     for arrival in arrivals {
         assert_ne!(arrival.attempt % 5, 4, "{arrival:?} was rolled back");
@@ -58,18 +58,18 @@ fn check(arrivals: &[Arrival], payments: &[(u64, u64)]) {
     assert!(by_order.is_empty(), "orders that nobody knows: {by_order:?}");
 }
 
-fn lines(out: &Path) -> Vec<Arrival> {
+fn lines(out: &Path) -> Vec<IncomingEvent> {
     let text = std::fs::read_to_string(out).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let event = |line: &str| {
         let event: serde_json::Value = serde_json::from_str(line).expect("a JSON object");
         assert_eq!((&event["specversion"], &event["type"]), (&"1.0".into(), &"OrderPaid".into()), "{line}");
-        Arrival::of(&event["data"])
+        IncomingEvent::of(&event["data"])
     };
     whole.lines().map(event).collect()
 }
 
-async fn to_stdout(ground: Ground, command: impl Fn() -> Command) {
+async fn to_stdout(ground: Fixture, command: impl Fn() -> Command) {
     let mut relay = ground.relay("type = \"stdout\"");
     three_at_once(&ground, command);
     let payments = ground.payments().await;
@@ -83,12 +83,12 @@ async fn to_stdout(ground: Ground, command: impl Fn() -> Command) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_python_commits_arrives_on_stdout_in_order_and_nothing_else() {
-    to_stdout(Ground::postgres().await, || python("python/publisher.py")).await;
+    to_stdout(Fixture::postgres().await, || python("python/publisher.py")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     let script = script_of_node(&ground.folder);
     to_stdout(ground, || {
         let mut command = Command::new("node");
@@ -100,7 +100,7 @@ async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_java_commits_arrives_on_stdout_in_order_and_nothing_else() {
-    let ground = Ground::postgres().await;
+    let ground = Fixture::postgres().await;
     let address = ground.jdbc();
     to_stdout(ground, || {
         let mut command = xtask::jdbc::ready().expect("a Java with its driver");
@@ -112,7 +112,7 @@ async fn what_java_commits_arrives_on_stdout_in_order_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_python_commits_arrives_at_an_endpoint_in_order_and_nothing_else() {
-    let (ground, endpoint) = (Ground::postgres().await, Endpoint::start());
+    let (ground, endpoint) = (Fixture::postgres().await, Endpoint::start());
     let mut relay = ground.relay(&format!("type = \"http\"\nurl = \"{}\"", endpoint.url()));
     three_at_once(&ground, || python("python/publisher.py"));
     let payments = ground.payments().await;
@@ -123,7 +123,7 @@ async fn what_python_commits_arrives_at_an_endpoint_in_order_and_nothing_else() 
 
 #[test]
 fn what_python_commits_to_sqlite_arrives_in_order_and_nothing_else() {
-    let ground = Ground::sqlite();
+    let ground = Fixture::sqlite();
     let mut relay = ground.relay("type = \"stdout\"");
     let mut command = python("python/publisher_sqlite.py");
     command.arg(ground.folder.join("shop.db")).arg(ATTEMPTS.to_string());

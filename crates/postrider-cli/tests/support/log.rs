@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{
-    DeliveryChange, DeliveryFailure, Desk, EventRef, Filing, Lease, NewEvent, OnDead, Payload, Settlement,
-    Standing, Store, Subscription, Sweep, Uuid, postgres, sqlite,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, Leas, Lease, NewEvent, OnDead, Payload,
+    SettlementSubscription, Sweep, Uuid, postgres, sqlite,
 };
 use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -25,7 +25,7 @@ enum Outbox {
 pub struct Log {
     pub url: String,
     pub store: Arc<dyn Store>,
-    pub desk: Arc<dyn Desk>,
+    pub log: Arc<dyn Store>,
     pub folder: Folder,
     outbox: Outbox,
     database: Option<Database>,
@@ -71,7 +71,7 @@ impl Log {
         let store = Arc::new(outbox.store().await.expect("a store"));
         Self {
             url: database.url.clone(),
-            desk: store.clone(),
+            log: store.clone(),
             store,
             folder: Folder::new(),
             outbox: Outbox::Postgres(outbox),
@@ -88,7 +88,7 @@ impl Log {
         let store = Arc::new(outbox.store());
         Self {
             url: format!("sqlite:{}", file.display()),
-            desk: store.clone(),
+            log: store.clone(),
             store,
             folder,
             outbox: Outbox::Sqlite(outbox),
@@ -182,7 +182,7 @@ impl Log {
             settlement.deliveries.extend(failed(&read.event.aggregate_id, (&read.event).into()));
         }
         let standing = self.store.settle(lease, &settlement).await.expect("settle");
-        assert_eq!(standing, Standing::Held);
+        assert_eq!(standing, LeaseStatus::Held);
     }
 }
 
@@ -220,7 +220,8 @@ impl Mess {
         let archived = log.record("old", 0).await;
         let mut lease = log.claim("mail").await;
         log.settle(&mut lease, |_, _| None).await;
-        let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 10, filing: Filing::default() };
+        let sweep =
+            Sweep::Archive { older_than: Duration::ZERO, limit: 10, archiving: ArchiveOptions::default() };
         assert_eq!(log.store.sweep(&sweep).await.expect("sweep").taken, 1);
 
         let done = log.record("fine", 1).await;
@@ -251,7 +252,7 @@ impl Mess {
         })
         .await;
         let pending = log.record("late", 7).await;
-        log.desk.pause("resting", Some(&postrider::Pause::by("ada"))).await.expect("paused");
+        log.log.pause("resting", Some(&postrider::Pause::by("ada"))).await.expect("paused");
         let mut growing = log.claim("growing").await;
         log.settle(&mut growing, |_, _| None).await;
         log.store.relane("growing", 3).await.expect("begun");

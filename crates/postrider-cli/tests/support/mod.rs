@@ -90,14 +90,14 @@ pub fn postrider(url: &str, arguments: &[&str]) -> Command {
 }
 
 /// A database and a folder; both go away.
-pub struct Ground {
+pub struct Fixture {
     pub folder: Folder,
     pub pool: PgPool,
     pub url: String,
     database: Database,
 }
 
-impl Ground {
+impl Fixture {
     pub async fn new() -> Self {
         let database = Database::new().await;
         let url = database.url.clone();
@@ -114,8 +114,8 @@ impl Ground {
     }
 
     /// Starts a relay to stdout, which is a file.
-    pub fn relay(&self, name: &str) -> Rider {
-        Rider::start(&self.folder.0, &self.url, name)
+    pub fn relay(&self, name: &str) -> RelayProcess {
+        RelayProcess::start(&self.folder.0, &self.url, name)
     }
 
     /// Records events, as any language does.
@@ -129,13 +129,13 @@ impl Ground {
 }
 
 /// A relay in a process of its own; it is killed with the test.
-pub struct Rider {
+pub struct RelayProcess {
     process: Child,
     out: PathBuf,
     log: PathBuf,
 }
 
-impl Rider {
+impl RelayProcess {
     /// A relay with one subscription, `out`, to its standard output.
     pub fn start(folder: &Path, url: &str, name: &str) -> Self {
         let text = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
@@ -252,7 +252,7 @@ impl Rider {
     }
 }
 
-impl Drop for Rider {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -8,7 +8,7 @@ use postrider::{
     Attempt, Clock, DeliveryFailure, Order, Outcome, Retry, State, StateQuery, Store, Uuid, WhileUnavailable,
 };
 
-use super::{Ground, LEASE, PATIENCE, clock, record, relay, state, until};
+use super::{Fixture, LEASE, PATIENCE, clock, record, relay, state, until};
 
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -43,7 +43,7 @@ async fn assert_untouched(store: &dyn Store, events: &[Uuid], why: &str) {
 }
 
 /// B5: whatever it answers, and whatever the order.
-pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(ground: &impl Ground) {
+pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(ground: &impl Fixture) {
     for order in [Order::Key, Order::Strict, Order::None] {
         for outcome in [unclear, unclear_rejection] {
             let outbox = ground.outbox(Clock::Database).await;
@@ -97,7 +97,7 @@ pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(gro
 }
 
 /// One key, one event, strict order: nothing dies without a contrast, however long it takes.
-pub async fn what_fails_alone_stays_away_and_does_not_die(ground: &impl Ground) {
+pub async fn what_fails_alone_stays_away_and_does_not_die(ground: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -120,7 +120,7 @@ pub async fn what_fails_alone_stays_away_and_does_not_die(ground: &impl Ground) 
 }
 
 /// A key that succeeds since is the contrast: what fails is charged from then on, and dies by its policy.
-pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(ground: &impl Ground) {
+pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(ground: &impl Fixture) {
     for (outcome, attempts) in [(unclear as fn() -> Outcome, 3), (unclear_rejection, 1)] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -144,7 +144,7 @@ pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(ground:
 }
 
 /// Among others that succeed, one that fails is charged at once, and nobody waits.
-pub async fn a_failure_among_successes_is_the_events_own(ground: &impl Ground) {
+pub async fn a_failure_among_successes_is_the_events_own(ground: &impl Fixture) {
     for (outcome, attempts) in [(unclear as fn() -> Outcome, 2), (unclear_rejection, 1)] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -173,7 +173,7 @@ pub async fn a_failure_among_successes_is_the_events_own(ground: &impl Ground) {
 }
 
 /// An event that was charged before is not charged again while everything fails, nor by a new relay that has seen nothing.
-pub async fn what_was_charged_before_is_not_charged_in_an_outage(ground: &impl Ground) {
+pub async fn what_was_charged_before_is_not_charged_in_an_outage(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(only_bad(unclear));
@@ -207,7 +207,7 @@ pub async fn what_was_charged_before_is_not_charged_in_an_outage(ground: &impl G
 }
 
 /// Where outages count, age ends an event that nobody is to blame for.
-pub async fn without_a_contrast_age_ends_an_event_only_where_outages_count(ground: &impl Ground) {
+pub async fn without_a_contrast_age_ends_an_event_only_where_outages_count(ground: &impl Fixture) {
     let minute = Duration::from_secs(60);
     for rule in [WhileUnavailable::Expire, WhileUnavailable::Wait] {
         let clock = clock();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use postrider::testing::{Destination, until_quiet};
 use postrider::{
-    Amend, Clock, DeliveryFailure, Failure, Outcome, Received, Recordable, Retry, Source, State,
+    Clock, DeliveryFailure, Failure, Outcome, Received, Recordable, ResolveDead, Retry, Source, State,
     WhileUnavailable,
 };
 
-use super::{Ground, OrderChanged, Seen, changed, clock, record, relay, state, until};
+use super::{Fixture, OrderChanged, Seen, changed, clock, record, relay, state, until};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -18,7 +18,7 @@ fn refuse() -> Outcome {
 }
 
 /// E6, E8.
-pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(ground: &impl Ground) {
+pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
@@ -37,14 +37,14 @@ pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(ground: &imp
     assert_eq!(shop.tried().iter().filter(|(attempt, _)| attempt.event.event_id == event).count(), 1);
     let dead = state(&*store, "s", event).await;
     assert_eq!((dead.state, dead.attempts, dead.error_message.as_deref()), (State::Dead, 1, Some("never")));
-    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![event] };
-    assert_eq!(store.amend(&requeue).await.expect("requeued"), 1);
+    let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![event] };
+    assert_eq!(store.resolve_dead(&requeue).await.expect("requeued"), 1);
     running.delivered("s", event, super::PATIENCE).await.expect("delivered after all");
     running.stop().await.expect("stopped");
 }
 
 /// U11: after 1 min, 5 min, 15 min, 1 h, then 1 h; dead after 10.
-pub async fn a_schedule_is_kept_and_ends_in_death(ground: &impl Ground) {
+pub async fn a_schedule_is_kept_and_ends_in_death(ground: &impl Fixture) {
     let clock = clock();
     let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
@@ -76,7 +76,7 @@ pub async fn a_schedule_is_kept_and_ends_in_death(ground: &impl Ground) {
 }
 
 /// E7.
-pub async fn an_event_has_the_last_word_on_its_attempts(ground: &impl Ground) {
+pub async fn an_event_has_the_last_word_on_its_attempts(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut event = changed("a", 1).to_new_event().expect("an event").into_owned();
     event.max_attempts = Some(2);
@@ -94,7 +94,7 @@ pub async fn an_event_has_the_last_word_on_its_attempts(ground: &impl Ground) {
 }
 
 /// `Failure::retry_after`.
-pub async fn a_stated_time_is_waited_for(ground: &impl Ground) {
+pub async fn a_stated_time_is_waited_for(ground: &impl Fixture) {
     let clock = clock();
     let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
@@ -122,7 +122,7 @@ pub async fn a_stated_time_is_waited_for(ground: &impl Ground) {
 }
 
 /// C7, for an event that fails by itself.
-pub async fn age_ends_it_where_that_is_set(ground: &impl Ground) {
+pub async fn age_ends_it_where_that_is_set(ground: &impl Fixture) {
     let clock = clock();
     let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
@@ -149,7 +149,7 @@ pub async fn age_ends_it_where_that_is_set(ground: &impl Ground) {
 }
 
 /// L8, T4: with its id, its error and its attempts.
-pub async fn a_death_is_told(ground: &impl Ground) {
+pub async fn a_death_is_told(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     record(&outbox, "b", 2).await;
@@ -183,7 +183,7 @@ pub async fn a_death_is_told(ground: &impl Ground) {
 }
 
 /// U2.
-pub async fn one_of_four_subscriptions_failing_leaves_the_others_alone(ground: &impl Ground) {
+pub async fn one_of_four_subscriptions_failing_leaves_the_others_alone(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shops: Vec<Destination> = (0..4).map(|_| Destination::new()).collect();
     shops[0].decide(|_| refuse());

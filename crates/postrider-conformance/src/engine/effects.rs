@@ -10,12 +10,12 @@ use postrider::{
     State, Subscription, Tx,
 };
 
-use super::{Ground, InvoiceSent, OrderChanged, Seen, record, relay, state};
+use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, relay, state};
 
 const SOON: Duration = Duration::from_millis(10);
 
 /// U16: through the outbox, in its own transaction; once, although it is tried twice.
-pub async fn an_effect_and_its_follow_up_happen_once<G: Ground>(ground: &G) {
+pub async fn an_effect_and_its_follow_up_happen_once<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=20 {
         record(&outbox, &format!("o{version}"), version).await;
@@ -57,7 +57,7 @@ impl<S: Source> HandleWithin<S, OrderChanged> for Invoices {
 }
 
 /// With `anyhow` or without.
-pub async fn a_struct_and_any_error_will_do<G: Ground>(ground: &G) {
+pub async fn a_struct_and_any_error_will_do<G: Fixture>(ground: &G) {
     async fn by_anyhow(event: Received<OrderChanged>) -> anyhow::Result<()> {
         anyhow::ensure!(event.attempt() > 1, "not the first time");
         Ok(())
@@ -80,7 +80,7 @@ pub async fn a_struct_and_any_error_will_do<G: Ground>(ground: &G) {
 }
 
 /// Neither the mark nor the follow-up.
-pub async fn a_failed_effect_leaves_nothing<G: Ground>(ground: &G) {
+pub async fn a_failed_effect_leaves_nothing<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = |event: Received<OrderChanged>, mut tx: Tx<G::Outbox>| async move {
@@ -97,7 +97,7 @@ pub async fn a_failed_effect_leaves_nothing<G: Ground>(ground: &G) {
 }
 
 /// And then one by one.
-pub async fn effects_share_a_transaction_until_one_fails<G: Ground>(ground: &G) {
+pub async fn effects_share_a_transaction_until_one_fails<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=12 {
@@ -113,7 +113,7 @@ pub async fn effects_share_a_transaction_until_one_fails<G: Ground>(ground: &G) 
         }
     };
     let running = relay(&outbox)
-        .subscribe("s", |s| s.on(handler).together(6).types(["OrderChanged"]))
+        .subscribe("s", |s| s.on(handler).max_tx_batch(6).types(["OrderChanged"]))
         .start()
         .await
         .expect("started");
@@ -133,7 +133,7 @@ pub async fn effects_share_a_transaction_until_one_fails<G: Ground>(ground: &G) 
 }
 
 /// U16: correlation and causation, and the trace.
-pub async fn follow_ups_carry_their_cause<G: Ground>(ground: &G) {
+pub async fn follow_ups_carry_their_cause<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut first =
         NewEvent::of("orders", "OrderChanged", "Order", "a", &super::changed("a", 1)).expect("an event");
@@ -174,7 +174,7 @@ pub async fn follow_ups_carry_their_cause<G: Ground>(ground: &G) {
 }
 
 /// U5, C11: the second time it is found in the inbox.
-pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Ground>(ground: &G) {
+pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let known = record(&outbox, "a", 1).await;
     let new = record(&outbox, "a", 2).await;
@@ -198,7 +198,7 @@ pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Ground>(ground
 }
 
 /// The lease's epoch is checked in the transaction.
-pub async fn a_stale_holder_applies_nothing<G: Ground>(ground: &G) {
+pub async fn a_stale_holder_applies_nothing<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let store = outbox.open().await.expect("a store");
@@ -227,7 +227,7 @@ pub async fn a_stale_holder_applies_nothing<G: Ground>(ground: &G) {
 }
 
 /// A handler must be done with it when it returns.
-pub async fn a_kept_transaction_is_a_failure<G: Ground>(ground: &G) {
+pub async fn a_kept_transaction_is_a_failure<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let kept: Arc<Mutex<Vec<Tx<G::Outbox>>>> = Arc::default();

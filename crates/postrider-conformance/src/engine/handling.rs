@@ -11,12 +11,12 @@ use postrider::{
     Source, State, Subscriber, Unknown, Upcasters,
 };
 
-use super::{Ground, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};
+use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};
 
 async fn ignore(_: Received<OrderChanged>) {}
 
 /// U4, U6.
-pub async fn every_event_reaches_its_handler_once_and_in_order(ground: &impl Ground) {
+pub async fn every_event_reaches_its_handler_once_and_in_order(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
@@ -52,7 +52,7 @@ impl Handle<OrderChanged> for Counter {
 }
 
 /// All that `on` takes.
-pub async fn functions_closures_and_structs_all_handle(ground: &impl Ground) {
+pub async fn functions_closures_and_structs_all_handle(ground: &impl Fixture) {
     async fn function(
         event: Received<OrderChanged>,
         context: Context,
@@ -86,7 +86,7 @@ pub async fn functions_closures_and_structs_all_handle(ground: &impl Ground) {
 }
 
 /// T9.
-pub async fn a_handler_may_want_several_at_once(ground: &impl Ground) {
+pub async fn a_handler_may_want_several_at_once(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=10 {
         record(&outbox, if version % 2 == 0 { "even" } else { "odd" }, version).await;
@@ -105,7 +105,7 @@ pub async fn a_handler_may_want_several_at_once(ground: &impl Ground) {
 }
 
 /// What one of several came to does not touch the others.
-pub async fn each_of_several_has_its_own_outcome(ground: &impl Ground) {
+pub async fn each_of_several_has_its_own_outcome(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let good = record(&outbox, "a", 1).await;
     let bad = record(&outbox, "b", 2).await;
@@ -128,7 +128,7 @@ pub async fn each_of_several_has_its_own_outcome(ground: &impl Ground) {
 }
 
 /// Order holds, whatever is said of what comes after a failure; also where an inbox is kept.
-pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &impl Ground) {
+pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &impl Fixture) {
     for inbox in [false, true] {
         let outbox = ground.outbox(Clock::Database).await;
         for (order, version) in [("a", 1), ("a", 2), ("a", 3), ("b", 4)] {
@@ -166,7 +166,7 @@ pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &imp
 }
 
 /// A failure of all says nothing of each.
-pub async fn several_that_fail_together_are_handled_one_by_one(ground: &impl Ground) {
+pub async fn several_that_fail_together_are_handled_one_by_one(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=4 {
         record(&outbox, &format!("o{version}"), version).await;
@@ -192,7 +192,7 @@ pub async fn several_that_fail_together_are_handled_one_by_one(ground: &impl Gro
 }
 
 /// The relay lives on.
-pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Ground) {
+pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let panics = record(&outbox, "a", 1).await;
     let fine = record(&outbox, "b", 2).await;
@@ -212,7 +212,7 @@ pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Ground) {
 }
 
 /// An upcaster is the application's code, too.
-pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Ground) {
+pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut old = Headers::new();
     old.set_schema_version(0);
@@ -235,7 +235,7 @@ pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Gro
 }
 
 /// The lease is prolonged while it runs, and nobody else gets the lane.
-pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Ground) {
+pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     record(&outbox, "a", 1).await;
     record(&outbox, "a", 2).await;
@@ -260,7 +260,7 @@ pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Ground) {
 }
 
 /// A database can't count for ever, and the lane goes on.
-pub async fn a_pause_without_end_stops_nobody(ground: &impl Ground) {
+pub async fn a_pause_without_end_stops_nobody(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let never = record(&outbox, "a", 1).await;
     let handler = |event: Received<OrderChanged>| async move {
@@ -275,7 +275,7 @@ pub async fn a_pause_without_end_stops_nobody(ground: &impl Ground) {
 }
 
 /// Its time is a setting.
-pub async fn a_handler_that_takes_too_long_fails(ground: &impl Ground) {
+pub async fn a_handler_that_takes_too_long_fails(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let slow = record(&outbox, "a", 1).await;
     let handler = |_: Received<OrderChanged>| std::future::pending::<()>();
@@ -294,7 +294,7 @@ pub async fn a_handler_that_takes_too_long_fails(ground: &impl Ground) {
 }
 
 /// Bounded, and never two of a key.
-pub async fn keys_run_at_once_and_a_key_one_at_a_time(ground: &impl Ground) {
+pub async fn keys_run_at_once_and_a_key_one_at_a_time(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=5 {
         for order in 0..8 {
@@ -332,7 +332,7 @@ pub async fn keys_run_at_once_and_a_key_one_at_a_time(ground: &impl Ground) {
 }
 
 /// A setting.
-pub async fn an_unknown_type_is_skipped_or_rejected(ground: &impl Ground) {
+pub async fn an_unknown_type_is_skipped_or_rejected(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record_plain(&outbox, "Unheard", "1", Headers::new()).await;
     let running = relay(&outbox)
@@ -352,7 +352,7 @@ pub async fn an_unknown_type_is_skipped_or_rejected(ground: &impl Ground) {
 }
 
 /// The field that failed, not what it says.
-pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &impl Ground) {
+pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let wrong = record_plain(
         &outbox,
@@ -384,7 +384,7 @@ pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &imp
 }
 
 /// At build time where it can be.
-pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G) {
+pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(ground: &G) {
     type Build<S> = fn(Subscriber<S>) -> Subscriber<S>;
     let outbox = ground.outbox(Clock::Database).await;
     let cases: [(Build<G::Outbox>, &str); 10] = [
@@ -394,7 +394,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G)
         (|s| s.on(ignore).retry(Retry::schedule([])), "schedule has at least one pause"),
         (|s| s.on(ignore).concurrency(0), "concurrency is at least 1"),
         (|s| s.on(ignore).batch(0), "batch is at least 1"),
-        (|s| s.on(ignore).together(0), "0 events"),
+        (|s| s.on(ignore).max_tx_batch(0), "0 events"),
         (|s| s.on(ignore).timeout(Duration::ZERO), "timeout"),
         (|s| s.on(ignore).longest_pause(Duration::ZERO), "the longest pause is longer than nothing"),
         (
@@ -416,7 +416,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Ground>(ground: &G)
 }
 
 /// The bell, not the poll: that is a minute here.
-pub async fn a_relay_that_sleeps_is_woken(ground: &impl Ground) {
+pub async fn a_relay_that_sleeps_is_woken(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
@@ -441,7 +441,7 @@ pub async fn a_relay_that_sleeps_is_woken(ground: &impl Ground) {
 }
 
 /// Bytes with their content type, and JSON as it is.
-pub async fn raw_payloads_are_handed_on(ground: &impl Ground) {
+pub async fn raw_payloads_are_handed_on(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     record_plain(&outbox, "Anything", r#"{"a": 1}"#, Headers::new()).await;
     record(&outbox, "a", 1).await;

@@ -9,7 +9,7 @@ use postrider::testing::{Destination, until_quiet};
 use postrider::{Clock, Failure, OnDead, Received, Retry, State, Tx};
 use postrider_core::{Delivery, Sink, Unavailable};
 
-use super::{Ground, OrderChanged, record, relay, state};
+use super::{Fixture, OrderChanged, record, relay, state};
 
 /// Panics when it is given an event of an order, and hands the others on.
 struct Shy {
@@ -36,7 +36,7 @@ fn shy(order: &'static str, once: bool) -> (Shy, Destination) {
 }
 
 /// It fails as often as its policy says, and is dead then; the others are delivered.
-pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Ground>(ground: &G) {
+pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=4 {
@@ -71,7 +71,7 @@ pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Ground>(ground: &G) 
 }
 
 /// One that comes alone the next time costs no attempt of anybody.
-pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Ground>(ground: &G) {
+pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
@@ -91,7 +91,7 @@ pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Ground>(
 }
 
 /// Under hold it keeps its own key, and no other.
-pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Ground>(ground: &G) {
+pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=2 {
@@ -117,7 +117,7 @@ pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Ground>(ground
 }
 
 /// A handler may be given more time than its subscription; its transaction has it, too.
-pub async fn a_handler_with_a_longer_time_has_it_in_its_transaction<G: Ground>(ground: &G) {
+pub async fn a_handler_with_a_longer_time_has_it_in_its_transaction<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = |_: Received<OrderChanged>, tx: Tx<G::Outbox>| async move {

@@ -1,11 +1,11 @@
 //! The promises of the engine, run on every store: [`engine!`](crate::engine!).
 
 pub mod contrast;
-pub mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;
 pub mod isolation;
+pub mod operating;
 pub mod order;
 pub mod outage;
 pub mod pauses;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// Makes fresh outboxes of one kind of store.
 #[async_trait]
-pub trait Ground: Send + Sync {
+pub trait Fixture: Send + Sync {
     /// The outbox.
     type Outbox: Source;
 
@@ -37,7 +37,7 @@ pub trait Ground: Send + Sync {
 
 /// The same for a database that is spoken to in SQL.
 #[async_trait]
-pub trait Statements: Ground {
+pub trait Statements: Fixture {
     /// Runs a statement on a handler's connection, as its text says.
     async fn run(
         connection: &mut <Self::Outbox as Source>::Connection,
@@ -45,7 +45,7 @@ pub trait Statements: Ground {
     ) -> Result<(), String>;
 }
 
-/// Makes a test of each promise of the engine. `$ground` is an expression that makes the store's [`Ground`].
+/// Makes a test of each promise of the engine. `$ground` is an expression that makes the store's [`Fixture`].
 #[macro_export]
 macro_rules! engine {
     ($ground:expr) => {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use postrider::testing::{Destination, until_quiet};
 use postrider::{
-    Amend, Attempt, Clock, DeliveryFailure, Failure, OnDead, Order, Outcome, Received, Recorded, Retry,
+    Attempt, Clock, DeliveryFailure, Failure, OnDead, Order, Outcome, Received, Recorded, ResolveDead, Retry,
     Source, State,
 };
 
-use super::{Ground, OrderChanged, PATIENCE, record, relay, state, until};
+use super::{Fixture, OrderChanged, PATIENCE, record, relay, state, until};
 
 const SOON: Duration = Duration::from_millis(20);
 
@@ -40,7 +40,7 @@ fn fails_at(order: &'static str, version: &'static str, times: u32) -> impl Fn(&
 }
 
 /// The others go on.
-pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Ground) {
+pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", 3));
@@ -71,7 +71,7 @@ pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Ground) 
 }
 
 /// One failure that passed costs its key nothing afterwards: what comes later has no row while it is handled.
-pub async fn a_key_is_free_again_after_its_retry(ground: &impl Ground) {
+pub async fn a_key_is_free_again_after_its_retry(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let store = outbox.open().await.expect("a store");
     let found = Arc::new(Mutex::new(Vec::new()));
@@ -105,7 +105,7 @@ pub async fn a_key_is_free_again_after_its_retry(ground: &impl Ground) {
 
 /// Very many may be open: behind a key that is held, and behind keys that are retried later. Fresh events of other keys are delivered
 /// meanwhile, and what was open comes in its order when it may.
-pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Ground) {
+pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Fixture) {
     const HELD: i64 = 150;
     const HEADS: i64 = 40;
     let outbox = ground.outbox(Clock::Database).await;
@@ -147,7 +147,7 @@ pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Ground
     shop.decide(|_: &Attempt| Outcome::Delivered);
     running
         .store()
-        .amend(&Amend::Requeue { subscription: "s".into(), events: vec![] })
+        .resolve_dead(&ResolveDead::Requeue { subscription: "s".into(), events: vec![] })
         .await
         .expect("requeued");
     let all = || shop.delivered().iter().filter(|event| event.aggregate_id == "held").count();
@@ -160,7 +160,7 @@ pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Ground
 }
 
 /// C6: nothing overtakes a failed event.
-pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Ground) {
+pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "2", 3));
@@ -185,7 +185,7 @@ pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Ground) {
 }
 
 /// Each for itself.
-pub async fn without_order_a_failure_holds_nothing(ground: &impl Ground) {
+pub async fn without_order_a_failure_holds_nothing(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", 2));
@@ -204,7 +204,7 @@ pub async fn without_order_a_failure_holds_nothing(ground: &impl Ground) {
 }
 
 /// The key goes on without it.
-pub async fn a_dead_event_is_skipped_by_its_key(ground: &impl Ground) {
+pub async fn a_dead_event_is_skipped_by_its_key(ground: &impl Fixture) {
     for order in [Order::Key, Order::Strict, Order::None] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -229,7 +229,7 @@ pub async fn a_dead_event_is_skipped_by_its_key(ground: &impl Ground) {
 }
 
 /// Until an operator discards it.
-pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &impl Ground) {
+pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -249,8 +249,8 @@ pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &
             until("another key goes on", async || keys(&shop.delivered()) == ["b1"]).await;
         }
         assert!(!keys(&shop.delivered()).contains(&"a2".to_owned()), "{order}: a2 waits");
-        let discard = Amend::Discard { subscription: "s".into(), events: vec![dead] };
-        assert_eq!(store.amend(&discard).await.expect("discarded"), 1);
+        let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![dead] };
+        assert_eq!(store.resolve_dead(&discard).await.expect("discarded"), 1);
         until_quiet(&running, "s").await.expect("quiet");
         running.stop().await.expect("stopped");
         assert_eq!(keys(&shop.delivered()).last().map(String::as_str), Some("a2"), "{order}");
@@ -258,7 +258,7 @@ pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &
 }
 
 /// E8: with attempts back to 0, and in its place.
-pub async fn a_requeued_event_comes_before_those_behind_it(ground: &impl Ground) {
+pub async fn a_requeued_event_comes_before_those_behind_it(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", u32::MAX));
@@ -273,8 +273,8 @@ pub async fn a_requeued_event_comes_before_those_behind_it(ground: &impl Ground)
     let store = Arc::clone(running.store());
     until("it is dead", async || state(&*store, "s", dead).await.state == State::Dead).await;
     shop.take_all();
-    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![dead] };
-    assert_eq!(store.amend(&requeue).await.expect("requeued"), 1);
+    let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![dead] };
+    assert_eq!(store.resolve_dead(&requeue).await.expect("requeued"), 1);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
     assert_eq!(keys(&shop.delivered()), ["a1", "a2"]);

@@ -7,12 +7,12 @@ use std::time::Duration;
 use postrider::testing::{Destination, until_quiet};
 use postrider::{Clock, Failure, Order, Received, Retry, State, StateQuery, WhileUnavailable};
 
-use super::{Ground, LEASE, OrderChanged, clock, record, relay, state, until};
+use super::{Fixture, LEASE, OrderChanged, clock, record, relay, state, until};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// L3, C17.
-pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Ground) {
+pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
         let outbox = ground.outbox(Clock::Database).await;
         let shop = Destination::new();
@@ -67,7 +67,7 @@ pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Groun
 }
 
 /// C7, C17: expiry counts from recording, outages included.
-pub async fn an_outage_expires_events_where_that_is_asked_for(ground: &impl Ground) {
+pub async fn an_outage_expires_events_where_that_is_asked_for(ground: &impl Fixture) {
     let clock = clock();
     let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
     let old = record(&outbox, "a", 1).await;
@@ -102,7 +102,7 @@ pub async fn an_outage_expires_events_where_that_is_asked_for(ground: &impl Grou
 }
 
 /// One subscription's trouble is its own.
-pub async fn a_slow_subscription_slows_no_other(ground: &impl Ground) {
+pub async fn a_slow_subscription_slows_no_other(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let (stuck, away, fine) = (Destination::new(), Destination::new(), Destination::new());
     stuck.slow(Duration::from_secs(3600));
@@ -126,7 +126,7 @@ pub async fn a_slow_subscription_slows_no_other(ground: &impl Ground) {
 }
 
 /// `Failure::unavailable`.
-pub async fn a_handler_can_say_that_what_it_needs_is_away(ground: &impl Ground) {
+pub async fn a_handler_can_say_that_what_it_needs_is_away(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);

@@ -12,7 +12,7 @@ use postrider::{
 };
 use tokio::sync::Semaphore;
 
-use super::{Ground, OrderChanged, record, relay, state, until};
+use super::{Fixture, OrderChanged, record, relay, state, until};
 use crate::silent::{Call, Silent};
 
 const PAUSE: Duration = Duration::from_millis(30);
@@ -50,7 +50,7 @@ impl Sink for Burst {
     }
 }
 
-async fn assert_nothing_is_charged(ground: &impl Ground, refuses: bool) {
+async fn assert_nothing_is_charged(ground: &impl Fixture, refuses: bool) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
@@ -79,12 +79,12 @@ async fn assert_nothing_is_charged(ground: &impl Ground, refuses: bool) {
 }
 
 /// The first is answered, then everything fails, and no new event comes: its success is no contrast for the others.
-pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(ground: &impl Ground) {
+pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(ground: &impl Fixture) {
     assert_nothing_is_charged(ground, false).await;
 }
 
 /// A process that dies breaks what is under way, and refuses what comes after it.
-pub async fn what_breaks_while_others_are_refused_is_not_charged(ground: &impl Ground) {
+pub async fn what_breaks_while_others_are_refused_is_not_charged(ground: &impl Fixture) {
     assert_nothing_is_charged(ground, true).await;
 }
 
@@ -121,7 +121,7 @@ impl Sink for Freezes {
 }
 
 /// The first whose time is over fails alone, while the others still wait for an answer.
-pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Ground) {
+pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
@@ -150,7 +150,7 @@ pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Ground)
 }
 
 /// New keys that fail prolong the pause of a destination that seems to be away. What has failed before is tried all the same.
-pub async fn what_is_due_is_tried_although_new_keys_keep_failing(ground: &impl Ground) {
+pub async fn what_is_due_is_tried_although_new_keys_keep_failing(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     let unclear = || Outcome::unclear(DeliveryFailure::new("http_503", "the endpoint answered 503"));
@@ -216,7 +216,7 @@ impl Sink for Gate {
 
 /// The second of a key is still in the hands of a request that runs on when the first is due again: the lane waits for it,
 /// without asking the database all the time.
-pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground: &impl Ground) {
+pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground: &impl Fixture) {
     let outbox = Silent::new(ground.outbox(Clock::Database).await);
     let mut events = Vec::new();
     for (order, version) in [("a", 1), ("a", 2), ("b", 1)] {
@@ -249,7 +249,7 @@ pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground:
 }
 
 /// A handler that runs on says at last that what it needs is away: no attempt is lost.
-pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(ground: &impl Ground) {
+pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let (calls, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let (count, hold) = (Arc::clone(&calls), Arc::clone(&gate));
@@ -287,7 +287,7 @@ pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(groun
 }
 
 /// What may have ended its process is tried alone. While its handler says that what it needs is away, it is tried after pauses.
-pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(ground: &impl Ground) {
+pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let store = outbox.open().await.expect("a store");

@@ -9,7 +9,7 @@ use postrider::testing::until_quiet;
 use postrider::{Clock, Failure, Order, Received, Relane, Retry, Running, Source, State, Tx};
 use tokio::sync::Semaphore;
 
-use super::{Ground, LEASE, OrderChanged, Seen, record, relay, state, until};
+use super::{Fixture, LEASE, OrderChanged, Seen, record, relay, state, until};
 use crate::relay::Dice;
 use crate::silent::{Call, Silent};
 
@@ -54,8 +54,8 @@ impl Desk {
     }
 
     fn handler(&self) -> impl Fn(Received<OrderChanged>) -> HandledBy + Clone + Send + Sync + 'static {
-        let desk = self.clone();
-        move |event| Box::pin(desk.clone().handle(event)) as HandledBy
+        let operator = self.clone();
+        move |event| Box::pin(operator.clone().handle(event)) as HandledBy
     }
 
     /// Lets so many that hang go.
@@ -86,56 +86,56 @@ impl Drop for Leave {
 
 async fn start<S: Source>(
     outbox: &S,
-    desk: &Desk,
+    operator: &Desk,
     also: impl FnOnce(postrider::Subscriber<S>) -> postrider::Subscriber<S>,
 ) -> Running {
-    let handler = desk.handler();
+    let handler = operator.handler();
     relay(outbox).subscribe("s", |s| also(s.on(handler).patience(PATIENCE))).start().await.expect("started")
 }
 
 /// It shows as *processing*, its key waits in order, the others go on; and a first try that simply succeeded leaves no trace.
-pub async fn a_hanging_event_delays_its_key_alone(ground: &impl Ground) {
+pub async fn a_hanging_event_delays_its_key_alone(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
-    let running = start(&outbox, &desk, |s| s).await;
+    let operator = Desk::new(["a"]);
+    let running = start(&outbox, &operator, |s| s).await;
     let store = Arc::clone(running.store());
     let hangs = record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     for version in 1..=3 {
         let behind = record(&outbox, "a", 1 + version).await;
         record(&outbox, "b", version).await;
-        desk.is_done("b", version).await;
+        operator.is_done("b", version).await;
         until("it waits", async || state(&*store, "s", behind).await.state == State::Retrying).await;
     }
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts), (State::Processing, 1));
     let figures = store.figures("s").await.expect("figures");
     assert_eq!((figures[0].processing, figures[0].retrying, figures[0].pending), (1, 3, 0), "{figures:?}");
-    assert_eq!(desk.began.versions("a"), [1], "its key waits");
-    desk.let_go(4);
+    assert_eq!(operator.began.versions("a"), [1], "its key waits");
+    operator.let_go(4);
     until_quiet(&running, "s").await.expect("quiet");
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts, shown.error_code), (State::Done, 1, None));
     running.stop().await.expect("stopped");
-    assert_eq!(desk.done.versions("a"), [1, 2, 3, 4]);
-    assert_eq!(desk.began.count(), 7, "nothing came twice");
+    assert_eq!(operator.done.versions("a"), [1, 2, 3, 4]);
+    assert_eq!(operator.began.count(), 7, "nothing came twice");
 }
 
 /// What is not begun because all slots are taken gets no row; the lane waits for the first of them.
-pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Ground) {
+pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let orders = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let desk = Desk::new(orders);
+    let operator = Desk::new(orders);
     let mut events = Vec::new();
     for order in orders {
         events.push(record(&outbox, order, 1).await);
     }
-    let running = start(&outbox, &desk, |s| s.concurrency(3).batch(2)).await;
+    let running = start(&outbox, &operator, |s| s.concurrency(3).batch(2)).await;
     let store = Arc::clone(running.store());
-    desk.is_begun("c", 1).await;
+    operator.is_begun("c", 1).await;
     // Two more leave their slots: exactly two more are begun.
-    desk.let_go(2);
-    desk.is_begun("e", 1).await;
+    operator.let_go(2);
+    operator.is_begun("e", 1).await;
     until("two are settled", async || {
         let done = events.iter().map(|event| state(&*store, "s", *event));
         let mut count = 0;
@@ -148,15 +148,15 @@ pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Gr
     let figures = store.figures("s").await.expect("figures");
     assert_eq!(figures[0].retrying, 0, "what is not begun has no row: {figures:?}");
     assert_eq!(figures[0].undelivered(), 6, "{figures:?}");
-    desk.let_go(6);
+    operator.let_go(6);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(desk.most.load(Ordering::SeqCst), 3);
-    assert_eq!(desk.began.count(), orders.len());
+    assert_eq!(operator.most.load(Ordering::SeqCst), 3);
+    assert_eq!(operator.began.count(), orders.len());
 }
 
 /// Its failure is its own attempt, and it is tried again.
-pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Ground) {
+pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let (gate, seen) = (Arc::new(Semaphore::new(0)), Seen::default());
     let (hold, notes) = (Arc::clone(&gate), seen.clone());
@@ -203,10 +203,10 @@ pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Ground) {
 }
 
 /// After its grace; nothing was finished, so nothing counts.
-pub async fn a_stop_cuts_what_is_running_and_gives_it_back(ground: &impl Ground) {
+pub async fn a_stop_cuts_what_is_running_and_gives_it_back(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
-    let handler = desk.handler();
+    let operator = Desk::new(["a"]);
+    let handler = operator.handler();
     let running = relay(&outbox)
         .shutdown_grace(Duration::from_millis(50))
         .subscribe("s", |s| s.on(handler).patience(PATIENCE))
@@ -214,54 +214,54 @@ pub async fn a_stop_cuts_what_is_running_and_gives_it_back(ground: &impl Ground)
         .await
         .expect("started");
     let hangs = record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     record(&outbox, "b", 1).await;
-    desk.is_done("b", 1).await;
+    operator.is_done("b", 1).await;
     let store = Arc::clone(running.store());
     until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
     running.stop().await.expect("stopped");
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts), (State::Retrying, 0), "it waits as if it had not been begun");
-    desk.let_go(1);
-    let running = start(&outbox, &desk, |s| s).await;
+    operator.let_go(1);
+    let running = start(&outbox, &operator, |s| s).await;
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    let all = desk.began.all();
+    let all = operator.began.all();
     assert_eq!(
         all.iter().filter(|(order, ..)| order == "a").collect::<Vec<_>>(),
         [&("a".to_owned(), 1, 1), &("a".to_owned(), 1, 1)]
     );
-    assert_eq!(desk.done.versions("b"), [1], "what was finished does not come again");
+    assert_eq!(operator.done.versions("b"), [1], "what was finished does not come again");
 }
 
 /// Within the grace it is waited for.
-pub async fn a_stop_waits_for_what_is_running(ground: &impl Ground) {
+pub async fn a_stop_waits_for_what_is_running(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
-    let running = start(&outbox, &desk, |s| s).await;
+    let operator = Desk::new(["a"]);
+    let running = start(&outbox, &operator, |s| s).await;
     let hangs = record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     record(&outbox, "b", 1).await;
-    desk.is_done("b", 1).await;
+    operator.is_done("b", 1).await;
     let store = Arc::clone(running.store());
     until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
     let stopping = tokio::spawn(running.stop());
     tokio::task::yield_now().await;
-    desk.let_go(1);
+    operator.let_go(1);
     stopping.await.expect("joined").expect("stopped");
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts), (State::Done, 1));
 }
 
 /// A change of lanes wants the lane back, and gets it when what is running has ended.
-pub async fn a_lane_that_is_wanted_back_waits_for_what_is_running(ground: &impl Ground) {
+pub async fn a_lane_that_is_wanted_back_waits_for_what_is_running(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
-    let running = start(&outbox, &desk, |s| s).await;
+    let operator = Desk::new(["a"]);
+    let running = start(&outbox, &operator, |s| s).await;
     let hangs = record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     record(&outbox, "b", 1).await;
-    desk.is_done("b", 1).await;
+    operator.is_done("b", 1).await;
     let store = Arc::clone(running.store());
     until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
     assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling);
@@ -269,40 +269,40 @@ pub async fn a_lane_that_is_wanted_back_waits_for_what_is_running(ground: &impl 
     let noticed = std::time::Instant::now() + LEASE / 2;
     until("it was noticed", async || std::time::Instant::now() >= noticed).await;
     assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling, "it waits");
-    assert_eq!(desk.began.versions("a"), [1]);
-    desk.let_go(3);
+    assert_eq!(operator.began.versions("a"), [1]);
+    operator.let_go(3);
     until("the lanes are changed", async || store.relane("s", 2).await.expect("relane") == Relane::Done)
         .await;
     record(&outbox, "a", 2).await;
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(desk.began.versions("a"), [1, 2], "nothing came twice");
+    assert_eq!(operator.began.versions("a"), [1, 2], "nothing came twice");
 }
 
 /// It holds up its lane.
-pub async fn under_strict_order_a_batch_waits_for_its_slowest(ground: &impl Ground) {
+pub async fn under_strict_order_a_batch_waits_for_its_slowest(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
-    let running = start(&outbox, &desk, |s| s.order(Order::Strict)).await;
+    let operator = Desk::new(["a"]);
+    let running = start(&outbox, &operator, |s| s.order(Order::Strict)).await;
     record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     let waits = record(&outbox, "b", 1).await;
     let store = Arc::clone(running.store());
     let over = std::time::Instant::now() + 10 * PATIENCE;
     until("the patience is over", async || std::time::Instant::now() >= over).await;
     assert_eq!(state(&*store, "s", waits).await.state, State::Pending);
-    desk.let_go(1);
+    operator.let_go(1);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(desk.done.count(), 2);
+    assert_eq!(operator.done.count(), 2);
 }
 
 /// Where a transaction does not keep everybody else from writing; else the lane waits. The effect happens once either way.
-pub async fn a_transactional_handler_may_run_on(ground: &impl Ground) {
+pub async fn a_transactional_handler_may_run_on(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
-    let desk = Desk::new(["a"]);
+    let operator = Desk::new(["a"]);
     let one_writer = outbox.has_one_writer();
-    let notes = desk.clone();
+    let notes = operator.clone();
     let handler = move |event: Received<OrderChanged>, tx: Tx<_>| {
         let notes = notes.clone();
         async move {
@@ -313,25 +313,25 @@ pub async fn a_transactional_handler_may_run_on(ground: &impl Ground) {
     let running =
         relay(&outbox).subscribe("s", |s| s.on(handler).patience(PATIENCE)).start().await.expect("started");
     let hangs = record(&outbox, "a", 1).await;
-    desk.is_begun("a", 1).await;
+    operator.is_begun("a", 1).await;
     if one_writer {
-        desk.let_go(1);
+        operator.let_go(1);
         record(&outbox, "b", 1).await;
     } else {
         record(&outbox, "b", 1).await;
-        desk.is_done("b", 1).await;
+        operator.is_done("b", 1).await;
         let store = Arc::clone(running.store());
         until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
-        desk.let_go(1);
+        operator.let_go(1);
     }
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(desk.began.count(), 2);
+    assert_eq!(operator.began.count(), 2);
     assert_eq!(outbox.handled("s", &[hangs]).await.expect("handled"), [true]);
 }
 
 /// All events of a call are under way as one.
-pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Ground) {
+pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
     let (hold, notes) = (Arc::clone(&gate), Arc::clone(&calls));
@@ -366,7 +366,7 @@ pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Ground) {
 }
 
 /// a1 b1 a2 c1 … is handled in just that order, and a failing event holds only its key.
-pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Ground) {
+pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let mut expected = Vec::new();
     for version in 1..=4 {
@@ -402,27 +402,27 @@ pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Ground) 
 }
 
 /// A slow one does not run on there: what waits behind it would be overtaken by other keys.
-pub async fn one_at_a_time_a_slow_event_is_waited_for(ground: &impl Ground) {
+pub async fn one_at_a_time_a_slow_event_is_waited_for(ground: &impl Fixture) {
     let outbox = Silent::new(ground.outbox(Clock::Database).await);
-    let desk = Desk::new(["slow"]);
-    let running = start(&outbox, &desk, |s| s.concurrency(1)).await;
+    let operator = Desk::new(["slow"]);
+    let running = start(&outbox, &operator, |s| s.concurrency(1)).await;
     record(&outbox, "slow", 1).await;
-    desk.is_begun("slow", 1).await;
+    operator.is_begun("slow", 1).await;
     record(&outbox, "slow", 2).await;
     record(&outbox, "b", 1).await;
     let extended = outbox.asked(Call::Extend);
     until("its patience is over", async || outbox.asked(Call::Extend) > extended).await;
-    desk.let_go(2);
+    operator.let_go(2);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
     let done: Vec<(String, i64)> =
-        desk.done.all().into_iter().map(|(order, version, _)| (order, version)).collect();
+        operator.done.all().into_iter().map(|(order, version, _)| (order, version)).collect();
     assert_eq!(done, [("slow".to_owned(), 1), ("slow".to_owned(), 2), ("b".to_owned(), 1)]);
 }
 
 /// Handlers that take any time, fail, and hang, in small batches, with rows read ahead: nothing lost, nothing out of order, and
 /// nothing twice but what failed.
-pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl Ground) {
+pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let seen = Seen::default();
     let (notes, dice) = (seen.clone(), Arc::new(Mutex::new(Dice::new(14))));
@@ -474,7 +474,7 @@ pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl 
 }
 
 /// What shares a transaction with one that takes too long comes to nothing with it; then each is handled alone.
-pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing(ground: &impl Ground) {
+pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let handler = move |event: Received<OrderChanged>, tx: Tx<_>| async move {
         if event.order == "b" {
@@ -489,7 +489,7 @@ pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_no
     let retry = Retry::fixed(Duration::from_millis(10)).max_attempts(2);
     let running = relay(&outbox)
         .subscribe("s", |s| {
-            s.on(handler).together(4).patience(PATIENCE).timeout(Duration::from_millis(200)).retry(retry)
+            s.on(handler).max_tx_batch(4).patience(PATIENCE).timeout(Duration::from_millis(200)).retry(retry)
         })
         .start()
         .await

@@ -9,10 +9,10 @@ use postrider::{
     Clock, DeliveryFailure, ErrorKind, Outcome, Received, Relane, Relay, Retry, Source, State, StateQuery,
 };
 
-use super::{Ground, OrderChanged, PATIENCE, Seen, record, relay, state, until};
+use super::{Fixture, OrderChanged, PATIENCE, Seen, record, relay, state, until};
 
 /// Started and stopped again and again, in the middle of work.
-pub async fn a_clean_stop_repeats_nothing(ground: &impl Ground) {
+pub async fn a_clean_stop_repeats_nothing(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=300 {
         record(&outbox, &format!("o{}", version % 7), version).await;
@@ -47,7 +47,7 @@ pub async fn a_clean_stop_repeats_nothing(ground: &impl Ground) {
 }
 
 /// What is not done when the grace is over comes again, in order; what is done does not.
-pub async fn a_stop_gives_back_what_is_not_done_in_time(ground: &impl Ground) {
+pub async fn a_stop_gives_back_what_is_not_done_in_time(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=5 {
         record(&outbox, "a", version).await;
@@ -83,7 +83,7 @@ pub async fn a_stop_gives_back_what_is_not_done_in_time(ground: &impl Ground) {
 }
 
 /// T6, E10: lanes move to who has none.
-pub async fn relays_share_the_lanes(ground: &impl Ground) {
+pub async fn relays_share_the_lanes(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let (one, two) = (Destination::new(), Destination::new());
     let (first, second) = (one.clone(), two.clone());
@@ -126,7 +126,7 @@ pub async fn relays_share_the_lanes(ground: &impl Ground) {
 }
 
 /// E5: its lease runs out.
-pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Ground) {
+pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let store = outbox.open().await.expect("a store");
     let shop = Destination::new();
@@ -146,7 +146,7 @@ pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Ground) {
 }
 
 /// No lease, no writes; and yet in time.
-pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(ground: &impl Ground) {
+pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
@@ -180,7 +180,7 @@ pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(ground: &im
 }
 
 /// Nothing lost, nothing twice, nothing out of order.
-pub async fn lanes_change_under_a_running_relay(ground: &impl Ground) {
+pub async fn lanes_change_under_a_running_relay(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
@@ -214,7 +214,7 @@ pub async fn lanes_change_under_a_running_relay(ground: &impl Ground) {
 }
 
 /// Useful outside tests, too.
-pub async fn one_can_wait_for_ones_own_event(ground: &impl Ground) {
+pub async fn one_can_wait_for_ones_own_event(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let shop = Destination::new();
     let sink = shop.clone();

@@ -8,7 +8,7 @@ use postrider::{Clock, Event, Headers, Received, Retry, State, Upcasters};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Ground, record_plain, relay, state, until};
+use super::{Fixture, record_plain, relay, state, until};
 
 /// The newest version of an order's payment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ fn steps() -> Upcasters {
 }
 
 /// Through all the steps, before a handler sees it.
-pub async fn an_old_version_is_brought_up_to_date(ground: &impl Ground) {
+pub async fn an_old_version_is_brought_up_to_date(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     record_plain(&outbox, "Paid", r#"{"euros": 7}"#, version(1)).await;
     record_plain(&outbox, "Paid", r#"{"cents": 800}"#, version(2)).await;
@@ -63,7 +63,7 @@ pub async fn an_old_version_is_brought_up_to_date(ground: &impl Ground) {
 }
 
 /// With a reason that names the step.
-pub async fn a_missing_step_is_rejected(ground: &impl Ground) {
+pub async fn a_missing_step_is_rejected(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let old = record_plain(&outbox, "Paid", r#"{"euros": 7}"#, version(1)).await;
     let only_last = Upcasters::new().of::<Paid>(2, |value| value);
@@ -81,7 +81,7 @@ pub async fn a_missing_step_is_rejected(ground: &impl Ground) {
 }
 
 /// A newer program will come.
-pub async fn a_version_from_the_future_waits(ground: &impl Ground) {
+pub async fn a_version_from_the_future_waits(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let new = record_plain(&outbox, "Paid", r#"{"cents": 1, "currency": "EUR"}"#, version(4)).await;
     let retry = Retry::fixed(Duration::from_secs(3600));
@@ -97,7 +97,7 @@ pub async fn a_version_from_the_future_waits(ground: &impl Ground) {
 }
 
 /// Additive changes need no new version.
-pub async fn an_unknown_field_is_ignored(ground: &impl Ground) {
+pub async fn an_unknown_field_is_ignored(ground: &impl Fixture) {
     let outbox = ground.outbox(Clock::Database).await;
     let extra = r#"{"cents": 1, "currency": "EUR", "colour": "red"}"#;
     let event = record_plain(&outbox, "Paid", extra, version(3)).await;

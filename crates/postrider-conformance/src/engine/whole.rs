@@ -9,14 +9,14 @@ use postrider::{Clock, EventState, Failure, Received, Retry, Source, State, Tx, 
 use postrider_core::{Attempt, Delivery, Outcome, Sink};
 use postrider_relay::Dispatcher;
 
-use super::{Ground, InvoiceSent, OrderChanged, Statements, record, relay, state};
+use super::{Fixture, InvoiceSent, OrderChanged, Statements, record, relay, state};
 
 /// A statement that every database refuses.
 const REFUSED: &str = "insert into postrider_no_such_table values (1)";
 
 /// What a handler does on its first try, before it says that all is well.
 type Mischief<G> =
-    for<'a> fn(&'a mut Tx<<G as Ground>::Outbox>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+    for<'a> fn(&'a mut Tx<<G as Fixture>::Outbox>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 fn retry() -> Retry {
     Retry::fixed(Duration::from_millis(10)).max_attempts(3)
@@ -172,7 +172,7 @@ pub async fn without_a_lease_a_transaction_is_whole_as_well<G: Statements + 'sta
 }
 
 /// A batch with any outcome but delivered rolls back as a whole, and then goes one by one.
-pub async fn several_of_which_one_is_not_delivered_commit_nothing_together<G: Ground>(ground: &G) {
+pub async fn several_of_which_one_is_not_delivered_commit_nothing_together<G: Fixture>(ground: &G) {
     let outbox = ground.outbox(Clock::Database).await;
     for version in 1..=5 {
         record(&outbox, &format!("o{version}"), version).await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, DeliveryState, EventRef, Excerpt, OnDead, Order, PastAttempt,
-    Replay, ReplayFrom, Settlement, State, Sweep,
+    DeliveryChange, DeliveryFailure, DeliveryState, EventRef, Excerpt, OnDead, Order, PastAttempt, Replay,
+    ReplayFrom, ResolveDead, Settlement, State, Sweep,
 };
 
 use super::scene::{MINUTE, Scene, delivered, failure};
@@ -25,7 +25,7 @@ fn attempt(scene: &Scene, number: u32) -> PastAttempt {
 }
 
 async fn shown(scene: &Scene, event: EventRef) -> Vec<PastAttempt> {
-    let mut found = scene.log.desk().attempts(event).await.expect("attempts");
+    let mut found = scene.log.store().attempts(event).await.expect("attempts");
     assert!(found.len() <= 1, "of one subscription");
     found.pop().map(|found| (found.subscription, found.attempts)).map_or_else(Vec::new, |(name, attempts)| {
         assert_eq!(name, "s");
@@ -122,8 +122,8 @@ pub async fn what_is_requeued_or_discarded_keeps_its_tries(harness: &dyn Harness
         })
         .await;
     let refs = refs.into_inner().expect("refs");
-    scene.amend(Amend::Requeue { subscription: "s".into(), events: vec![events[0]] }).await;
-    scene.amend(Amend::Discard { subscription: "s".into(), events: vec![events[1]] }).await;
+    scene.resolve_dead(ResolveDead::Requeue { subscription: "s".into(), events: vec![events[0]] }).await;
+    scene.resolve_dead(ResolveDead::Discard { subscription: "s".into(), events: vec![events[1]] }).await;
     assert_eq!((shown(&scene, refs[0]).await, shown(&scene, refs[1]).await), (past.clone(), past.clone()));
     let due = scene.due().await;
     assert_eq!((due[0].attempts, &due[0].past), (0, &past), "its next try is noted behind them");
@@ -142,7 +142,9 @@ pub async fn tries_go_with_their_delivery(harness: &dyn Harness) {
         })
         .await;
     let refs = refs.into_inner().expect("refs");
-    scene.amend(Amend::Discard { subscription: "s".into(), events: vec![events[0], events[2]] }).await;
+    scene
+        .resolve_dead(ResolveDead::Discard { subscription: "s".into(), events: vec![events[0], events[2]] })
+        .await;
     // What is discarded is final: the change is refused, and a dead row takes its place.
     let mut settlement = Settlement::at(scene.lease.position.clone());
     let change = DeliveryChange::retrying(refs[2], 3, MINUTE, failure()).past(vec![attempt(&scene, 9)]);
@@ -163,7 +165,7 @@ pub async fn tries_go_with_their_delivery(harness: &dyn Harness) {
         effects_may_repeat: true,
         dry_run: false,
     };
-    scene.log.desk().replay(&replay).await.expect("replay");
+    scene.log.store().replay(&replay).await.expect("replay");
     assert!(shown(&scene, refs[1]).await.is_empty());
 }
 

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, EventRef, Filing, Lease, Mask, NewEvent, Order, Payload, Recorded,
-    Relane, Settlement, Standing, Store, Subscription, Sweep, Uuid,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, EventRef, Lease, LeaseStatus, Mask, NewEvent, Order,
+    Payload, Recorded, Relane, Settlement, Store, Subscription, Sweep, Uuid,
 };
 
-use crate::harness::{Harness, Log};
+use crate::harness::{Harness, TestLog};
 use crate::relay::{LONG, claim, commit_one, ids, log, log_with_clock, read, settle, subscribe};
 
 /// A wide event, and what a reader takes at once: three of them.
@@ -20,7 +20,7 @@ fn wide(aggregate: &str, bytes: usize) -> NewEvent {
     NewEvent::of("orders", "OrderChanged", "Order", aggregate, &"x".repeat(bytes)).expect("text is JSON")
 }
 
-async fn commit(log: &dyn Log, events: &[NewEvent]) -> Vec<Uuid> {
+async fn commit(log: &dyn TestLog, events: &[NewEvent]) -> Vec<Uuid> {
     let mut writer = log.begin().await;
     let ids = writer.record_all(events).await.expect("record");
     writer.commit().await.expect("commit");
@@ -51,7 +51,7 @@ async fn drain_by_bytes(store: &dyn Store, lease: &mut Lease, limit: u32) -> Vec
         );
         let ids: Vec<i64> = batch.events.iter().map(|read| read.event.id).collect();
         assert!(ids.is_sorted(), "{ids:?}");
-        assert_ne!(settle(store, lease, &batch).await, Standing::Lost, "nobody else holds the lane");
+        assert_ne!(settle(store, lease, &batch).await, LeaseStatus::Lost, "nobody else holds the lane");
         let more = batch.more;
         batches.push(batch.events.into_iter().map(|read| read.event).collect());
         let next = store.read(lease, &lease.position, limit).await.expect("read");
@@ -218,8 +218,8 @@ pub async fn masked_events_are_archived_by_their_bytes(harness: &dyn Harness) {
     crate::relay::drain_lane(&*store, &mut lease, 100).await;
     clock.advance(Duration::from_secs(3600));
     let mask = Mask::new(["password"]).expect("a mask");
-    let filing = Filing { mask, ..Filing::default() };
-    let sweep = Sweep::Archive { older_than: Duration::from_secs(60), limit: 100, filing };
+    let archiving = ArchiveOptions { mask, ..ArchiveOptions::default() };
+    let sweep = Sweep::Archive { older_than: Duration::from_secs(60), limit: 100, archiving };
     let mut rounds = Vec::new();
     loop {
         let swept = store.sweep(&sweep).await.expect("sweep");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryState, DueBatch, OnDead, Order, Settlement, Standing, State, Subscription,
-    UNWRITABLE,
+    DeliveryChange, DeliveryState, DueBatch, LeaseStatus, OnDead, Order, ResolveDead, Settlement, State,
+    Subscription, UNWRITABLE,
 };
 
 use super::scene::{MINUTE, Scene, delivered, due_ids, failure};
@@ -58,7 +58,10 @@ pub async fn a_look_says_when_to_look_again(harness: &dyn Harness) {
     let look = scene.look().await;
     assert_eq!((look.deliveries.len(), look.next_in, look.holds), (1, None, true));
     scene.settle_due(&look.deliveries, delivered).await;
-    assert_eq!(scene.amend(Amend::Discard { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(
+        scene.resolve_dead(ResolveDead::Discard { subscription: "s".into(), events: vec![] }).await,
+        1
+    );
     let due = scene.due().await;
     scene.settle_due(&due, delivered).await;
     assert_eq!(scene.look().await, DueBatch::default(), "nothing is open any more");
@@ -170,16 +173,20 @@ pub async fn a_requeued_event_keeps_its_place(harness: &dyn Harness) {
         })
         .await;
     assert!(scene.due().await.is_empty());
-    let requeue = |events| Amend::Requeue { subscription: "s".into(), events };
-    assert_eq!(scene.amend(requeue(vec![events[1]])).await, 0, "only dead ones");
-    assert_eq!(scene.amend(requeue(vec![events[0]])).await, 1);
+    let requeue = |events| ResolveDead::Requeue { subscription: "s".into(), events };
+    assert_eq!(scene.resolve_dead(requeue(vec![events[1]])).await, 0, "only dead ones");
+    assert_eq!(scene.resolve_dead(requeue(vec![events[0]])).await, 1);
     let due = scene.due().await;
     assert_eq!(due_ids(&due), [events[0], events[1], events[3]]);
     assert_eq!((due[0].attempts, due[0].first_failed_at), (0, None), "as if it had never been tried");
     scene.settle_due(&due, delivered).await;
     assert!(scene.due().await.is_empty());
     assert!(
-        scene.store.amend(&Amend::Requeue { subscription: "nobody".into(), events: vec![] }).await.is_err()
+        scene
+            .store
+            .resolve_dead(&ResolveDead::Requeue { subscription: "nobody".into(), events: vec![] })
+            .await
+            .is_err()
     );
 }
 
@@ -196,7 +203,10 @@ pub async fn a_dead_event_under_hold_holds_its_key_until_discarded(harness: &dyn
     scene.store.settle(&mut scene.lease, &settlement).await.expect("settle");
     scene.clock.advance(Duration::from_secs(1_000_000));
     assert!(scene.due().await.is_empty());
-    assert_eq!(scene.amend(Amend::Discard { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(
+        scene.resolve_dead(ResolveDead::Discard { subscription: "s".into(), events: vec![] }).await,
+        1
+    );
     assert_eq!(scene.state(events[0]).await.state, State::Discarded);
     assert_eq!(due_ids(&scene.due().await), [batch.events[0].event.event_id]);
 }
@@ -210,7 +220,10 @@ pub async fn a_dead_event_stays_dead_until_somebody_acts(harness: &dyn Harness) 
     scene.clock.advance(Duration::from_secs(1_000_000));
     assert!(scene.due().await.is_empty());
     assert_eq!(scene.state(events[0]).await.state, State::Dead);
-    assert_eq!(scene.amend(Amend::Requeue { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(
+        scene.resolve_dead(ResolveDead::Requeue { subscription: "s".into(), events: vec![] }).await,
+        1
+    );
     assert_eq!(due_ids(&scene.due().await), events);
 }
 
@@ -249,10 +262,10 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     let mut stale = scene.lease.clone();
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure()));
-    assert_eq!(scene.store.settle(&mut stale, &settlement).await.expect("settle"), Standing::Lost);
+    assert_eq!(scene.store.settle(&mut stale, &settlement).await.expect("settle"), LeaseStatus::Lost);
     assert_eq!(scene.state(event).await.state, State::Pending);
     let batch = read(&*scene.store, &heir, 10).await;
-    assert_eq!(settle(&*scene.store, &mut heir, &batch).await, Standing::Held);
+    assert_eq!(settle(&*scene.store, &mut heir, &batch).await, LeaseStatus::Held);
     assert_eq!(scene.state(event).await.state, State::Done);
 }
 
@@ -267,10 +280,10 @@ pub async fn a_delivery_that_the_database_refuses_becomes_a_dead_one(harness: &d
     let first = scene.batch(&["a", "b"], dead).await;
     // What is discarded is final.
     let discarded = refs.lock().expect("refs")[0];
-    let discard = Amend::Discard { subscription: "s".into(), events: vec![first[0]] };
-    assert_eq!(scene.store.amend(&discard).await.expect("discard"), 1);
-    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[1]] };
-    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.resolve_dead(&discard).await.expect("discard"), 1);
+    let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![first[1]] };
+    assert_eq!(scene.store.resolve_dead(&requeue).await.expect("requeue"), 1);
     for aggregate in ["c", "d"] {
         commit_one(&*scene.log, aggregate).await;
     }
@@ -287,7 +300,7 @@ pub async fn a_delivery_that_the_database_refuses_becomes_a_dead_one(harness: &d
     assert!(!refused.is_retryable(), "{refused}");
     assert_eq!(scene.state(first[1]).await.state, State::Retrying, "nothing of it is written");
     settlement.one_by_one = true;
-    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     let unwritable = scene.state(first[0]).await;
     assert_eq!((unwritable.state, unwritable.error_code.as_deref()), (State::Dead, Some(UNWRITABLE)));
     assert_eq!((unwritable.attempts, unwritable.error_message), (7, None));
@@ -296,6 +309,6 @@ pub async fn a_delivery_that_the_database_refuses_becomes_a_dead_one(harness: &d
     for (read, wanted) in batch.events.iter().zip([State::Retrying, State::Done]) {
         assert_eq!(scene.state(read.event.event_id).await.state, wanted, "the position has moved");
     }
-    let requeue = Amend::Requeue { subscription: "s".into(), events: vec![first[0]] };
-    assert_eq!(scene.store.amend(&requeue).await.expect("requeue"), 1, "somebody can act");
+    let requeue = ResolveDead::Requeue { subscription: "s".into(), events: vec![first[0]] };
+    assert_eq!(scene.store.resolve_dead(&requeue).await.expect("requeue"), 1, "somebody can act");
 }

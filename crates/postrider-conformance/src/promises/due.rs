@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryState, Due, Lease, NewEvent, OnDead, Order, Replay, ReplayFrom,
-    Settlement, Standing, Subscription, Uuid,
+    DeliveryChange, DeliveryState, Due, Lease, LeaseStatus, NewEvent, OnDead, Order, Replay, ReplayFrom,
+    ResolveDead, Settlement, Subscription, Uuid,
 };
 
 use super::scene::{MINUTE, Scene, delivered, due_ids, failure};
@@ -120,7 +120,10 @@ pub async fn one_that_is_requeued_in_front_comes_first(harness: &dyn Harness) {
         })
         .await;
     assert_eq!(due_ids(&scene.due().await), events[1..]);
-    assert_eq!(scene.amend(Amend::Requeue { subscription: "s".into(), events: vec![] }).await, 1);
+    assert_eq!(
+        scene.resolve_dead(ResolveDead::Requeue { subscription: "s".into(), events: vec![] }).await,
+        1
+    );
     for limit in [1, 2, 100] {
         let due = scene.store.due(&scene.lease, limit).await.expect("due").deliveries;
         assert_eq!(due_ids(&due), events[..3.min(limit as usize)], "at most {limit}");
@@ -198,7 +201,10 @@ pub async fn a_change_of_lanes_places_what_is_open(harness: &dyn Harness) {
     }
     // What was dead while the lanes changed is found where its key is now.
     change_lanes(&*scene.store, "s", 4).await;
-    assert_eq!(scene.amend(Amend::Requeue { subscription: "s".into(), events: vec![] }).await, 10);
+    assert_eq!(
+        scene.resolve_dead(ResolveDead::Requeue { subscription: "s".into(), events: vec![] }).await,
+        10
+    );
     let mut found = Vec::new();
     while let Some(lease) = scene.store.claim("s", "relay", 5 * MINUTE).await.expect("claim") {
         found.extend(scene.store.due(&lease, 100).await.expect("due").deliveries);
@@ -224,13 +230,13 @@ pub async fn what_a_replay_leaves_is_found(harness: &dyn Harness) {
             _ => DeliveryChange::waiting(&read.event),
         });
     }
-    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert!(scene.due().await.is_empty());
     scene.store.release(scene.lease.clone()).await.expect("release");
     scene.store.subscribe(&Subscription::new("s").types(["OrderKept"])).await.expect("subscribe");
     let from = ReplayFrom::Event(events[0]);
     let again = Replay { subscription: "s".into(), from, effects_may_repeat: false, dry_run: false };
-    scene.log.desk().replay(&again).await.expect("replay");
+    scene.log.store().replay(&again).await.expect("replay");
     scene.lease = claim(&*scene.store, "s").await;
     assert_eq!(due_ids(&scene.due().await), events[1..], "nothing is in front of them any more");
     let came = deliver_all(&mut scene, 1).await;
@@ -250,12 +256,12 @@ pub async fn what_operators_do_beside_settles_leaves_nothing_behind(harness: &dy
                     let mut dice = Dice::new(seed * 100 + n);
                     while !over.load(Ordering::Relaxed) {
                         let (subscription, events) = ("s".to_owned(), vec![]);
-                        let amend = match dice.roll(2) {
-                            0 => Amend::Requeue { subscription, events },
-                            _ => Amend::Discard { subscription, events },
+                        let action = match dice.roll(2) {
+                            0 => ResolveDead::Requeue { subscription, events },
+                            _ => ResolveDead::Discard { subscription, events },
                         };
                         // Two of them may stand in each other's way.
-                        let _ = store.amend(&amend).await;
+                        let _ = store.resolve_dead(&action).await;
                         tokio::task::yield_now().await;
                     }
                 })
@@ -285,7 +291,7 @@ pub async fn what_operators_do_beside_settles_leaves_nothing_behind(harness: &dy
             }
             assert_eq!(
                 scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"),
-                Standing::Held
+                LeaseStatus::Held
             );
             let due = scene.store.due(&scene.lease, 5).await.expect("due").deliveries;
             let mut stopped: BTreeSet<String> = BTreeSet::new();
@@ -301,14 +307,14 @@ pub async fn what_operators_do_beside_settles_leaves_nothing_behind(harness: &dy
             }
             assert_eq!(
                 scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"),
-                Standing::Held
+                LeaseStatus::Held
             );
         }
         over.store(true, Ordering::Relaxed);
         for operator in operators {
             operator.await.expect("an operator");
         }
-        scene.amend(Amend::Discard { subscription: "s".into(), events: vec![] }).await;
+        scene.resolve_dead(ResolveDead::Discard { subscription: "s".into(), events: vec![] }).await;
         scene.clock.advance(MINUTE);
         deliver_all(&mut scene, 7).await;
         let figures = scene.store.figures("s").await.expect("figures");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Duty, ErrorKind};
+use postrider_core::{ErrorKind, LeaderLease};
 
 use crate::harness::Harness;
 use crate::relay::{log, log_with_clock};
@@ -13,46 +13,60 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Who holds a duty keeps it as long as it prolongs it; another gets it when it has run out or was given back.
 pub async fn a_duty_is_done_by_one_at_a_time(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (first, second) = (log.desk(), log.second_desk().await);
-    let duty = first.take_duty("retention", "a", MINUTE).await.expect("taken").expect("it was free");
+    let (first, second) = (log.store(), log.second_store().await);
+    let duty =
+        first.acquire_leader_lease("retention", "a", MINUTE).await.expect("taken").expect("it was free");
     assert_eq!((duty.at, duty.until, duty.note), (clock.now(), clock.now() + MINUTE, None));
-    assert_eq!(second.take_duty("retention", "b", MINUTE).await.expect("asked"), None);
-    second.take_duty("alerts", "b", MINUTE).await.expect("asked").expect("another duty is another matter");
+    assert_eq!(second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked"), None);
+    second
+        .acquire_leader_lease("alerts", "b", MINUTE)
+        .await
+        .expect("asked")
+        .expect("another duty is another matter");
     clock.advance(MINUTE / 2);
-    let duty = first.take_duty("retention", "a", MINUTE).await.expect("prolonged").expect("it is still held");
+    let duty = first
+        .acquire_leader_lease("retention", "a", MINUTE)
+        .await
+        .expect("prolonged")
+        .expect("it is still held");
     assert_eq!(duty.until, clock.now() + MINUTE);
     clock.advance(MINUTE / 2);
-    assert_eq!(second.take_duty("retention", "b", MINUTE).await.expect("asked"), None, "it was prolonged");
+    assert_eq!(
+        second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked"),
+        None,
+        "it was prolonged"
+    );
     clock.advance(MINUTE / 2);
-    second.take_duty("retention", "b", MINUTE).await.expect("asked").expect("it has run out");
-    assert_eq!(first.take_duty("retention", "a", MINUTE).await.expect("asked"), None);
-    first.leave_duty("retention", "a").await.expect("another's stays");
-    assert_eq!(first.take_duty("retention", "a", MINUTE).await.expect("asked"), None);
-    second.leave_duty("retention", "b").await.expect("given back");
-    first.take_duty("retention", "a", MINUTE).await.expect("asked").expect("it was given back");
+    second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked").expect("it has run out");
+    assert_eq!(first.acquire_leader_lease("retention", "a", MINUTE).await.expect("asked"), None);
+    first.release_leader_lease("retention", "a").await.expect("another's stays");
+    assert_eq!(first.acquire_leader_lease("retention", "a", MINUTE).await.expect("asked"), None);
+    second.release_leader_lease("retention", "b").await.expect("given back");
+    first.acquire_leader_lease("retention", "a", MINUTE).await.expect("asked").expect("it was given back");
 }
 
 /// What a holder noted is read by the next one, and one that holds it no longer changes nothing.
 pub async fn the_next_holder_of_a_duty_reads_what_was_noted(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (first, second) = (log.desk(), log.second_desk().await);
-    assert!(!first.note_duty("alerts", "a", "{}").await.expect("asked"), "nobody holds it");
-    first.take_duty("alerts", "a", MINUTE).await.expect("asked").expect("taken");
-    assert!(first.note_duty("alerts", "a", "one").await.expect("noted"));
-    assert!(!second.note_duty("alerts", "b", "two").await.expect("asked"), "another holds it");
-    let prolonged = first.take_duty("alerts", "a", MINUTE).await.expect("asked").expect("prolonged");
+    let (first, second) = (log.store(), log.second_store().await);
+    assert!(!first.save_leader_note("alerts", "a", "{}").await.expect("asked"), "nobody holds it");
+    first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("taken");
+    assert!(first.save_leader_note("alerts", "a", "one").await.expect("noted"));
+    assert!(!second.save_leader_note("alerts", "b", "two").await.expect("asked"), "another holds it");
+    let prolonged =
+        first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("prolonged");
     assert_eq!(prolonged.note.as_deref(), Some("one"));
     clock.advance(MINUTE);
-    assert!(!first.note_duty("alerts", "a", "late").await.expect("asked"), "it has run out");
-    let taken = second.take_duty("alerts", "b", MINUTE).await.expect("asked").expect("taken over");
+    assert!(!first.save_leader_note("alerts", "a", "late").await.expect("asked"), "it has run out");
+    let taken = second.acquire_leader_lease("alerts", "b", MINUTE).await.expect("asked").expect("taken over");
     assert_eq!(taken.note.as_deref(), Some("one"));
-    assert!(!first.note_duty("alerts", "a", "later").await.expect("asked"), "it is another's");
-    assert!(second.note_duty("alerts", "b", "three").await.expect("noted"));
-    second.leave_duty("alerts", "b").await.expect("given back");
-    let taken = first.take_duty("alerts", "a", MINUTE).await.expect("asked").expect("taken");
+    assert!(!first.save_leader_note("alerts", "a", "later").await.expect("asked"), "it is another's");
+    assert!(second.save_leader_note("alerts", "b", "three").await.expect("noted"));
+    second.release_leader_lease("alerts", "b").await.expect("given back");
+    let taken = first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("taken");
     assert_eq!(taken.note.as_deref(), Some("three"));
     for (duty, owner, note) in [("", "a", ""), ("alerts", "", ""), ("alerts", "a", "a\0b")] {
-        let error = first.note_duty(duty, owner, note).await.expect_err("must be refused");
+        let error = first.save_leader_note(duty, owner, note).await.expect_err("must be refused");
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
 }
@@ -60,14 +74,16 @@ pub async fn the_next_holder_of_a_duty_reads_what_was_noted(harness: &dyn Harnes
 /// However many ask at once, and whatever the clock says, one gets it.
 pub async fn of_sixteen_who_want_a_duty_one_gets_it(harness: &dyn Harness) {
     let log = log(harness).await;
-    let desk = log.desk();
+    let operator = log.store();
     for round in 0..5 {
         let name = Arc::new(format!("duty {round}"));
         let asking = (0..16).map(|number| {
-            let (desk, name) = (Arc::clone(&desk), Arc::clone(&name));
-            tokio::spawn(async move { desk.take_duty(&name, &format!("owner {number}"), MINUTE).await })
+            let (operator, name) = (Arc::clone(&operator), Arc::clone(&name));
+            tokio::spawn(async move {
+                operator.acquire_leader_lease(&name, &format!("owner {number}"), MINUTE).await
+            })
         });
-        let mut taken: Vec<Duty> = Vec::new();
+        let mut taken: Vec<LeaderLease> = Vec::new();
         for answer in asking.collect::<Vec<_>>() {
             taken.extend(answer.await.expect("a task").expect("asked"));
         }

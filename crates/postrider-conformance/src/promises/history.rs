@@ -1,7 +1,7 @@
 //! What a relay has in memory counts only if the log agrees: each statement proves it for itself.
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Settlement, Standing, State, StateQuery, Uuid,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventRef, LeaseStatus, Settlement, State, StateQuery, Uuid,
 };
 
 use crate::harness::Harness;
@@ -19,7 +19,7 @@ pub async fn a_stale_lease_reads_nothing(harness: &dyn Harness) {
     let failure = DeliveryFailure::new("refused", "no");
     let retrying = DeliveryChange::retrying(&batch.events[0].event, 1, std::time::Duration::ZERO, failure);
     settlement.deliveries.push(retrying);
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     commit_one(&*log, "b").await;
 
     clock.advance(LONG * 2);
@@ -72,7 +72,7 @@ pub async fn what_became_of_an_event_is_not_written_to_a_stranger(harness: &dyn 
     let standing = store.settle(&mut lease, &settlement).await.expect("settle");
     let states = store.states(&StateQuery::default()).await.expect("states");
     let states: Vec<State> = states.iter().map(|state| state.state).collect();
-    let expected = if standing == Standing::Lost {
+    let expected = if standing == LeaseStatus::Lost {
         [State::Pending, State::Pending]
     } else {
         [State::Done, State::Dead]
@@ -89,9 +89,9 @@ pub async fn an_effect_without_its_mark_is_not_settled(harness: &dyn Harness) {
     let event = commit_one(&*log, "a").await;
     let batch = read(&*store, &lease, 10).await;
     let settlement = Settlement { effects: vec![event], ..Settlement::of(&batch) };
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Lost);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Lost);
     let mut writer = log.begin().await;
     assert!(writer.first_time("s", event).await.expect("mark"));
     writer.commit().await.expect("commit");
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use postrider_core::{DeliveryChange, DeliveryFailure, Settlement, Standing, Subscription};
+use postrider_core::{DeliveryChange, DeliveryFailure, LeaseStatus, Settlement, Subscription};
 
-use crate::harness::{Harness, Log};
+use crate::harness::{Harness, TestLog};
 use crate::relay::{LONG, claim, commit_one, drain_lane, event, log, read, subscribe};
 
 /// As different as keys can be that look alike; the last two are the same letter in two ways to write it.
 const ALIKE: [&str; 6] = ["billing", "billing ", "billing  ", "Billing", "b\u{ed}lling", "bi\u{301}lling"];
 
-async fn record_each(log: &dyn Log) {
+async fn record_each(log: &dyn TestLog) {
     for key in ALIKE {
         let mut writer = log.begin().await;
         writer.record(&event("1", 1).ordered_by(key).sequenced()).await.expect("record");
@@ -53,7 +53,7 @@ pub async fn keys_that_look_alike_are_held_each_by_its_own(harness: &dyn Harness
         let mut settlement = Settlement::at(lease.position.clone());
         settlement.deliveries.push(DeliveryChange::delivered(&delivered.event, 2));
         let standing = store.settle(&mut lease, &settlement).await.expect("settle");
-        assert_ne!(standing, Standing::Lost);
+        assert_ne!(standing, LeaseStatus::Lost);
         open.remove(key);
     }
 }
@@ -111,7 +111,7 @@ pub async fn consumers_whose_names_look_alike_have_inboxes_of_their_own(harness:
 /// Subscriptions, their positions and their leases are each one's own.
 pub async fn subscriptions_whose_names_look_alike_are_several(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     for name in ALIKE {
         subscribe(&*store, name).await;
     }
@@ -120,19 +120,23 @@ pub async fn subscriptions_whose_names_look_alike_are_several(harness: &dyn Harn
         let mut lease = claim(&*store, name).await;
         assert_eq!(drain_lane(&*store, &mut lease, 10).await.len(), 1, "{name:?}");
     }
-    let shown = desk.subscriptions().await.expect("subscriptions");
+    let shown = operator.subscriptions().await.expect("subscriptions");
     let shown: BTreeSet<&str> = shown.iter().map(|info| info.subscription.name.as_str()).collect();
     assert_eq!(shown, ALIKE.into_iter().collect());
-    desk.remove("billing ", true).await.expect("remove");
-    assert_eq!(desk.subscriptions().await.expect("subscriptions").len(), ALIKE.len() - 1);
+    operator.remove("billing ", true).await.expect("remove");
+    assert_eq!(operator.subscriptions().await.expect("subscriptions").len(), ALIKE.len() - 1);
 }
 
 /// Duties and their holders are each their own.
 pub async fn duties_whose_names_look_alike_are_several(harness: &dyn Harness) {
     let log = log(harness).await;
-    let desk = log.desk();
+    let operator = log.store();
     for name in ALIKE {
-        desk.take_duty(name, "a", LONG).await.expect("asked").expect("it is free");
-        assert_eq!(desk.take_duty(name, "a ", LONG).await.expect("asked"), None, "{name:?} is another's");
+        operator.acquire_leader_lease(name, "a", LONG).await.expect("asked").expect("it is free");
+        assert_eq!(
+            operator.acquire_leader_lease(name, "a ", LONG).await.expect("asked"),
+            None,
+            "{name:?} is another's"
+        );
     }
 }

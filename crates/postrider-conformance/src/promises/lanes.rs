@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postrider_core::{Relane, Standing, Subscription};
+use postrider_core::{LeaseStatus, Relane, Subscription};
 
 use crate::crew::{Crew, Manner};
 use crate::harness::Harness;
@@ -66,8 +66,12 @@ pub async fn a_change_of_lanes_recalls_its_holders(harness: &dyn Harness) {
     assert!(!batch.recalled);
     assert_eq!(store.relane("s", 3).await.expect("relane"), Relane::Recalling);
     assert!(read(&*store, &two, 10).await.recalled);
-    assert_eq!(store.extend(&mut two, LONG, None).await.expect("extend"), Standing::Recalled);
-    assert_eq!(settle(&*store, &mut one, &batch).await, Standing::Recalled, "what was in flight is settled");
+    assert_eq!(store.extend(&mut two, LONG, None).await.expect("extend"), LeaseStatus::Recalled);
+    assert_eq!(
+        settle(&*store, &mut one, &batch).await,
+        LeaseStatus::Recalled,
+        "what was in flight is settled"
+    );
     assert!(store.claim("s", "three", LONG).await.expect("claim").is_none(), "nobody else gets in meanwhile");
     let settled = batch.events.len();
     store.release(one).await.expect("release");
@@ -104,7 +108,7 @@ pub async fn a_relay_that_dies_during_a_change_of_lanes_loses_nothing(harness: &
     clock.advance(lease_for);
     let mut got: Vec<_> = first.events.iter().map(|read| read.event.event_id).collect();
     got.extend(ids(&drain(&*store, "s").await));
-    assert_eq!(settle(&*store, &mut dead, &open).await, Standing::Lost, "it comes back too late");
+    assert_eq!(settle(&*store, &mut dead, &open).await, LeaseStatus::Lost, "it comes back too late");
     until("there are 3 lanes", || async { store.relane("s", 3).await.expect("relane") == Relane::Done })
         .await;
     got.extend(ids(&drain(&*store, "s").await));

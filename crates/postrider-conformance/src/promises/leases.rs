@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Lease, Settlement, Standing, Store, Subscription};
+use postrider_core::{Lease, LeaseStatus, Settlement, Store, Subscription};
 
 use crate::harness::Harness;
 use crate::relay::{
@@ -48,13 +48,13 @@ pub async fn a_lease_is_extended(harness: &dyn Harness) {
     let mut lease = store.claim("s", "one", LEASE).await.expect("claim").expect("a free lane");
     for _ in 0..5 {
         clock.advance(LEASE / 2);
-        assert_eq!(store.extend(&mut lease, LEASE, None).await.expect("extend"), Standing::Held);
+        assert_eq!(store.extend(&mut lease, LEASE, None).await.expect("extend"), LeaseStatus::Held);
         assert_eq!(lease.until, clock.now() + LEASE);
     }
     assert!(store.claim("s", "two", LEASE).await.expect("claim").is_none());
     clock.advance(LEASE);
     let heir = store.claim("s", "two", LEASE).await.expect("claim").expect("it has run out");
-    assert_eq!(store.extend(&mut lease, LEASE, None).await.expect("extend"), Standing::Lost);
+    assert_eq!(store.extend(&mut lease, LEASE, None).await.expect("extend"), LeaseStatus::Lost);
     assert_eq!(heir.owner, "two");
 }
 
@@ -83,7 +83,7 @@ pub async fn a_stale_settle_is_refused_by_its_epoch(harness: &dyn Harness) {
     let batch = read(&*store, &stale, 10).await;
     clock.advance(LEASE);
     let mut heir = store.claim("s", "one", LEASE).await.expect("claim").expect("it has run out");
-    assert_eq!(settle(&*store, &mut stale, &batch).await, Standing::Lost);
+    assert_eq!(settle(&*store, &mut stale, &batch).await, LeaseStatus::Lost);
     assert_eq!(ids(&drain_lane(&*store, &mut heir, 10).await), [event], "the stale settle moved nothing");
 }
 
@@ -96,15 +96,15 @@ pub async fn a_stale_settle_is_refused_by_its_position(harness: &dyn Harness) {
     let mut lease = claim(&*store, "s").await;
     let first = read(&*store, &lease, 10).await;
     let mut copy = lease.clone();
-    assert_eq!(settle(&*store, &mut lease, &first).await, Standing::Held);
-    assert_eq!(settle(&*store, &mut copy, &first).await, Standing::Lost, "the same batch twice");
+    assert_eq!(settle(&*store, &mut lease, &first).await, LeaseStatus::Held);
+    assert_eq!(settle(&*store, &mut copy, &first).await, LeaseStatus::Lost, "the same batch twice");
     commit_one(&*log, "a").await;
     commit_one(&*log, "a").await;
     let second = read(&*store, &lease, 1).await;
     let third = store.read(&lease, &second.next, 1).await.expect("read ahead");
-    assert_eq!(settle(&*store, &mut copy, &third).await, Standing::Lost, "a batch before its turn");
-    assert_eq!(settle(&*store, &mut lease, &second).await, Standing::Held);
-    assert_eq!(settle(&*store, &mut lease, &third).await, Standing::Held);
+    assert_eq!(settle(&*store, &mut copy, &third).await, LeaseStatus::Lost, "a batch before its turn");
+    assert_eq!(settle(&*store, &mut lease, &second).await, LeaseStatus::Held);
+    assert_eq!(settle(&*store, &mut lease, &third).await, LeaseStatus::Held);
 }
 
 /// A lease further in the future than it was given for is void: the clock went back.
@@ -159,7 +159,7 @@ pub async fn a_crash_before_settle_repeats_only_the_open_batch(harness: &dyn Har
     assert_eq!(open.events.len(), 10);
     clock.advance(LEASE);
     assert_eq!(ids(&drain(&*store, "s").await), committed[10..]);
-    assert_eq!(store.settle(&mut lease, &Settlement::of(&open)).await.expect("settle"), Standing::Lost);
+    assert_eq!(store.settle(&mut lease, &Settlement::of(&open)).await.expect("settle"), LeaseStatus::Lost);
 }
 
 /// E5: a relay that goes from lane to lane comes to the one that a dead relay left.
@@ -213,8 +213,8 @@ async fn recalled(store: &dyn Store, leases: &mut [Lease], by_settle: bool) -> V
         } else {
             store.extend(lease, LONG, None).await.expect("extend")
         };
-        assert_ne!(standing, Standing::Lost);
-        if standing == Standing::Recalled {
+        assert_ne!(standing, LeaseStatus::Lost);
+        if standing == LeaseStatus::Recalled {
             recalled.push(place);
         }
     }

@@ -5,7 +5,7 @@ use postrider_core::{ErrorKind, NewEvent, OffsetDateTime, Start, Subscription};
 use crate::harness::Harness;
 use crate::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, log, read, settle, subscribe};
 
-async fn commit(log: &dyn crate::harness::Log, stream: &str, event_type: &str) -> postrider_core::Uuid {
+async fn commit(log: &dyn crate::harness::TestLog, stream: &str, event_type: &str) -> postrider_core::Uuid {
     let mut writer = log.begin().await;
     let event = NewEvent::of(stream, event_type, "A", "1", &1).expect("JSON");
     let id = writer.record(&event).await.expect("record");

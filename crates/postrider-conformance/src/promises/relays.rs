@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Desk, ErrorKind, Pause, RelayInfo, RelayReport, RelayRun, Subscribed, Subscription, Uuid,
+    ErrorKind, Pause, RelayInfo, RelayReport, RelayRun, Store, Subscribed, Subscription, Uuid,
 };
 
 use crate::harness::Harness;
@@ -23,16 +23,16 @@ fn report(name: &str, subscriptions: &[&str]) -> RelayReport {
     }
 }
 
-async fn names(desk: &dyn Desk) -> Vec<(String, bool)> {
-    let relays = desk.relays().await.expect("relays");
+async fn names(operator: &dyn Store) -> Vec<(String, bool)> {
+    let relays = operator.relays().await.expect("relays");
     relays.into_iter().map(|relay| (relay.report.name, relay.live)).collect()
 }
 
 /// A relay is known by what it said last, since its first report, until it says that it ends.
 pub async fn a_relay_is_known_by_what_it_said_last_until_it_ends(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk, other) = (log.store(), log.second_desk().await, log.second_store().await);
-    assert_eq!(desk.relays().await.expect("relays"), []);
+    let (store, operator, other) = (log.store(), log.second_store().await, log.second_store().await);
+    assert_eq!(operator.relays().await.expect("relays"), []);
     let started_at = clock.now();
     let mut first = report("b", &["mail", "\u{fc}ber \"alles\""]);
     let known = store.heartbeat(&first).await.expect("heartbeat");
@@ -46,11 +46,11 @@ pub async fn a_relay_is_known_by_what_it_said_last_until_it_ends(harness: &dyn H
     assert_eq!(known.len(), 2, "it hears of the other");
     let seen_at = clock.now();
     let expected = RelayInfo { report: first.clone(), started_at, seen_at, live: true };
-    let shown = desk.relays().await.expect("relays");
+    let shown = operator.relays().await.expect("relays");
     assert_eq!(shown, [expected, RelayInfo { report: second, started_at: seen_at, seen_at, live: true }]);
     store.deregister(first.id).await.expect("it ends");
     store.deregister(first.id).await.expect("to say it twice is to say it once");
-    assert_eq!(desk.relays().await.expect("relays").len(), 1, "the other of that name stays");
+    assert_eq!(operator.relays().await.expect("relays").len(), 1, "the other of that name stays");
     let nameless = RelayReport { name: String::new(), ..first };
     assert_eq!(store.heartbeat(&nameless).await.expect_err("no name").kind(), ErrorKind::Invalid);
 }
@@ -58,67 +58,67 @@ pub async fn a_relay_is_known_by_what_it_said_last_until_it_ends(harness: &dyn H
 /// A relay that misses its reports is gone, and forgotten after a day; one whose report is of the future is not there.
 pub async fn a_relay_that_misses_its_reports_is_gone(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     store.heartbeat(&report("killed", &["mail"])).await.expect("heartbeat");
     let alive = report("alive", &["mail"]);
     clock.advance(RelayInfo::GONE_AFTER - SECOND);
     store.heartbeat(&alive).await.expect("heartbeat");
-    assert_eq!(names(&*desk).await, [("alive".into(), true), ("killed".into(), true)]);
+    assert_eq!(names(&*operator).await, [("alive".into(), true), ("killed".into(), true)]);
     clock.advance(SECOND * 2);
-    assert_eq!(names(&*desk).await, [("alive".into(), true), ("killed".into(), false)]);
+    assert_eq!(names(&*operator).await, [("alive".into(), true), ("killed".into(), false)]);
     clock.advance(RelayInfo::FORGOTTEN_AFTER);
     store.heartbeat(&alive).await.expect("heartbeat");
     let known = store.heartbeat(&alive).await.expect("heartbeat");
-    assert_eq!((known.len(), names(&*desk).await), (1, vec![("alive".into(), true)]));
+    assert_eq!((known.len(), names(&*operator).await), (1, vec![("alive".into(), true)]));
     clock.set(clock.now() - RelayInfo::FORGOTTEN_AFTER);
-    assert_eq!(names(&*desk).await, [("alive".into(), false)], "the database was set back");
+    assert_eq!(names(&*operator).await, [("alive".into(), false)], "the database was set back");
 }
 
 /// What a live relay has is removed by force only, though nobody holds a lane of it.
 pub async fn what_a_live_relay_has_is_removed_by_force_only(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     for name in ["mail", "other", "third"] {
         subscribe(&*store, name).await;
     }
     store.heartbeat(&report("night-1", &["mail", "other"])).await.expect("heartbeat");
-    let error = desk.remove("mail", false).await.expect_err("an idle relay has it");
+    let error = operator.remove("mail", false).await.expect_err("an idle relay has it");
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.message().contains("\"night-1\" on shop-1"), "{error}");
-    desk.remove("third", false).await.expect("nobody has it");
-    desk.remove("other", true).await.expect("forced");
+    operator.remove("third", false).await.expect("nobody has it");
+    operator.remove("other", true).await.expect("forced");
     clock.advance(RelayInfo::GONE_AFTER);
-    desk.remove("mail", false).await.expect("the relay is gone");
-    assert_eq!(desk.subscriptions().await.expect("subscriptions"), []);
+    operator.remove("mail", false).await.expect("the relay is gone");
+    assert_eq!(operator.subscriptions().await.expect("subscriptions"), []);
 }
 
 /// Who paused a subscription, when and why is kept until it goes on; who pauses it again changes nothing.
 pub async fn who_paused_a_subscription_is_kept_until_it_goes_on(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     let shown = async || {
-        let info = desk.subscriptions().await.expect("subscriptions").remove(0);
+        let info = operator.subscriptions().await.expect("subscriptions").remove(0);
         (info.paused, info.pause)
     };
     assert_eq!(shown().await, (false, None));
     let first = Pause { who: "ada@shop".into(), why: Some("the supplier migrates; \u{2615}".into()) };
     let since = clock.now();
-    desk.pause("s", Some(&first)).await.expect("pause");
+    operator.pause("s", Some(&first)).await.expect("pause");
     clock.advance(SECOND);
-    desk.pause("s", Some(&Pause::by("grace"))).await.expect("again");
+    operator.pause("s", Some(&Pause::by("grace"))).await.expect("again");
     let (paused, pause) = shown().await;
     let pause = pause.expect("somebody paused it");
     assert!(paused);
     assert_eq!((pause.by, pause.since), (first, since));
-    desk.pause("s", None).await.expect("resume");
+    operator.pause("s", None).await.expect("resume");
     assert_eq!(shown().await, (false, None));
     clock.advance(SECOND);
-    desk.pause("s", Some(&Pause::by("grace"))).await.expect("pause");
+    operator.pause("s", Some(&Pause::by("grace"))).await.expect("pause");
     let pause = shown().await.1.expect("somebody paused it");
     assert_eq!((pause.by, pause.since), (Pause::by("grace"), clock.now()));
     let nobody = Pause::by("");
-    assert_eq!(desk.pause("s", Some(&nobody)).await.expect_err("nobody").kind(), ErrorKind::Invalid);
+    assert_eq!(operator.pause("s", Some(&nobody)).await.expect_err("nobody").kind(), ErrorKind::Invalid);
 }
 
 /// Of many who ask for a subscription at once, one is told that it is new.

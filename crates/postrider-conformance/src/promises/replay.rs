@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, Desk, ErrorKind, Filing, OffsetDateTime, Replay, ReplayFrom,
-    Replayed, Result, Settlement, Standing, Start, State, StateQuery, Store, Subscription, Sweep, Uuid,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, LeaseStatus, OffsetDateTime, Replay,
+    ReplayFrom, Replayed, ResolveDead, Result, Settlement, Start, State, StateQuery, Store, Subscription,
+    Sweep, Uuid,
 };
 
 use crate::harness::Harness;
@@ -22,14 +23,14 @@ fn wanted(from: ReplayFrom) -> Replay {
     Replay { subscription: "s".into(), from, effects_may_repeat: false, dry_run: false }
 }
 
-async fn replay_from(desk: &dyn Desk, event: Uuid) -> Result<Replayed> {
-    desk.replay(&wanted(ReplayFrom::Event(event))).await
+async fn replay_from(operator: &dyn Store, event: Uuid) -> Result<Replayed> {
+    operator.replay(&wanted(ReplayFrom::Event(event))).await
 }
 
 /// Everything from an event on comes again, in its order, in every lane, and then what is new.
 pub async fn everything_from_an_event_on_comes_again(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     store.subscribe(&Subscription::new("s").lanes(3)).await.expect("subscribe");
     subscribe(&*store, "other").await;
     let mut events = Vec::new();
@@ -38,7 +39,7 @@ pub async fn everything_from_an_event_on_comes_again(harness: &dyn Harness) {
     }
     assert_eq!(drain(&*store, "s").await.len(), 20);
     drain(&*store, "other").await;
-    let replayed = replay_from(&*desk, events[8]).await.expect("replay");
+    let replayed = replay_from(&*operator, events[8]).await.expect("replay");
     assert_eq!((replayed.events, replayed.counted), (12, true));
     let new = commit_one(&*log, "a0").await;
     let again = drain(&*store, "s").await;
@@ -58,7 +59,7 @@ pub async fn everything_from_an_event_on_comes_again(harness: &dyn Harness) {
 /// From a time on: what was recorded then or later. A dry run says how much that is, and changes nothing.
 pub async fn a_dry_run_counts_and_changes_nothing(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     store.subscribe(&Subscription::new("s").types(["OrderChanged"])).await.expect("subscribe");
     let mut events = Vec::new();
     for _ in 0..6 {
@@ -67,25 +68,25 @@ pub async fn a_dry_run_counts_and_changes_nothing(harness: &dyn Harness) {
     let read = drain(&*store, "s").await;
     let from = ReplayFrom::Time(read[2].recorded_at);
     let expected = read.iter().filter(|event| event.recorded_at >= read[2].recorded_at).count();
-    let before = desk.subscriptions().await.expect("subscriptions");
-    let dry = desk.replay(&Replay { dry_run: true, ..wanted(from) }).await.expect("dry run");
+    let before = operator.subscriptions().await.expect("subscriptions");
+    let dry = operator.replay(&Replay { dry_run: true, ..wanted(from) }).await.expect("dry run");
     assert_eq!((dry.events, dry.first_recorded_at), (expected as u64, Some(read[2].recorded_at)));
-    assert_eq!(desk.subscriptions().await.expect("subscriptions"), before);
+    assert_eq!(operator.subscriptions().await.expect("subscriptions"), before);
     assert!(drain(&*store, "s").await.is_empty());
-    assert_eq!(desk.replay(&wanted(from)).await.expect("replay"), dry);
+    assert_eq!(operator.replay(&wanted(from)).await.expect("replay"), dry);
     assert_eq!(ids(&drain(&*store, "s").await), events[events.len() - expected..]);
     let later = ReplayFrom::Time(OffsetDateTime::now_utc() + DAY);
-    assert_eq!(desk.replay(&wanted(later)).await.expect("nothing").events, 0);
+    assert_eq!(operator.replay(&wanted(later)).await.expect("nothing").events, 0);
     assert!(drain(&*store, "s").await.is_empty());
     let all = ReplayFrom::Time(OffsetDateTime::UNIX_EPOCH);
-    assert_eq!(desk.replay(&wanted(all)).await.expect("all").events, 6);
+    assert_eq!(operator.replay(&wanted(all)).await.expect("all").events, 6);
     assert_eq!(ids(&drain(&*store, "s").await), events);
 }
 
 /// Holders lose their lanes, who only looks is told, and what holders had not settled comes from the new place.
 pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     let mut events = Vec::new();
     for _ in 0..3 {
@@ -95,9 +96,9 @@ pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
     let batch = read(&*store, &lease, 2).await;
     settle(&*store, &mut lease, &batch).await;
     let batch = read(&*store, &lease, 2).await;
-    assert_eq!(replay_from(&*desk, events[1]).await.expect("replay").events, 1, "one was read of those");
-    assert_eq!(settle(&*store, &mut lease, &batch).await, Standing::Lost);
-    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), Standing::Lost);
+    assert_eq!(replay_from(&*operator, events[1]).await.expect("replay").events, 1, "one was read of those");
+    assert_eq!(settle(&*store, &mut lease, &batch).await, LeaseStatus::Lost);
+    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Lost);
     store.release(lease.clone()).await.expect("a stale release changes nothing");
     let heir = claim(&*store, "s").await;
     assert_eq!(heir.claims, 1, "nobody vanished");
@@ -107,7 +108,7 @@ pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
     // A lane that was given back is looked at by its last lease: that look has to notice.
     let mut idle = claim(&*store, "s").await;
     assert!(read(&*store, &idle, 10).await.is_idle());
-    assert_eq!(store.extend(&mut idle, LONG, None).await.expect("extend"), Standing::Held);
+    assert_eq!(store.extend(&mut idle, LONG, None).await.expect("extend"), LeaseStatus::Held);
     store.release(idle.clone()).await.expect("release");
     let notices = async || {
         let due = store.due(&idle, 1).await;
@@ -116,7 +117,7 @@ pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
             || looked.is_ok_and(|batch| batch.recalled)
     };
     assert!(!notices().await, "nothing has happened");
-    replay_from(&*desk, events[2]).await.expect("replay");
+    replay_from(&*operator, events[2]).await.expect("replay");
     assert!(notices().await);
     assert_eq!(ids(&drain(&*store, "s").await), events[2..]);
 }
@@ -124,7 +125,7 @@ pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
 /// What comes again is pending again, whatever had become of it; what lies before stays as it is.
 pub async fn deliveries_of_what_comes_again_are_forgotten(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     let mut events = Vec::new();
     for aggregate in ["dead before", "fine", "dead", "retrying", "done"] {
@@ -147,7 +148,7 @@ pub async fn deliveries_of_what_comes_again_are_forgotten(harness: &dyn Harness)
         let states = store.states(&query).await.expect("states");
         states.iter().map(|state| (state.state, state.attempts)).collect()
     };
-    assert_eq!(replay_from(&*desk, events[2]).await.expect("replay").events, 3);
+    assert_eq!(replay_from(&*operator, events[2]).await.expect("replay").events, 3);
     let pending = (State::Pending, 0);
     assert_eq!(states().await, [(State::Dead, 3), (State::Done, 1), pending, pending, pending]);
     assert_eq!(ids(&drain(&*store, "s").await), events[2..]);
@@ -158,7 +159,7 @@ pub async fn deliveries_of_what_comes_again_are_forgotten(harness: &dyn Harness)
 /// What was discarded comes again, too, when its subscription is replayed from before it.
 pub async fn what_was_discarded_comes_with_a_replay(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     let event = commit_one(&*log, "a").await;
     let mut lease = claim(&*store, "s").await;
@@ -168,17 +169,17 @@ pub async fn what_was_discarded_comes_with_a_replay(harness: &dyn Harness) {
     settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
     store.settle(&mut lease, &settlement).await.expect("settle");
     store.release(lease).await.expect("release");
-    let discard = Amend::Discard { subscription: "s".into(), events: vec![event] };
-    assert_eq!(store.amend(&discard).await.expect("discard"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![event] };
+    assert_eq!(store.resolve_dead(&discard).await.expect("discard"), 1);
     assert!(drain(&*store, "s").await.is_empty(), "it does not come by itself");
-    assert_eq!(replay_from(&*desk, event).await.expect("replay").events, 1, "and the count says so");
+    assert_eq!(replay_from(&*operator, event).await.expect("replay").events, 1, "and the count says so");
     assert_eq!(ids(&drain(&*store, "s").await), [event]);
 }
 
 /// A lane that has not got so far stays where it is; what was before the subscription's start stays before it.
 pub async fn a_replay_skips_nothing_and_begins_at_the_start_at_the_earliest(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     let before = commit_one(&*log, "before").await;
     store.subscribe(&Subscription::new("s").start(Start::Now)).await.expect("subscribe");
     let mut events = Vec::new();
@@ -188,22 +189,22 @@ pub async fn a_replay_skips_nothing_and_begins_at_the_start_at_the_earliest(harn
     let mut lease = claim(&*store, "s").await;
     let batch = read(&*store, &lease, 1).await;
     settle(&*store, &mut lease, &batch).await;
-    assert_eq!(replay_from(&*desk, events[3]).await.expect("replay").events, 0);
+    assert_eq!(replay_from(&*operator, events[3]).await.expect("replay").events, 0);
     assert_eq!(ids(&drain(&*store, "s").await), events[1..], "it had read one");
-    assert_eq!(replay_from(&*desk, before).await.expect("replay").events, 4);
+    assert_eq!(replay_from(&*operator, before).await.expect("replay").events, 4);
     assert_eq!(ids(&drain(&*store, "s").await), events);
     let since = OffsetDateTime::UNIX_EPOCH;
-    assert_eq!(desk.replay(&wanted(ReplayFrom::Time(since))).await.expect("replay").events, 4);
+    assert_eq!(operator.replay(&wanted(ReplayFrom::Time(since))).await.expect("replay").events, 4);
     assert_eq!(ids(&drain(&*store, "s").await), events);
 }
 
 /// It is refused, in a sentence, where it is forbidden or can't be whole.
 pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     let refusal = async |replay: &Replay, kind: ErrorKind, says: &str| {
         for dry_run in [true, false] {
-            let error = desk.replay(&Replay { dry_run, ..replay.clone() }).await.expect_err(says);
+            let error = operator.replay(&Replay { dry_run, ..replay.clone() }).await.expect_err(says);
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.to_string().contains(says), "{error}");
         }
@@ -215,7 +216,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     drain(&*store, "s").await;
     refusal(&from_first, ErrorKind::Refused, "forbids replay").await;
     subscribe(&*store, "s").await;
-    assert_eq!(desk.replay(&from_first).await.expect("allowed now").events, 1);
+    assert_eq!(operator.replay(&from_first).await.expect("allowed now").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [first]);
     refusal(&wanted(ReplayFrom::Event(Uuid::now_v7())), ErrorKind::NotFound, "no event").await;
     let held = claim(&*store, "s").await;
@@ -229,14 +230,14 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     let mut writer = log.begin().await;
     assert!(writer.first_time("s", first).await.expect("mark"));
     writer.commit().await.expect("commit");
-    assert_eq!(desk.replay(&from_first).await.expect("the inbox knows it").events, 1);
+    assert_eq!(operator.replay(&from_first).await.expect("the inbox knows it").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [first]);
     clock.advance(DAY);
     let inbox = Sweep::Inbox { older_than: DAY / 2, limit: 10 };
     assert_eq!(store.sweep(&inbox).await.expect("sweep").taken, 1);
     refusal(&from_first, ErrorKind::Refused, "forgotten").await;
     let repeat = Replay { effects_may_repeat: true, ..from_first.clone() };
-    assert_eq!(desk.replay(&repeat).await.expect("it may").events, 1);
+    assert_eq!(operator.replay(&repeat).await.expect("it may").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [first]);
 
     // Retention takes the first; the second is dead and stays, and so the log has a hole behind it once the third goes.
@@ -253,7 +254,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
         store.settle(&mut lease, &settlement).await.expect("settle");
     }
     clock.advance(DAY * 3);
-    let archive = Sweep::Archive { older_than: DAY, limit: 10, filing: Filing::default() };
+    let archive = Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() };
     assert_eq!(store.sweep(&archive).await.expect("archive").taken, 2);
     let last = commit_one(&*log, "d").await;
     for event in [first, second, third] {
@@ -264,14 +265,14 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     refusal(&Replay { effects_may_repeat: true, ..wanted(time) }, ErrorKind::Refused, "retention").await;
     drain(&*store, "s").await;
     let from = Replay { effects_may_repeat: true, ..wanted(ReplayFrom::Event(last)) };
-    assert_eq!(desk.replay(&from).await.expect("from there it is whole").events, 1);
+    assert_eq!(operator.replay(&from).await.expect("from there it is whole").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [last]);
 }
 
 /// Retention takes nothing that is to come again, and counts anew from when it came.
 pub async fn retention_waits_for_what_comes_again(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
     let mut events = Vec::new();
     for n in 0..6 {
@@ -279,7 +280,7 @@ pub async fn retention_waits_for_what_comes_again(harness: &dyn Harness) {
     }
     drain(&*store, "s").await;
     clock.advance(DAY * 2);
-    replay_from(&*desk, events[2]).await.expect("replay");
+    replay_from(&*operator, events[2]).await.expect("replay");
     let prune = Sweep::Prune { older_than: DAY, limit: 10 };
     assert_eq!(store.sweep(&prune).await.expect("prune").taken, 2, "what lies before may go");
     assert_eq!(log.event_ids().await, events[2..]);
@@ -293,7 +294,7 @@ pub async fn retention_waits_for_what_comes_again(harness: &dyn Harness) {
 /// after it, on both sides of the point.
 pub async fn a_replay_forgets_no_late_event(harness: &dyn Harness) {
     let log = log(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     for lanes in [1, 2] {
         let name = format!("s{lanes}");
         let subscription = Subscription::new(&name).lanes(lanes).start(Start::Now);
@@ -308,7 +309,7 @@ pub async fn a_replay_forgets_no_late_event(harness: &dyn Harness) {
         assert_eq!(ids(&drain(&*store, &name).await), [early, point, last]);
         owed.commit().await.expect("commit");
         let replay = Replay { subscription: name.clone(), ..wanted(ReplayFrom::Event(point)) };
-        assert_eq!(desk.replay(&replay).await.expect("replay").events, 2);
+        assert_eq!(operator.replay(&replay).await.expect("replay").events, 2);
         let came: HashSet<Uuid> = ids(&drain(&*store, &name).await).into_iter().collect();
         assert!(came.is_superset(&HashSet::from([owed_id, point, last])), "{lanes} lanes: {came:?}");
         assert!(!came.contains(&open_id) && !came.contains(&behind_id));
@@ -324,7 +325,7 @@ pub async fn a_replay_forgets_no_late_event(harness: &dyn Harness) {
 /// comes, everything from the last point on comes again after it, and a key's events come in order each time.
 pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
     let log = log(harness).await;
-    let desk = log.desk();
+    let operator = log.store();
     let store = log.store();
     store.subscribe(&Subscription::new("s").lanes(3)).await.expect("subscribe");
     let writing = Arc::new(AtomicBool::new(true));
@@ -365,7 +366,7 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
         let all = log.event_ids().await;
         let point = all[usize::try_from(dice.roll(all.len() as u64)).expect("an index")];
         let before = settled.lock().expect("no panic").len();
-        desk.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
+        operator.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
         last = Some((point, before));
     }
     writing.store(false, Ordering::Release);
@@ -391,7 +392,7 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
 
     // Nobody writes any more: once more, from a point in the middle, and in order.
     let point = all[all.len() / 3];
-    desk.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
+    operator.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
     let again = drain(&*store, "s").await;
     let came: HashSet<Uuid> = ids(&again).into_iter().collect();
     assert!(all[all.len() / 3..].iter().all(|id| came.contains(id)), "everything from the point on");
@@ -422,7 +423,7 @@ async fn relay(store: &dyn Store, number: u32, stop: &AtomicBool, settled: &Mute
                 let last = versions.insert(read.event.aggregate_id.clone(), version);
                 assert!(last.is_none_or(|last| last < version), "out of order: {last:?}, then {version}");
             }
-            if settle(store, &mut lease, &batch).await == Standing::Lost {
+            if settle(store, &mut lease, &batch).await == LeaseStatus::Lost {
                 break;
             }
             settled.lock().expect("no panic").extend(batch.events.iter().map(|read| read.event.event_id));

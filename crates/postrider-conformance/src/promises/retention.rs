@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, Desk, EventQuery, Field, Filing, Logged, Mask, NewEvent, Payload,
-    Settlement, Store, Subscription, Sweep, Sweepable, Swept, Target, Uuid,
+    ArchiveOptions, ArchiveTable, DeliveryChange, DeliveryFailure, EventQuery, Field, LoggedEvent, Mask,
+    NewEvent, Payload, ResolveDead, Settlement, Store, Subscription, Sweep, Sweepable, Swept, Uuid,
 };
 
 use crate::harness::Harness;
@@ -65,7 +65,7 @@ pub async fn dead_and_waiting_events_stay(harness: &dyn Harness) {
     assert_eq!(store.sweep(&PRUNE).await.expect("prune").taken, 1);
     assert_eq!(log.event_ids().await, events[..4], "what was delivered in the end counts from then");
     store
-        .amend(&Amend::Discard { subscription: "s".into(), events: vec![events[0]] })
+        .resolve_dead(&ResolveDead::Discard { subscription: "s".into(), events: vec![events[0]] })
         .await
         .expect("discard");
     clock.advance(DAY);
@@ -81,7 +81,7 @@ pub async fn the_archive_can_be_read_but_not_delivered(harness: &dyn Harness) {
     let event = commit_one(&*log, "a").await;
     drain(&*store, "s").await;
     clock.advance(DAY * 30);
-    let archive = Sweep::Archive { older_than: DAY * 30, limit: 10, filing: Filing::default() };
+    let archive = Sweep::Archive { older_than: DAY * 30, limit: 10, archiving: ArchiveOptions::default() };
     assert_eq!(store.sweep(&archive).await.expect("archive"), Swept { taken: 1, more: false });
     assert_eq!((log.archived_ids().await, log.event_ids().await), (vec![event], vec![]));
     subscribe(&*store, "new").await;
@@ -173,7 +173,10 @@ pub async fn what_one_sweep_passed_over_the_next_one_takes(harness: &dyn Harness
     clock.advance(DAY);
     let prune = Sweep::Prune { older_than: DAY, limit: 10 };
     assert_eq!(store.sweep(&prune).await.expect("prune"), Swept { taken: 10, more: true });
-    store.amend(&Amend::Discard { subscription: "s".into(), events: vec![dead] }).await.expect("discard");
+    store
+        .resolve_dead(&ResolveDead::Discard { subscription: "s".into(), events: vec![dead] })
+        .await
+        .expect("discard");
     let first: u64 = rounds(&*store, &prune).await.iter().sum();
     let second: u64 = rounds(&*store, &prune).await.iter().sum();
     assert_eq!(
@@ -187,7 +190,7 @@ pub async fn what_one_sweep_passed_over_the_next_one_takes(harness: &dyn Harness
 /// L13, L14: the archive is kept and dropped by months: one goes when everything in it is old enough.
 pub async fn the_archive_loses_whole_months_only(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     let now = clock.now();
     for _ in 0..25 {
@@ -195,17 +198,17 @@ pub async fn the_archive_loses_whole_months_only(harness: &dyn Harness) {
     }
     drain(&*store, "s").await;
     clock.advance(DAY);
-    let archive = Sweep::Archive { older_than: DAY, limit: 10, filing: Filing::default() };
+    let archive = Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() };
     assert_eq!(rounds(&*store, &archive).await, [10, 10, 5]);
     let years = DAY * 365 * 5;
     let old = Sweep::Archived { older_than: years, limit: 10 };
     // They are five years old, and so is their month, but others of that month may be younger.
     clock.set(now + years);
-    assert_eq!(desk.sweepable(&old).await.expect("count"), Sweepable { rows: 0, counted: true });
+    assert_eq!(operator.sweepable(&old).await.expect("count"), Sweepable { rows: 0, counted: true });
     assert_eq!(store.sweep(&old).await.expect("sweep"), Swept::default());
     assert_eq!(log.archived_ids().await.len(), 25);
     clock.advance(DAY * 32);
-    assert_eq!(desk.sweepable(&old).await.expect("count"), Sweepable { rows: 25, counted: true });
+    assert_eq!(operator.sweepable(&old).await.expect("count"), Sweepable { rows: 25, counted: true });
     assert_eq!(rounds(&*store, &old).await.iter().sum::<u64>(), 25);
     assert!(log.archived_ids().await.is_empty());
     assert_eq!(store.sweep(&old).await.expect("sweep"), Swept::default());
@@ -216,9 +219,9 @@ pub async fn the_archive_loses_whole_months_only(harness: &dyn Harness) {
     assert_eq!(log.archived_ids().await, [event]);
 }
 
-async fn archived(desk: &dyn Desk, event_id: Uuid) -> Logged {
+async fn archived(operator: &dyn Store, event_id: Uuid) -> LoggedEvent {
     let query = EventQuery { event_id: Some(event_id), ..EventQuery::default() };
-    let found = desk.events(&query).await.expect("events").events.pop().expect("it is there");
+    let found = operator.events(&query).await.expect("events").events.pop().expect("it is there");
     assert!(found.archived);
     found
 }
@@ -226,7 +229,7 @@ async fn archived(desk: &dyn Desk, event_id: Uuid) -> Logged {
 /// U17: what is masked does not get into the archive, and nothing else of an event changes.
 pub async fn what_is_masked_stays_out_of_the_archive(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     // Large and hard to compress, so that databases keep it beside the row.
     let noise: String = (0..2000).map(|_| Uuid::new_v4().simple().to_string()).collect();
@@ -247,14 +250,18 @@ pub async fn what_is_masked_stays_out_of_the_archive(harness: &dyn Harness) {
     let recorded = drain(&*store, "s").await;
     clock.advance(DAY);
     let mask = Mask::new(["email", "card.number"]).expect("a mask");
-    let archive = Sweep::Archive { older_than: DAY, limit: 1, filing: Filing { mask, ..Filing::default() } };
+    let archive = Sweep::Archive {
+        older_than: DAY,
+        limit: 1,
+        archiving: ArchiveOptions { mask, ..ArchiveOptions::default() },
+    };
     assert_eq!(rounds(&*store, &archive).await.iter().sum::<u64>(), 2);
     assert!(log.event_ids().await.is_empty());
-    let mut kept = archived(&*desk, json).await.event;
+    let mut kept = archived(&*operator, json).await.event;
     assert!(kept.payload.as_json() == Some(&masked), "masked as asked, and nothing else");
     kept.payload = recorded[0].payload.clone();
     assert_eq!(kept, recorded[0], "everything but the payload is as it was");
-    let kept = archived(&*desk, bytes).await.event;
+    let kept = archived(&*operator, bytes).await.event;
     assert_eq!((kept.payload.as_bytes(), kept.payload.content_type()), (&b""[..], "application/avro"));
     assert_eq!(
         kept.headers.get(Mask::HEADER),
@@ -266,21 +273,21 @@ pub async fn what_is_masked_stays_out_of_the_archive(harness: &dyn Harness) {
 /// A dry run says what a sweep takes, and takes nothing.
 pub async fn a_count_says_what_a_sweep_would_take(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     let prune = Sweep::Prune { older_than: DAY, limit: 2 };
     let none = Sweepable { rows: 0, counted: true };
-    assert_eq!(desk.sweepable(&prune).await.expect("count"), none, "there is no subscription");
+    assert_eq!(operator.sweepable(&prune).await.expect("count"), none, "there is no subscription");
     subscribe(&*store, "s").await;
     for _ in 0..5 {
         commit_one(&*log, "a").await;
     }
     drain(&*store, "s").await;
     commit_one(&*log, "unread").await;
-    assert_eq!(desk.sweepable(&prune).await.expect("count"), none, "they are too young");
+    assert_eq!(operator.sweepable(&prune).await.expect("count"), none, "they are too young");
     clock.advance(DAY);
-    assert_eq!(desk.sweepable(&prune).await.expect("count"), Sweepable { rows: 5, counted: true });
+    assert_eq!(operator.sweepable(&prune).await.expect("count"), Sweepable { rows: 5, counted: true });
     let inbox = Sweep::Inbox { older_than: DAY, limit: 2 };
-    assert_eq!(desk.sweepable(&inbox).await.expect("count"), none);
+    assert_eq!(operator.sweepable(&inbox).await.expect("count"), none);
     assert_eq!(log.event_ids().await.len(), 6, "counting takes nothing");
     assert_eq!(rounds(&*store, &prune).await, [2, 2, 1]);
 }
@@ -288,16 +295,19 @@ pub async fn a_count_says_what_a_sweep_would_take(harness: &dyn Harness) {
 /// A table that is not there is found out before anything is moved into it.
 pub async fn a_target_that_is_not_there_is_refused(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
-    let (store, desk) = (log.store(), log.desk());
+    let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
     commit_one(&*log, "a").await;
     drain(&*store, "s").await;
     clock.advance(DAY);
-    let target = Target::new("no_such_table", [("id".to_owned(), Field::EventId)]).expect("a target");
-    let filing = Filing { target: Some(target), ..Filing::default() };
-    let error = desk.check_filing(&filing).await.expect_err("it is not there");
+    let target = ArchiveTable::new("no_such_table", [("id".to_owned(), Field::EventId)]).expect("a target");
+    let archiving = ArchiveOptions { target: Some(target), ..ArchiveOptions::default() };
+    let error = operator.check_archive(&archiving).await.expect_err("it is not there");
     assert!(error.message().contains("no_such_table"), "{error}");
-    store.sweep(&Sweep::Archive { older_than: DAY, limit: 10, filing }).await.expect_err("it is not there");
+    store
+        .sweep(&Sweep::Archive { older_than: DAY, limit: 10, archiving })
+        .await
+        .expect_err("it is not there");
     assert_eq!(log.event_ids().await.len(), 1, "nothing is taken that can't be put anywhere");
-    desk.check_filing(&Filing::default()).await.expect("the archive is there");
+    operator.check_archive(&ArchiveOptions::default()).await.expect("the archive is there");
 }

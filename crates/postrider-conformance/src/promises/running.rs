@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryState, Due, EventRef, Figures, Lease, OnDead, Order, Replay, ReplayFrom,
-    Settlement, Standing, State, StateQuery, StuckQuery, Subscription, Sweep, Uuid,
+    DeliveryChange, DeliveryState, Due, EventRef, Figures, Lease, LeaseStatus, OnDead, OpenDeliveryQuery,
+    Order, Replay, ReplayFrom, ResolveDead, Settlement, State, StateQuery, Subscription, Sweep, Uuid,
 };
 
 use super::scene::{MINUTE, Scene, delivered, due_ids, failure};
@@ -17,7 +17,7 @@ async fn first_runs(scene: &mut Scene, aggregates: &[&str]) -> Vec<Uuid> {
 }
 
 /// Settles what simply succeeded under a lease.
-async fn succeed(scene: &Scene, lease: &mut Lease, events: Vec<EventRef>) -> Standing {
+async fn succeed(scene: &Scene, lease: &mut Lease, events: Vec<EventRef>) -> LeaseStatus {
     let settlement = Settlement { succeeded: events, ..Settlement::at(lease.position.clone()) };
     scene.store.settle(lease, &settlement).await.expect("settle")
 }
@@ -79,7 +79,7 @@ pub async fn what_is_running_holds_its_key(harness: &dyn Harness) {
     assert_eq!(held, [("a", true), ("c", false)]);
     let running = reference(&scene, events[0]).await;
     let mut lease = scene.lease.clone();
-    assert_eq!(succeed(&scene, &mut lease, vec![running]).await, Standing::Held);
+    assert_eq!(succeed(&scene, &mut lease, vec![running]).await, LeaseStatus::Held);
     assert_eq!(due_ids(&due_of(&scene, &lease).await), [events[2]], "its key goes on");
 
     let mut scene = Scene::new(harness, Order::Strict, OnDead::Skip).await;
@@ -106,7 +106,7 @@ pub async fn what_a_gone_holder_had_running_is_due_at_once(harness: &dyn Harness
         let mut heir = heir;
         let mut settlement = Settlement::at(heir.position.clone());
         settlement.deliveries.push(DeliveryChange::running(&due[0].event, 4));
-        assert_eq!(scene.store.settle(&mut heir, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(scene.store.settle(&mut heir, &settlement).await.expect("settle"), LeaseStatus::Held);
         let left = if order == Order::None { vec![events[1]] } else { vec![] };
         assert_eq!(due_ids(&due_of(&scene, &heir).await), left, "{order:?}");
         assert_eq!(scene.state(events[0]).await.attempts, 4, "{order:?}");
@@ -121,9 +121,9 @@ pub async fn a_first_try_that_succeeds_leaves_no_row(harness: &dyn Harness) {
     let stranger = EventRef { id: running.id, event_id: Uuid::now_v7() };
     let unknown = EventRef { id: running.id + 1, event_id: events[1] };
     let mut lease = scene.lease.clone();
-    assert_eq!(succeed(&scene, &mut lease, vec![stranger, unknown]).await, Standing::Held);
+    assert_eq!(succeed(&scene, &mut lease, vec![stranger, unknown]).await, LeaseStatus::Held);
     assert_eq!(scene.state(events[0]).await.state, State::Processing, "by id and event id");
-    assert_eq!(succeed(&scene, &mut lease, vec![running]).await, Standing::Held);
+    assert_eq!(succeed(&scene, &mut lease, vec![running]).await, LeaseStatus::Held);
     let done = scene.state(events[0]).await;
     assert_eq!((done.state, done.attempts), (State::Done, 1));
     assert_eq!(scene.state(events[1]).await.state, State::Done);
@@ -140,8 +140,8 @@ pub async fn a_stale_holder_forgets_nothing(harness: &dyn Harness) {
     let running = reference(&scene, events[0]).await;
     let mut stale = scene.lease.clone();
     let mut heir = heir(&scene).await;
-    assert_eq!(succeed(&scene, &mut stale, vec![running]).await, Standing::Lost);
-    assert_eq!(succeed(&scene, &mut heir, vec![running]).await, Standing::Held);
+    assert_eq!(succeed(&scene, &mut stale, vec![running]).await, LeaseStatus::Lost);
+    assert_eq!(succeed(&scene, &mut heir, vec![running]).await, LeaseStatus::Held);
     assert_eq!(due_ids(&due_of(&scene, &heir).await), events, "it is nobody's, and still due");
     scene.store.release(heir).await.expect("release");
 }
@@ -178,7 +178,7 @@ pub async fn what_is_running_ends_like_any_other(harness: &dyn Harness) {
         DeliveryChange::dead(reference(&scene, events[1]).await, 1, failure()),
         DeliveryChange::delivered(reference(&scene, events[2]).await, 2),
     ];
-    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     let mut states = Vec::new();
     for event in &events {
         states.push(scene.state(*event).await.state);
@@ -212,8 +212,8 @@ pub async fn what_is_running_shows_as_processing(harness: &dyn Harness) {
     let counted = figures(&scene).await;
     assert_eq!((counted.pending, counted.processing, counted.retrying, counted.dead), (0, 1, 2, 0));
     assert_eq!((counted.undelivered(), counted.attempts), (3, 3));
-    let stuck = StuckQuery { retrying: true, ..StuckQuery::default() };
-    let stuck = scene.log.desk().stuck(&stuck).await.expect("stuck");
+    let stuck = OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() };
+    let stuck = scene.log.store().open_deliveries(&stuck).await.expect("stuck");
     let listed: Vec<_> =
         stuck.iter().map(|each| (each.event.event_id, each.state, each.next_at.is_some())).collect();
     assert_eq!(
@@ -224,7 +224,10 @@ pub async fn what_is_running_shows_as_processing(harness: &dyn Harness) {
             (events[2], DeliveryState::Retrying, true)
         ]
     );
-    assert!(scene.log.desk().stuck(&StuckQuery::default()).await.expect("stuck").is_empty(), "none is dead");
+    assert!(
+        scene.log.store().open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck").is_empty(),
+        "none is dead"
+    );
 }
 
 /// However long it takes, its event and its mark in the inbox stay.
@@ -283,9 +286,9 @@ pub async fn operators_do_not_touch_what_is_running(harness: &dyn Harness) {
     let events = first_runs(&mut scene, &["a"]).await;
     for events in [events.clone(), vec![]] {
         let subscription = "s".to_owned();
-        let requeue = Amend::Requeue { subscription: subscription.clone(), events: events.clone() };
-        assert_eq!(scene.amend(requeue).await, 0);
-        assert_eq!(scene.amend(Amend::Discard { subscription, events }).await, 0);
+        let requeue = ResolveDead::Requeue { subscription: subscription.clone(), events: events.clone() };
+        assert_eq!(scene.resolve_dead(requeue).await, 0);
+        assert_eq!(scene.resolve_dead(ResolveDead::Discard { subscription, events }).await, 0);
     }
     assert_eq!(scene.state(events[0]).await.state, State::Processing);
     assert!(scene.due().await.is_empty());
@@ -309,7 +312,7 @@ pub async fn a_change_of_lanes_makes_what_is_running_due(harness: &dyn Harness) 
             let found = due_of(&scene, &lease).await;
             let mut settlement = Settlement::at(lease.position.clone());
             settlement.deliveries = found.iter().map(|due| DeliveryChange::running(&due.event, 1)).collect();
-            assert_eq!(scene.store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+            assert_eq!(scene.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
             assert!(due_of(&scene, &lease).await.is_empty(), "in hand");
             due.extend(due_ids(&found));
             leases.push(lease);
@@ -334,8 +337,8 @@ pub async fn a_replay_forgets_what_is_running(harness: &dyn Harness) {
     scene.store.release(scene.lease.clone()).await.expect("release");
     let from = ReplayFrom::Event(events[0]);
     let again = Replay { subscription: "s".into(), from, effects_may_repeat: false, dry_run: false };
-    assert_eq!(scene.log.desk().replay(&again).await.expect("replay").events, 2);
-    assert_eq!(succeed(&scene, &mut stale, vec![running]).await, Standing::Lost);
+    assert_eq!(scene.log.store().replay(&again).await.expect("replay").events, 2);
+    assert_eq!(succeed(&scene, &mut stale, vec![running]).await, LeaseStatus::Lost);
     let lease = claim(&*scene.store, "s").await;
     assert!(due_of(&scene, &lease).await.is_empty());
     let batch = read(&*scene.store, &lease, 100).await;
@@ -372,7 +375,7 @@ pub async fn what_is_running_is_settled_one_by_one(harness: &dyn Harness) {
     settlement.succeeded = vec![reference(&scene, events[0]).await];
     settlement.deliveries = vec![DeliveryChange::running(&batch.events[0].event, 1)];
     settlement.one_by_one = true;
-    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(scene.state(events[0]).await.state, State::Done);
     assert_eq!(scene.state(batch.events[0].event.event_id).await.state, State::Processing);
     assert!(scene.lease.open);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, Due, DueBatch, EventRef, EventState, Lease, ManualClock, OnDead,
-    Order, Settlement, Standing, StateQuery, Store, Subscription, Uuid,
+    DeliveryChange, DeliveryFailure, Due, DueBatch, EventRef, EventState, Lease, LeaseStatus, ManualClock,
+    OnDead, Order, ResolveDead, Settlement, StateQuery, Store, Subscription, Uuid,
 };
 
-use crate::harness::{Harness, Log};
+use crate::harness::{Harness, TestLog};
 use crate::relay::{claim, commit_one, log_with_clock, read};
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ pub(super) fn due_ids(due: &[Due]) -> Vec<Uuid> {
 }
 
 pub(super) struct Scene {
-    pub(super) log: Arc<dyn Log>,
+    pub(super) log: Arc<dyn TestLog>,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: ManualClock,
     pub(super) lease: Lease,
@@ -52,7 +52,7 @@ impl Scene {
         let changes =
             batch.events.iter().enumerate().filter_map(|(n, read)| outcome(n, (&read.event).into()));
         settlement.deliveries.extend(changes);
-        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
         batch.events.iter().map(|read| read.event.event_id).collect()
     }
 
@@ -68,7 +68,7 @@ impl Scene {
     pub(super) async fn settle_due(&mut self, due: &[Due], outcome: impl Fn(&Due) -> DeliveryChange) {
         let mut settlement = Settlement::at(self.lease.position.clone());
         settlement.deliveries.extend(due.iter().map(outcome));
-        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(self.store.settle(&mut self.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     }
 
     pub(super) async fn state(&self, event_id: Uuid) -> EventState {
@@ -76,8 +76,8 @@ impl Scene {
         self.store.states(&query).await.expect("states").remove(0)
     }
 
-    pub(super) async fn amend(&self, amend: Amend) -> u64 {
-        self.store.amend(&amend).await.expect("amend")
+    pub(super) async fn resolve_dead(&self, action: ResolveDead) -> u64 {
+        self.store.resolve_dead(&action).await.expect("resolve")
     }
 }
 

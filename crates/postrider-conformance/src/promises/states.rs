@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Amend, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, NewEvent, Settlement, Standing,
-    Start, State, StateQuery, Store, Subscription,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, LeaseStatus, NewEvent, ResolveDead,
+    Settlement, Start, State, StateQuery, Store, Subscription,
 };
 
 use crate::harness::Harness;
@@ -35,7 +35,7 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
 
     let mut lease = claim(&*store, "s").await;
     let batch = read(&*store, &lease, 10).await;
-    assert_eq!(store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend"), Standing::Held);
+    assert_eq!(store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend"), LeaseStatus::Held);
     let all = states().await;
     assert!(
         all.iter().all(|state| state.state == State::Processing),
@@ -192,7 +192,7 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
             };
             settlement.deliveries.push(change);
         }
-        assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+        assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     }
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
@@ -215,8 +215,8 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     assert_eq!((hurried.retrying, hurried.dead), (2, 1), "what failed is counted whole");
     assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [2, 0, 0, 0, 0]);
     assert_eq!(drain(&*store, "s").await.len(), 2);
-    let discard = Amend::Discard { subscription: "s".into(), events: vec![] };
-    assert_eq!(store.amend(&discard).await.expect("amend"), 1);
+    let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![] };
+    assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
     assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 0, 2, 0, 3]);
 }
 
@@ -257,6 +257,6 @@ pub async fn those_undelivered_for_long_are_counted(harness: &dyn Harness) {
             _ => None,
         });
     }
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), Standing::Held);
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_eq!((over(5).await, over(7).await), (2, 0), "neither the dead nor what is delivered");
 }

@@ -10,7 +10,7 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use crate::PATIENCE;
 
 /// A record as any consumer sees it.
-pub(crate) struct Arrival {
+pub(crate) struct IncomingEvent {
     pub(crate) partition: i32,
     pub(crate) key: String,
     pub(crate) value: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Arrival {
     pub(crate) time: Option<i64>,
 }
 
-impl Arrival {
+impl IncomingEvent {
     fn of(message: &BorrowedMessage<'_>) -> Self {
         let headers = message.headers().into_iter().flat_map(|headers| headers.iter());
         Self {
@@ -81,7 +81,7 @@ impl Topic {
     }
 
     /// Everything that is in it now, each partition in its order.
-    pub(crate) fn arrivals(&self) -> Vec<Arrival> {
+    pub(crate) fn arrivals(&self) -> Vec<IncomingEvent> {
         let deadline = Instant::now() + PATIENCE;
         let ends = loop {
             if let Some(ends) = self.ends() {
@@ -101,7 +101,7 @@ impl Topic {
             // What it says of a broker that comes and goes is no record.
             if let Some(Ok(message)) = self.consumer.poll(PATIENCE / 100) {
                 next[message.partition() as usize] = message.offset() + 1;
-                arrivals.push(Arrival::of(&message));
+                arrivals.push(IncomingEvent::of(&message));
             }
         }
         arrivals
@@ -109,7 +109,7 @@ impl Topic {
 }
 
 /// Every number of every key is there, each for the first time after the one before it. Gives how many came again.
-pub(crate) fn assert_whole(arrivals: &[Arrival], wanted: &HashMap<String, i64>) -> usize {
+pub(crate) fn assert_whole(arrivals: &[IncomingEvent], wanted: &HashMap<String, i64>) -> usize {
     let mut last: HashMap<&str, i64> = HashMap::new();
     let mut again = 0;
     for arrival in arrivals {
@@ -129,7 +129,7 @@ pub(crate) fn assert_whole(arrivals: &[Arrival], wanted: &HashMap<String, i64>) 
 }
 
 /// In each partition the numbers come for the first time in their order. Gives how many came again.
-pub(crate) fn assert_ordered_by_partition(arrivals: &[Arrival]) -> usize {
+pub(crate) fn assert_ordered_by_partition(arrivals: &[IncomingEvent]) -> usize {
     let mut known = std::collections::HashSet::new();
     let mut last: HashMap<i32, i64> = HashMap::new();
     for arrival in arrivals.iter().filter(|arrival| known.insert(arrival.number())) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
 use xtask::kafka::{Broker, Options};
 
-use crate::arrivals::{Arrival, Topic};
+use crate::arrivals::{IncomingEvent, Topic};
 
 /// Reads records from a file, as lists of headers, key and value in base 64, and writes what the library makes of them.
 const READER: &str = r#"
@@ -54,7 +54,7 @@ fn events() -> Vec<NewEvent> {
 }
 
 /// A record as the reader takes it.
-fn line(arrival: &Arrival) -> Value {
+fn line(arrival: &IncomingEvent) -> Value {
     let base64 = |bytes: &[u8]| Value::String(base64(bytes));
     let headers = arrival.headers.iter().map(|(name, value)| json!([name, base64(value)]));
     json!({
@@ -69,7 +69,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// What the library makes of records.
-fn read_by_python(arrivals: &[Arrival]) -> Vec<Value> {
+fn read_by_python(arrivals: &[IncomingEvent]) -> Vec<Value> {
     let python = xtask::python::ready().expect("Python with the CloudEvents library");
     let folder = std::env::temp_dir().join(format!("postrider-cloudevents-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");

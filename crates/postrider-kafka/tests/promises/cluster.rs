@@ -7,7 +7,7 @@ use postrider_kafka::Kafka;
 use xtask::kafka::Broker;
 
 use crate::arrivals::{Topic, assert_whole};
-use crate::ground::{Ground, figures};
+use crate::fixture::{Fixture, figures};
 use crate::until;
 
 /// Small against what is written, so that repeating more than what was in flight shows.
@@ -18,7 +18,7 @@ const BATCH: u32 = 200;
 async fn one_of_three_brokers_is_not_missed_and_without_two_all_waits_and_nothing_is_lost() {
     let mut cluster = Broker::cluster(3).expect("three brokers start");
     cluster.create_topics(&[("orders", 3)]).expect("a topic");
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let sink =
         Kafka::builder(&cluster.bootstrap()).send_timeout(Duration::from_secs(4)).build().expect("a sink");
     let relay = Relay::new(&ground.outbox)

@@ -8,7 +8,7 @@ use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_whole};
-use crate::ground::{Ground, figures};
+use crate::fixture::{Fixture, figures};
 use crate::{is_soak, until};
 
 const BATCH: u32 = 1000;
@@ -30,7 +30,7 @@ async fn a_broker_killed_during_a_drain_loses_and_reorders_nothing() {
     let mut broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", PARTITIONS).expect("a topic");
     let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     // Most of it is there when the relay starts, the rest comes while the broker dies.
     ground.write(wanted / 2).join_all().await;
     let writers = ground.write(wanted / 2);

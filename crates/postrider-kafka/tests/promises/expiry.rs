@@ -56,7 +56,7 @@ impl Shop {
     /// The numbers that are in the topic.
     fn arrived(&self) -> Vec<i64> {
         let arrivals = Topic::new(&self.broker.bootstrap(), "orders", 1).arrivals();
-        arrivals.iter().map(crate::arrivals::Arrival::number).collect()
+        arrivals.iter().map(crate::arrivals::IncomingEvent::number).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_ordered_by_partition};
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 use crate::proxy::Proxy;
 use crate::relays::{deliverers, undelivered};
 use crate::{PATIENCE, until};
@@ -51,7 +51,7 @@ impl Sink for Telling {
 async fn ride() {
     let Ok(ride) = std::env::var(RIDE) else { return };
     let [url, schema, brokers, name] = ride.split(' ').collect::<Vec<_>>()[..] else { panic!("{ride}") };
-    let outbox = Ground::reach(url, schema).await;
+    let outbox = Fixture::reach(url, schema).await;
     let sink = Kafka::builder(brokers)
         .send_timeout(Duration::from_secs(4))
         // Small, so that of a large batch little is in the hands of the system.
@@ -70,13 +70,13 @@ async fn ride() {
 }
 
 /// A relay in a process of its own. Dropped, it is killed.
-struct Rider {
+struct RelayProcess {
     process: Child,
     said: Receiver<String>,
 }
 
-impl Rider {
-    fn start(ground: &Ground, brokers: &str, name: &str) -> Self {
+impl RelayProcess {
+    fn start(ground: &Fixture, brokers: &str, name: &str) -> Self {
         let ride = [&*ground.url, &*ground.schema, brokers, name].join(" ");
         let mut process = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "freezes::ride", "--ignored", "--nocapture"])
@@ -120,7 +120,7 @@ impl Rider {
     }
 }
 
-impl Drop for Rider {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -129,11 +129,11 @@ impl Drop for Rider {
 
 /// A broker, a log, and a relay that has delivered the numbers up to 200.
 struct Stage {
-    frozen: Rider,
+    frozen: RelayProcess,
     /// How the one that is frozen reaches the broker.
     way: Proxy,
     topic: Topic,
-    ground: Ground,
+    ground: Fixture,
     store: PgStore,
     /// The last to go: the others talk to it.
     broker: Broker,
@@ -144,10 +144,10 @@ impl Stage {
         let broker = Broker::create(&Options::new()).expect("a broker starts");
         broker.create_topic("orders", PARTITIONS).expect("a topic");
         let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
-        let ground = Ground::new().await;
+        let ground = Fixture::new().await;
         let store = ground.outbox.store().await.expect("the log");
         let way = Proxy::to(broker.port()).expect("a proxy");
-        let frozen = Rider::start(&ground, &way.bootstrap(), "frozen");
+        let frozen = RelayProcess::start(&ground, &way.bootstrap(), "frozen");
         let stage = Self { frozen, way, topic, ground, store, broker };
         stage.ground.record_numbers(1..=200).await;
         until("the first arrive", async || stage.topic.count() >= 200).await;
@@ -219,7 +219,7 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     stage.broker.kill().expect("killed");
     stage.freeze(0, || true).await;
     stage.broker.start().expect("started again");
-    let heir = Rider::start(&stage.ground, &stage.broker.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.ground, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
@@ -240,7 +240,7 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
 async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition() {
     let stage = Stage::new().await;
     stage.freeze_in_the_middle_of_a_request().await;
-    let heir = Rider::start(&stage.ground, &stage.broker.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.ground, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
@@ -268,7 +268,7 @@ async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order()
     stage.freeze_in_the_middle_of_a_request().await;
     let way = Proxy::to(stage.broker.port()).expect("a proxy");
     way.shut();
-    let heir = Rider::start(&stage.ground, &way.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.ground, &way.bootstrap(), "heir");
     heir.until_it_waits();
     let before = stage.partitions();
 

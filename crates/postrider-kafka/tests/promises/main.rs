@@ -7,8 +7,8 @@ mod drain;
 #[path = "../support/events.rs"]
 mod events;
 mod expiry;
+mod fixture;
 mod freezes;
-mod ground;
 #[path = "../support/logs.rs"]
 mod logs;
 mod outage;

@@ -7,7 +7,7 @@ use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_whole};
-use crate::ground::{Ground, figures};
+use crate::fixture::{Fixture, figures};
 use crate::{is_soak, until};
 
 /// L3, C17.
@@ -17,7 +17,7 @@ async fn a_broker_that_is_away_costs_no_row_and_no_attempt_and_all_comes_in_orde
     let mut broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 4).expect("a topic");
     let topic = Topic::new(&broker.bootstrap(), "orders", 4);
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     // Shorter than the outage, so that events are tried and given back several times.
     let sink =
         Kafka::builder(&broker.bootstrap()).send_timeout(Duration::from_secs(1)).build().expect("a sink");

@@ -8,7 +8,7 @@ use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_ordered_by_partition};
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 use crate::until;
 
 const BATCH: u32 = 200;
@@ -18,10 +18,10 @@ const PARTITIONS: u16 = 4;
 const RIDE: &str = "POSTRIDER_TEST_RIDE";
 
 /// A relay in a process of its own. Dropped, it is killed.
-struct Rider(Child);
+struct RelayProcess(Child);
 
-impl Rider {
-    fn start(ground: &Ground, broker: &Broker, name: &str, order: Order) -> Self {
+impl RelayProcess {
+    fn start(ground: &Fixture, broker: &Broker, name: &str, order: Order) -> Self {
         let ride = [&ground.url, &ground.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
         let child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "relays::ride", "--ignored", "--nocapture"])
@@ -38,14 +38,14 @@ impl Rider {
     }
 }
 
-impl Drop for Rider {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Not a test: what a [`Rider`] does until it is killed.
+/// Not a test: what a [`RelayProcess`] does until it is killed.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the relay of other tests, in a process of its own"]
 async fn ride() {
@@ -53,7 +53,7 @@ async fn ride() {
     let [url, schema, brokers, name, order] = ride.split(' ').collect::<Vec<_>>()[..] else {
         panic!("{ride}")
     };
-    let outbox = Ground::reach(url, schema).await;
+    let outbox = Fixture::reach(url, schema).await;
     let sink = Kafka::builder(brokers).send_timeout(Duration::from_secs(2));
     let sink = sink.connect().await.expect("a sink");
     let order: Order = order.parse().expect("an order");
@@ -67,11 +67,11 @@ async fn ride() {
     std::future::pending::<()>().await;
 }
 
-async fn set_up() -> (Broker, Topic, Ground) {
+async fn set_up() -> (Broker, Topic, Fixture) {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", PARTITIONS).expect("a topic");
     let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
-    (broker, topic, Ground::new().await)
+    (broker, topic, Fixture::new().await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,12 +80,12 @@ async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partit
     let (broker, topic, ground) = set_up().await;
     ground.record_numbers(1..=EVENTS).await;
     let mut killed = 0;
-    let mut rider = Rider::start(&ground, &broker, "rider-0", Order::Key);
+    let mut relay_process = RelayProcess::start(&ground, &broker, "relay_process-0", Order::Key);
     for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
         until("records arrive", async || topic.count() >= part).await;
-        rider.kill();
+        relay_process.kill();
         killed += 1;
-        rider = Rider::start(&ground, &broker, &format!("rider-{killed}"), Order::Key);
+        relay_process = RelayProcess::start(&ground, &broker, &format!("relay_process-{killed}"), Order::Key);
     }
     let store = ground.outbox.store().await.expect("the log");
     until("everything is delivered", async || undelivered(&store).await == 0).await;
@@ -101,14 +101,14 @@ async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     const EVENTS: i64 = 1500;
     let (broker, topic, ground) = set_up().await;
     ground.record_numbers(1..=EVENTS).await;
-    let mut riders =
-        ["one", "two"].map(|name| (name, Some(Rider::start(&ground, &broker, name, Order::Strict))));
+    let mut relay_processes =
+        ["one", "two"].map(|name| (name, Some(RelayProcess::start(&ground, &broker, name, Order::Strict))));
     until("records arrive", async || topic.count() >= EVENTS / 5).await;
     let holder = ground.holder().await.expect("somebody holds the lane");
     assert_eq!(deliverers(&ground).await, [holder.as_str()], "one works, the other waits");
-    for (name, rider) in &mut riders {
+    for (name, relay_process) in &mut relay_processes {
         if *name == holder {
-            rider.take().expect("it rides").kill();
+            relay_process.take().expect("it rides").kill();
         }
     }
     let store = ground.outbox.store().await.expect("the log");
@@ -126,8 +126,8 @@ pub(crate) async fn undelivered(store: &dyn postrider::Store) -> u64 {
 }
 
 /// Who has delivered something so far.
-pub(crate) async fn deliverers(ground: &Ground) -> Vec<String> {
-    use postrider::Store as _;
+pub(crate) async fn deliverers(ground: &Fixture) -> Vec<String> {
+    use postrider::Inspect as _;
     let store = ground.outbox.store().await.expect("the log");
     let query = postrider::StateQuery { limit: 100_000, ..postrider::StateQuery::default() };
     let states = store.states(&query).await.expect("states");

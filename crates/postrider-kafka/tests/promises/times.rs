@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::testing::until_quiet;
 use postrider::{
-    Desk, Failure, NewEvent, OffsetDateTime, Received, Relay, Replay, ReplayFrom, Running, Uuid,
+    Failure, NewEvent, OffsetDateTime, Operate, Received, Relay, Replay, ReplayFrom, Running, Uuid,
 };
 use postrider_kafka::{Consumer, Format, Kafka};
 use rdkafka::ClientConfig;
@@ -14,8 +14,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use time::format_description::well_known::Rfc3339;
 use xtask::kafka::{Broker, Options};
 
-use crate::arrivals::{Arrival, Topic};
-use crate::ground::Ground;
+use crate::arrivals::{IncomingEvent, Topic};
+use crate::fixture::Fixture;
 use crate::{PATIENCE, until};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -55,7 +55,7 @@ async fn until_swept(broker: &Broker) {
     until("a record of ten days ago is gone", async || control.is_emptied()).await;
 }
 
-async fn record(ground: &Ground, occurred_at: OffsetDateTime) -> Vec<Uuid> {
+async fn record(ground: &Fixture, occurred_at: OffsetDateTime) -> Vec<Uuid> {
     let mut ids = Vec::new();
     for (_, stream, _) in FORMATS {
         let mut event = NewEvent::of(stream, "OrderPaid", "Order", "order-1", &1).expect("an event");
@@ -68,7 +68,7 @@ async fn record(ground: &Ground, occurred_at: OffsetDateTime) -> Vec<Uuid> {
 }
 
 /// A relay with a subscription for each format, each to a topic of its own.
-async fn relay(ground: &Ground, broker: &Broker) -> Running {
+async fn relay(ground: &Fixture, broker: &Broker) -> Running {
     let mut relay = Relay::new(&ground.outbox);
     for (format, name, _) in FORMATS {
         let sink = Kafka::builder(&broker.bootstrap()).format(format).connect().await.expect("a sink");
@@ -87,7 +87,7 @@ async fn until_all_quiet(relay: &Running) {
 fn assert_kept(broker: &Broker, count: usize, occurred_at: OffsetDateTime) {
     let now = OffsetDateTime::now_utc().unix_timestamp() * 1000;
     for (_, name, header) in FORMATS {
-        let arrivals: Vec<Arrival> = Topic::new(&broker.bootstrap(), name, 1).arrivals();
+        let arrivals: Vec<IncomingEvent> = Topic::new(&broker.bootstrap(), name, 1).arrivals();
         assert_eq!(arrivals.len(), count, "{name}: all of them are still there");
         for arrival in arrivals {
             let time = arrival.time.expect("a time");
@@ -99,7 +99,7 @@ fn assert_kept(broker: &Broker, count: usize, occurred_at: OffsetDateTime) {
 }
 
 /// What a handler behind each topic is told of when events occurred. One that comes twice at once is told of once.
-async fn told(broker: &Broker, ground: &Ground) -> Vec<OffsetDateTime> {
+async fn told(broker: &Broker, ground: &Fixture) -> Vec<OffsetDateTime> {
     let seen: Arc<Mutex<Vec<OffsetDateTime>>> = Arc::default();
     let handled = Arc::clone(&seen);
     let consumer = Consumer::new(&ground.outbox, &broker.bootstrap(), "times")
@@ -124,14 +124,14 @@ fn ago(time: Duration) -> OffsetDateTime {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_ten_days_ago_and_its_replay_stay_in_a_topic_that_keeps_a_day() {
-    let (broker, ground) = (broker(), Ground::new().await);
+    let (broker, ground) = (broker(), Fixture::new().await);
     let occurred_at = ago(10 * DAY);
     let ids = record(&ground, occurred_at).await;
     let relay = relay(&ground, &broker).await;
     until_all_quiet(&relay).await;
     until_swept(&broker).await;
     assert_kept(&broker, 1, occurred_at);
-    let desk = ground.outbox.store().await.expect("a store");
+    let operator = ground.outbox.store().await.expect("a store");
     for ((_, name, _), id) in FORMATS.into_iter().zip(ids) {
         let replay = Replay {
             subscription: name.to_owned(),
@@ -139,7 +139,7 @@ async fn an_event_of_ten_days_ago_and_its_replay_stay_in_a_topic_that_keeps_a_da
             effects_may_repeat: true,
             dry_run: false,
         };
-        assert_eq!(desk.replay(&replay).await.expect("replayed").events, 1);
+        assert_eq!(operator.replay(&replay).await.expect("replayed").events, 1);
     }
     until("all came again", async || {
         FORMATS.iter().all(|(_, name, _)| Topic::new(&broker.bootstrap(), name, 1).count() == 2)
@@ -154,7 +154,7 @@ async fn an_event_of_ten_days_ago_and_its_replay_stay_in_a_topic_that_keeps_a_da
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_a_clock_nine_hours_ahead_is_delivered() {
-    let (broker, ground) = (broker(), Ground::new().await);
+    let (broker, ground) = (broker(), Fixture::new().await);
     let occurred_at = ago(Duration::ZERO) + Duration::from_secs(9 * 60 * 60);
     let ids = record(&ground, occurred_at).await;
     let relay = relay(&ground, &broker).await;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, Desk, Error, NewEvent, Payload, Recorded, Result, Store, Uuid};
+use postrider_conformance::{Harness, TestLog, Writer};
+use postrider_core::{Clock, Error, NewEvent, Payload, Recorded, Result, Store, Uuid};
 use postrider_memory::{Outbox, Savepoint, Transaction};
 
 const UNCHANGEABLE: &str = "events can't be changed: a log in memory has no call for it";
@@ -17,7 +17,7 @@ pub struct Memory;
 
 #[async_trait]
 impl Harness for Memory {
-    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+    async fn log(&self, clock: Clock) -> Arc<dyn TestLog> {
         Arc::new(MemoryLog { outbox: Outbox::builder().clock(clock).build() })
     }
 }
@@ -27,21 +27,13 @@ struct MemoryLog {
 }
 
 #[async_trait]
-impl Log for MemoryLog {
+impl TestLog for MemoryLog {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.outbox.store())
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
         self.store()
-    }
-
-    fn desk(&self) -> Arc<dyn Desk> {
-        Arc::new(self.outbox.store())
-    }
-
-    async fn second_desk(&self) -> Arc<dyn Desk> {
-        self.desk()
     }
 
     async fn begin(&self) -> Box<dyn Writer> {

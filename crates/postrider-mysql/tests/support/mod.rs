@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
+use postrider_conformance::{Harness, TestLog, Writer};
+use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 use postrider_mysql::{MySqlStore, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
@@ -45,7 +45,7 @@ impl Default for My {
 
 #[async_trait]
 impl Harness for My {
-    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+    async fn log(&self, clock: Clock) -> Arc<dyn TestLog> {
         Arc::new(self.my_log(clock).await)
     }
 }
@@ -171,20 +171,12 @@ impl MyLog {
 }
 
 #[async_trait]
-impl Log for MyLog {
+impl TestLog for MyLog {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.patched())
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
-        Arc::new(self.second().await)
-    }
-
-    fn desk(&self) -> Arc<dyn Desk> {
-        Arc::new(self.patched())
-    }
-
-    async fn second_desk(&self) -> Arc<dyn Desk> {
         Arc::new(self.second().await)
     }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
+use postrider_conformance::{Harness, TestLog, Writer};
+use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 use postrider_postgres::{Outbox, Patch, PgStore, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
@@ -88,7 +88,7 @@ pub struct Pg {
 
 #[async_trait]
 impl Harness for Pg {
-    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+    async fn log(&self, clock: Clock) -> Arc<dyn TestLog> {
         Arc::new(self.pg_log(clock).await)
     }
 }
@@ -181,20 +181,12 @@ impl Drop for PgLog {
 }
 
 #[async_trait]
-impl Log for PgLog {
+impl TestLog for PgLog {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.store.clone())
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
-        Arc::new(self.outbox.store_with(&self.options).await.expect("store"))
-    }
-
-    fn desk(&self) -> Arc<dyn Desk> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn second_desk(&self) -> Arc<dyn Desk> {
         Arc::new(self.outbox.store_with(&self.options).await.expect("store"))
     }
 

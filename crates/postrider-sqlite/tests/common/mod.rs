@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use postrider_core::{Clock, Lease, ManualClock, NewEvent, Payload, Settlement, Store, Subscription};
+use postrider_core::{Clock, EventLog, Lease, ManualClock, NewEvent, Payload, Settlement, Subscription};
 use postrider_sqlite::{Outbox, SqliteStore};
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_conformance::{Harness, Log, Writer};
-use postrider_core::{Clock, Desk, NewEvent, Result, Store, Uuid};
+use postrider_conformance::{Harness, TestLog, Writer};
+use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 use postrider_sqlite::{Outbox, SqliteStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool, Transaction};
@@ -26,7 +26,7 @@ pub struct Lite {
 
 #[async_trait]
 impl Harness for Lite {
-    async fn log(&self, clock: Clock) -> Arc<dyn Log> {
+    async fn log(&self, clock: Clock) -> Arc<dyn TestLog> {
         Arc::new(self.lite_log(clock).await)
     }
 }
@@ -86,20 +86,12 @@ impl Drop for LiteLog {
 }
 
 #[async_trait]
-impl Log for LiteLog {
+impl TestLog for LiteLog {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(self.patched(self.outbox.store()))
     }
 
     async fn second_store(&self) -> Arc<dyn Store> {
-        Arc::new(self.second().await)
-    }
-
-    fn desk(&self) -> Arc<dyn Desk> {
-        Arc::new(self.patched(self.outbox.store()))
-    }
-
-    async fn second_desk(&self) -> Arc<dyn Desk> {
         Arc::new(self.second().await)
     }
 

@@ -30,7 +30,7 @@ pub const READ: &str = "late as materialized";
 pub const MANY: usize = 120;
 
 /// Runs something that waits for servers, without keeping a thread of the runtime from others.
-pub fn blocking<T>(work: impl FnOnce() -> Result<T, xtask::Failure>) -> T {
+pub fn blocking<T>(work: impl FnOnce() -> Result<T, xtask::TaskError>) -> T {
     tokio::task::block_in_place(work).expect("the servers do as they are told")
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{Relay, Start, Store};
+use postrider::{Operate, Relay, Start};
 use postrider_trials::endpoint::Endpoint;
 use postrider_trials::proxy::Clients;
 

@@ -1,17 +1,17 @@
-//! Riders on their way to Kafka are killed, and the broker goes away and comes back.
+//! RelayProcesses on their way to Kafka are killed, and the broker goes away and comes back.
 
 use std::time::Duration;
 
 use postrider_trials::KAFKA;
-use postrider_trials::ground::Ground;
 use postrider_trials::ride::Ride;
+use postrider_trials::test_store::TestStore;
 use postrider_trials::topic::{Mark, Topic, keeps_order, loses_nothing, repeats_only_what_was_open};
 use postrider_trials::trial::{Trial, is_soak, until};
 use postrider_trials::writers::Writers;
 use tokio::task::block_in_place;
 use xtask::kafka::{Broker, Options};
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing);
 
@@ -19,7 +19,7 @@ const BATCH: u32 = 16;
 const LANES: u32 = 2;
 const PARTITIONS: u16 = 4;
 
-async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: Ground>() {
+async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: TestStore>() {
     let rounds = if is_soak() { 15 } else { 2 };
     let mut broker = block_in_place(|| {
         let broker = Broker::create(&Options::new()).expect("this trial starts a Kafka of its own");
@@ -33,7 +33,7 @@ async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: G
         (ride.batch, ride.lanes, ride.deaths) = (BATCH, LANES, 1000);
         ride.lease = Duration::from_secs(5);
     };
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let (mut one, mut other) = (trial.ride(to_kafka).await, trial.ride(to_kafka).await);
     let (mut marks, mut kills) = (Vec::new(), 0);
@@ -57,14 +57,14 @@ async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: G
     arrives(&topic, 40).await;
     let committed = writers.stop().await;
     trial.until_delivered(KAFKA).await;
-    for rider in [one, other] {
-        assert_eq!(rider.stop().await, Some(0), "a stopped rider ends well");
+    for relay_process in [one, other] {
+        assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
     }
     assert!(trial.dead(KAFKA).await.is_empty(), "an outage is held against no event");
     let arrivals = block_in_place(|| topic.arrivals());
     loses_nothing(&arrivals, &committed);
     keeps_order(&arrivals);
-    // What a killed rider had in its hands, and what both had there when the broker went away.
+    // What a killed relay_process had in its hands, and what both had there when the broker went away.
     let most = (kills + 2 * rounds) * (BATCH * LANES) as usize;
     let again = repeats_only_what_was_open(&arrivals, &marks, most);
     eprintln!("{} moves, {kills} kills, {rounds} outages, {again} came again", committed.len());
@@ -77,7 +77,7 @@ async fn arrives(topic: &Topic, more: i64) {
 }
 
 /// What is done now, and where the topic ends now.
-async fn mark<G: Ground>(trial: &Trial<G>, topic: &Topic) -> Mark {
+async fn mark<G: TestStore>(trial: &Trial<G>, topic: &Topic) -> Mark {
     let done = trial.done(KAFKA).await;
     Mark { done, ends: block_in_place(|| topic.ends()).expect("the broker is there") }
 }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use postrider::{State, Uuid};
-use postrider_trials::ground::{Change, Ground};
+use postrider_trials::relay_process::RelayProcess;
 use postrider_trials::ride::{Poison, Ride};
-use postrider_trials::rider::Rider;
+use postrider_trials::test_store::{Change, TestStore};
 use postrider_trials::trial::{Trial, until};
 use postrider_trials::verdict::Verdict;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
     an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths,
@@ -24,13 +24,13 @@ on_each!(
 
 const MOST_DEATHS: u32 = 2;
 
-async fn change<G: Ground>(trial: &Trial<G>, account: &str, poison: bool) -> Uuid {
+async fn change<G: TestStore>(trial: &Trial<G>, account: &str, poison: bool) -> Uuid {
     let change = Change { account: account.to_owned(), hold: Duration::ZERO, give_up: false, poison };
     trial.ground.change(&change).await.expect("a change").expect("its event")
 }
 
 /// Three accounts, ten changes each; the fifth of the second is poison if asked for.
-async fn changes<G: Ground>(trial: &Trial<G>, poisoned: bool) -> Option<Uuid> {
+async fn changes<G: TestStore>(trial: &Trial<G>, poisoned: bool) -> Option<Uuid> {
     let mut poison = None;
     for version in 1..=10 {
         for account in ["a", "b", "c"] {
@@ -42,41 +42,41 @@ async fn changes<G: Ground>(trial: &Trial<G>, poisoned: bool) -> Option<Uuid> {
     poison
 }
 
-/// Starts riders, one after the other, until one lives to see the end. How many died.
-async fn ride_until_quiet<G: Ground>(
+/// Starts relay_processes, one after the other, until one lives to see the end. How many died.
+async fn ride_until_quiet<G: TestStore>(
     trial: &Trial<G>,
-    start: impl Fn() -> Rider,
-    mut rider: Rider,
-) -> (u32, Rider) {
+    start: impl Fn() -> RelayProcess,
+    mut relay_process: RelayProcess,
+) -> (u32, RelayProcess) {
     let mut deaths = 0;
     loop {
-        until("the rider dies or everything is delivered", async || {
-            rider.ended().is_some() || trial.is_quiet().await
+        until("the relay_process dies or everything is delivered", async || {
+            relay_process.ended().is_some() || trial.is_quiet().await
         })
         .await;
-        if rider.ended().is_none() {
-            return (deaths, rider);
+        if relay_process.ended().is_none() {
+            return (deaths, relay_process);
         }
-        trial.bury(&rider).await;
+        trial.bury(&relay_process).await;
         deaths += 1;
-        assert!(deaths < 20, "riders die for ever");
-        rider = start();
+        assert!(deaths < 20, "relay_processes die for ever");
+        relay_process = start();
     }
 }
 
-async fn poison<G: Ground>(subscription: &str, poison: Poison, busy: bool, slow: Duration) {
+async fn poison<G: TestStore>(subscription: &str, poison: Poison, busy: bool, slow: Duration) {
     poison_as::<G>(None, subscription, poison, busy, slow).await;
 }
 
-/// The same with riders that all have this name, if there is one.
-async fn poison_as<G: Ground>(
+/// The same with relay_processes that all have this name, if there is one.
+async fn poison_as<G: TestStore>(
     name: Option<&str>,
     subscription: &str,
     poison: Poison,
     busy: bool,
     slow: Duration,
 ) {
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let wanted = |ride: &mut Ride| {
         if let Some(name) = name {
             name.clone_into(&mut ride.name);
@@ -90,19 +90,19 @@ async fn poison_as<G: Ground>(
         ride.poison = Some((subscription.to_owned(), poison));
     };
     let start = || trial.start(wanted);
-    let (rider, event) = if busy {
+    let (relay_process, event) = if busy {
         // It has settled something, and holds its lane, when the poison comes.
-        let rider = trial.ride(wanted).await;
+        let relay_process = trial.ride(wanted).await;
         changes(&trial, false).await;
-        trial.until_it_left(&rider, 60).await;
-        trial.until_quiet(&rider).await;
-        (rider, changes(&trial, true).await)
+        trial.until_it_left(&relay_process, 60).await;
+        trial.until_quiet(&relay_process).await;
+        (relay_process, changes(&trial, true).await)
     } else {
         let event = changes(&trial, true).await;
         (start(), event)
     };
     let event = event.expect("the poison's id");
-    let (deaths, last) = ride_until_quiet(&trial, start, rider).await;
+    let (deaths, last) = ride_until_quiet(&trial, start, relay_process).await;
     assert_eq!(last.stop().await, Some(0));
 
     let state = trial.state(subscription, event).await;
@@ -111,10 +111,10 @@ async fn poison_as<G: Ground>(
     assert_eq!(trial.state(other, event).await.state, State::Done, "it is poison to one subscription only");
     let dead = [trial.dead(PLAIN).await, trial.dead(EFFECTS).await].concat();
     assert_eq!(dead.len(), 1, "only the poison is dead: {dead:?}");
-    assert!(deaths > MOST_DEATHS, "{deaths} riders died: it must be sure that it was the event");
+    assert!(deaths > MOST_DEATHS, "{deaths} relay_processes died: it must be sure that it was the event");
     assert!(
         deaths <= MOST_DEATHS + 1,
-        "{deaths} riders died; {MOST_DEATHS}, and the one that nobody could know of"
+        "{deaths} relay_processes died; {MOST_DEATHS}, and the one that nobody could know of"
     );
     let (verdict, poison) = (Verdict::on(&trial.ground).await, HashSet::from([event]));
     let none = HashSet::new();
@@ -123,29 +123,29 @@ async fn poison_as<G: Ground>(
     verdict.keeps_order_but(&poison);
 }
 
-async fn an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+async fn an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths<G: TestStore>() {
     poison::<G>(PLAIN, Poison::Abort, false, Duration::ZERO).await;
 }
 
-async fn an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+async fn an_event_that_overflows_the_stack_is_dead_after_the_set_number_of_deaths<G: TestStore>() {
     poison::<G>(EFFECTS, Poison::Overflow, false, Duration::ZERO).await;
 }
 
-async fn an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths<G: Ground>() {
+async fn an_event_that_aborts_a_busy_process_is_dead_after_the_set_number_of_deaths<G: TestStore>() {
     poison::<G>(PLAIN, Poison::Abort, true, Duration::ZERO).await;
 }
 
 /// The other subscription's handler is at work, too, whenever the process dies: that is not its events' fault.
-async fn an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it<G: Ground>() {
+async fn an_event_that_aborts_the_process_takes_no_event_of_another_subscription_with_it<G: TestStore>() {
     poison::<G>(EFFECTS, Poison::Abort, false, Duration::from_millis(100)).await;
 }
 
 /// As under a supervisor that starts a relay again under its own name: each is another process, however it is called.
-async fn an_event_that_aborts_a_process_with_a_fixed_name_is_found_out<G: Ground>() {
+async fn an_event_that_aborts_a_process_with_a_fixed_name_is_found_out<G: TestStore>() {
     poison_as::<G>(Some("relay-0"), PLAIN, Poison::Abort, false, Duration::ZERO).await;
 }
 
 /// The lane has read on since, and other events are in its hands.
-async fn an_event_that_aborts_the_process_long_after_its_batch_was_settled_is_found_out<G: Ground>() {
+async fn an_event_that_aborts_the_process_long_after_its_batch_was_settled_is_found_out<G: TestStore>() {
     poison::<G>(PLAIN, Poison::Late, true, Duration::from_millis(400)).await;
 }

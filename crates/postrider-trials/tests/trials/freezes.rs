@@ -1,17 +1,17 @@
-//! A rider is frozen for longer than its lease, another takes over, and the frozen one wakes.
+//! A relay_process is frozen for longer than its lease, another takes over, and the frozen one wakes.
 
 use std::time::Duration;
 
 use postrider_trials::dice::Dice;
-use postrider_trials::ground::Ground;
-use postrider_trials::ground_postgres::PgGround;
 use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::test_store::TestStore;
+use postrider_trials::test_store_postgres::PgTestStore;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::verdict::Verdict;
 use postrider_trials::writers::Writers;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
     a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes,
@@ -31,8 +31,8 @@ fn quick(ride: &mut Ride) {
     ride.lease = Duration::from_secs(2);
 }
 
-async fn freeze_at<G: Ground>(point: Point, subscription: &str, nth: u32) {
-    let trial = Trial::<G>::new(RIDER).await;
+async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let stand = Stand { point, subscription: subscription.to_owned(), nth };
     let mut frozen = trial.start(|ride| {
@@ -56,7 +56,7 @@ async fn freeze_at<G: Ground>(point: Point, subscription: &str, nth: u32) {
     assert_eq!(trial.ground.traces().await.expect("the traces"), left, "the one that woke changed something");
     Verdict::on(&trial.ground).await.keeps_its_promises(&committed);
 
-    // From now on it is a rider like any other, and an heir in its turn.
+    // From now on it is a relay_process like any other, and an heir in its turn.
     let writers = Writers::start(&trial.ground);
     assert_eq!(heir.stop().await, Some(0));
     trial.until_it_left_more(&frozen, 60).await;
@@ -68,36 +68,36 @@ async fn freeze_at<G: Ground>(point: Point, subscription: &str, nth: u32) {
     assert!(verdict.repetitions() <= most, "{} came again, of {seen}", verdict.repetitions());
 }
 
-async fn a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes<G: Ground>() {
+async fn a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Claimed, PLAIN, 1).await;
 }
 
-async fn a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes<G: Ground>() {
+async fn a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Handling, PLAIN, 20).await;
 }
 
-async fn a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes<G: Ground>() {
+async fn a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Delivered, PLAIN, 3).await;
 }
 
-async fn a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes<G: Ground>() {
+async fn a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Beginning, EFFECTS, 20).await;
 }
 
-async fn a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes<G: Ground>() {
+async fn a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Delivered, EFFECTS, 3).await;
 }
 
 /// On SQLite a frozen transaction has the only write lock there is: nobody writes until it wakes or dies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rider_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
-    freeze_at::<PgGround>(Point::Handling, EFFECTS, 20).await;
+    freeze_at::<PgTestStore>(Point::Handling, EFFECTS, 20).await;
 }
 
 /// Each wakes while the other is at work on what it had.
-async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: Ground>() {
+async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: TestStore>() {
     let rounds = if is_soak() { 60 } else { 3 };
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let mut dice = Dice::thrown();
     let wanted = |ride: &mut Ride| {
@@ -107,18 +107,18 @@ async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G
         ride.deaths = 1000;
         ride.slow = Duration::from_millis(5);
     };
-    let riders = [trial.ride(wanted).await, trial.ride(wanted).await];
+    let relay_processes = [trial.ride(wanted).await, trial.ride(wanted).await];
     for round in 0..rounds {
-        let frozen = &riders[round % 2];
+        let frozen = &relay_processes[round % 2];
         trial.until_it_left(frozen, 1).await;
         trial.freeze(frozen).await;
         // The freeze itself: longer than the lease.
         tokio::time::sleep(Duration::from_millis(1200) + dice.millis(500)).await;
         frozen.signal("CONT");
-        trial.until_it_left_more(&riders[(round + 1) % 2], 10).await;
+        trial.until_it_left_more(&relay_processes[(round + 1) % 2], 10).await;
     }
     let committed = writers.stop().await;
-    let [one, other] = riders;
+    let [one, other] = relay_processes;
     trial.until_quiet(&other).await;
     assert_eq!(one.stop().await, Some(0));
     let verdict = trial.finish(other).await;

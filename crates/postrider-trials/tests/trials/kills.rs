@@ -1,12 +1,12 @@
-//! A rider is killed at each step of a batch, and its heir goes on.
+//! A relay_process is killed at each step of a batch, and its heir goes on.
 
-use postrider_trials::ground::Ground;
 use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::test_store::TestStore;
 use postrider_trials::trial::Trial;
 use postrider_trials::writers::Writers;
 use postrider_trials::{EFFECTS, PLAIN};
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
     a_rider_killed_after_its_claim_leaves_everything_to_its_heir,
@@ -28,10 +28,10 @@ fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut R
     }
 }
 
-/// Kills one rider where the plain subscription comes to a point, its heir where the effects come to it, and lets a third
+/// Kills one relay_process where the plain subscription comes to a point, its heir where the effects come to it, and lets a third
 /// finish. What of the plain subscription may come again after the first kill is said by `most`.
-async fn kill_at<G: Ground>(point: Point, nth: u32, most: usize) {
-    let trial = Trial::<G>::new(RIDER).await;
+async fn kill_at<G: TestStore>(point: Point, nth: u32, most: usize) {
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let mut first = trial.start(standing_at(point, PLAIN, nth));
     first.stands_at(point).await;
@@ -44,35 +44,35 @@ async fn kill_at<G: Ground>(point: Point, nth: u32, most: usize) {
     let committed = writers.stop().await;
     let verdict = trial.finish(heir).await;
     verdict.keeps_its_promises(&committed);
-    let name = first.rider.clone();
+    let name = first.relay_process.clone();
     verdict.repeats_only_what_was_open(&[first, second], BATCH as usize);
     let again = verdict.seen_again_after(&name);
     assert!(again <= most, "{again} came again after the first kill; at most {most} could");
 }
 
-async fn a_rider_killed_after_its_claim_leaves_everything_to_its_heir<G: Ground>() {
+async fn a_rider_killed_after_its_claim_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Claimed, 1, 0).await;
 }
 
-async fn a_rider_killed_in_a_handler_leaves_everything_to_its_heir<G: Ground>() {
+async fn a_rider_killed_in_a_handler_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Handling, 40, BATCH as usize).await;
 }
 
-async fn a_rider_killed_before_it_settles_leaves_everything_to_its_heir<G: Ground>() {
+async fn a_rider_killed_before_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Delivered, 3, BATCH as usize).await;
 }
 
-async fn a_rider_killed_while_it_settles_leaves_everything_to_its_heir<G: Ground>() {
+async fn a_rider_killed_while_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Settling, 3, BATCH as usize).await;
 }
 
-async fn a_rider_killed_after_it_settled_leaves_everything_to_its_heir<G: Ground>() {
+async fn a_rider_killed_after_it_settled_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Settled, 3, 0).await;
 }
 
 /// Every handler was done, and marked in the inbox; only the batch was not settled.
-async fn a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing<G: Ground>() {
-    let trial = Trial::<G>::new(RIDER).await;
+async fn a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing<G: TestStore>() {
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let mut first = trial.start(|ride| {
         standing_at(Point::Delivered, PLAIN, 3)(ride);

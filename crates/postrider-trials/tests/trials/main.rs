@@ -10,8 +10,8 @@ mod pairs;
 mod rounds;
 mod stops;
 
-/// The program that the riders run.
-const RIDER: &str = env!("CARGO_BIN_EXE_rider");
+/// The program that the relay_processes run.
+const RELAY_PROCESS: &str = env!("CARGO_BIN_EXE_relay_process");
 
 /// Makes tests of functions that are generic over the ground: one each on PostgreSQL, on MariaDB and on SQLite.
 macro_rules! on_each {
@@ -19,21 +19,21 @@ macro_rules! on_each {
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name::<postrider_trials::ground_postgres::PgGround>().await;
+                super::$name::<postrider_trials::test_store_postgres::PgTestStore>().await;
             })*
         }
 
         mod on_mysql {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name::<postrider_trials::ground_mysql::MyGround>().await;
+                super::$name::<postrider_trials::test_store_mysql::MyTestStore>().await;
             })*
         }
 
         mod on_sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name::<postrider_trials::ground_sqlite::LiteGround>().await;
+                super::$name::<postrider_trials::test_store_sqlite::LiteTestStore>().await;
             })*
         }
     };

@@ -1,15 +1,15 @@
-//! The database goes away under a rider, and comes back.
+//! The database goes away under a relay_process, and comes back.
 
 use std::time::Duration;
 
 use postrider_trials::dice::Dice;
-use postrider_trials::ground_postgres::PgGround;
+use postrider_trials::test_store_postgres::PgTestStore;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 use sqlx::Row;
 use xtask::postgres::Cluster;
 
-use crate::RIDER;
+use crate::RELAY_PROCESS;
 
 const BATCH: u32 = 16;
 
@@ -18,9 +18,9 @@ fn cluster() -> Cluster {
         .expect("this trial starts a PostgreSQL server of its own: its programs must be installed")
 }
 
-async fn trial_on(cluster: &Cluster) -> Trial<PgGround> {
-    let (ground, keep) = PgGround::make_on(&cluster.url("postgres")).await;
-    Trial::on(RIDER, ground, keep).await
+async fn trial_on(cluster: &Cluster) -> Trial<PgTestStore> {
+    let (ground, keep) = PgTestStore::make_on(&cluster.url("postgres")).await;
+    Trial::on(RELAY_PROCESS, ground, keep).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -29,23 +29,23 @@ async fn a_rider_goes_on_by_itself_when_its_database_is_restarted() {
     let mut cluster = cluster();
     let trial = trial_on(&cluster).await;
     let writers = Writers::start(&trial.ground);
-    let rider = trial
+    let relay_process = trial
         .ride(|ride| {
             ride.batch = BATCH;
             ride.lease = Duration::from_secs(1);
         })
         .await;
     for round in 1..=restarts {
-        trial.until_it_left_more(&rider, 60).await;
+        trial.until_it_left_more(&relay_process, 60).await;
         tokio::task::block_in_place(|| {
             // In order, and in every other round as a crash would.
             if round % 2 == 1 { cluster.stop() } else { cluster.kill() }.expect("it stops");
             cluster.start().expect("it starts");
         });
     }
-    trial.until_it_left_more(&rider, 60).await;
+    trial.until_it_left_more(&relay_process, 60).await;
     let committed = writers.stop().await;
-    let verdict = trial.finish(rider).await;
+    let verdict = trial.finish(relay_process).await;
     verdict.keeps_its_promises(&committed);
     // The lease runs out while the database is away: what was in flight may come again.
     let most = restarts * BATCH as usize;
@@ -62,7 +62,7 @@ async fn a_rider_whose_connections_are_ended_again_and_again_repeats_nothing() {
     let trial = trial_on(&cluster).await;
     let writers = Writers::start(&trial.ground);
     let mut dice = Dice::thrown();
-    let rider = trial
+    let relay_process = trial
         .ride(|ride| {
             ride.batch = BATCH;
             ride.lease = Duration::from_secs(10);
@@ -70,16 +70,16 @@ async fn a_rider_whose_connections_are_ended_again_and_again_repeats_nothing() {
         .await;
     let mut ended = 0;
     for _ in 0..cuts {
-        trial.until_it_left_more(&rider, 5).await;
+        trial.until_it_left_more(&relay_process, 5).await;
         tokio::time::sleep(dice.millis(60)).await;
         let cut = "select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity \
-                   where application_name in ('rider', 'postrider')";
+                   where application_name in ('relay_process', 'postrider')";
         let row = sqlx::query(cut).fetch_one(&trial.ground.pool).await.expect("the connections are ended");
         ended += row.get::<i64, _>(0);
     }
     assert!(ended >= cuts, "connections were ended each time");
     let committed = writers.stop().await;
-    let verdict = trial.finish(rider).await;
+    let verdict = trial.finish(relay_process).await;
     verdict.keeps_its_promises(&committed);
     verdict.repeats_nothing();
     eprintln!("{} moves, {ended} connections ended", verdict.moves());

@@ -1,15 +1,15 @@
-//! Two riders share the lanes, and one of them dies now and then.
+//! Two relay_processes share the lanes, and one of them dies now and then.
 
 use std::time::Duration;
 
 use postrider_trials::PLAIN;
 use postrider_trials::dice::Dice;
-use postrider_trials::ground::Ground;
 use postrider_trials::ride::Ride;
+use postrider_trials::test_store::TestStore;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(two_riders_of_whom_one_is_killed_now_and_then_share_everything);
 
@@ -23,18 +23,18 @@ fn sharing(ride: &mut Ride) {
     ride.lease = Duration::from_secs(2);
 }
 
-async fn two_riders_of_whom_one_is_killed_now_and_then_share_everything<G: Ground>() {
+async fn two_riders_of_whom_one_is_killed_now_and_then_share_everything<G: TestStore>() {
     let kills = if is_soak() { 30 } else { 3 };
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let mut dice = Dice::thrown();
     let (mut one, mut other) = (trial.ride(sharing).await, trial.ride(sharing).await);
     let mut deaths = Vec::new();
     for _ in 0..kills {
         // Both have lanes: whoever is killed now has something in its hands.
-        for rider in [&one, &other] {
-            trial.until_it_holds(rider, PLAIN).await;
-            trial.until_it_left(rider, 1).await;
+        for relay_process in [&one, &other] {
+            trial.until_it_holds(relay_process, PLAIN).await;
+            trial.until_it_left(relay_process, 1).await;
         }
         tokio::time::sleep(dice.millis(300)).await;
         let dying = std::mem::replace(&mut one, other);

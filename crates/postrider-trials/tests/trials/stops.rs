@@ -1,15 +1,15 @@
-//! A rider is asked to end while there is work, and ends in order.
+//! A relay_process is asked to end while there is work, and ends in order.
 
 use std::time::Duration;
 
 use postrider_trials::PLAIN;
-use postrider_trials::ground::Ground;
+use postrider_trials::relay_process::RelayProcess;
 use postrider_trials::ride::{Point, Ride, Stand};
-use postrider_trials::rider::Rider;
+use postrider_trials::test_store::TestStore;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
 
-use crate::{RIDER, on_each};
+use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
     a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
@@ -18,24 +18,24 @@ on_each!(
     a_rider_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only,
 );
 
-/// Stops a rider, which must end well and hold nothing then.
-async fn stop<G: Ground>(trial: &Trial<G>, rider: Rider) {
-    let name = rider.name.clone();
-    assert_eq!(rider.stop().await, Some(0), "a stopped rider ends well");
+/// Stops a relay_process, which must end well and hold nothing then.
+async fn stop<G: TestStore>(trial: &Trial<G>, relay_process: RelayProcess) {
+    let name = relay_process.name.clone();
+    assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
     let holders = trial.ground.holders().await.expect("the holders");
     let kept: Vec<_> = holders.iter().filter(|holder| holder.owner.as_ref() == Some(&name)).collect();
     assert!(kept.is_empty(), "lanes were not given back: {kept:?}");
 }
 
-/// Stops riders under load, each after it has left some rows.
-async fn stop_again_and_again<G: Ground>(rows: i64, change: fn(&mut Ride)) {
+/// Stops relay_processes under load, each after it has left some rows.
+async fn stop_again_and_again<G: TestStore>(rows: i64, change: fn(&mut Ride)) {
     let rounds = if is_soak() { 40 } else { 5 };
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::with_pause(&trial.ground, 40);
     for round in 0..rounds {
-        let rider = trial.ride(change).await;
-        trial.until_it_left(&rider, rows + round).await;
-        stop(&trial, rider).await;
+        let relay_process = trial.ride(change).await;
+        trial.until_it_left(&relay_process, rows + round).await;
+        stop(&trial, relay_process).await;
     }
     let last = trial.ride(change).await;
     let committed = writers.stop().await;
@@ -44,11 +44,11 @@ async fn stop_again_and_again<G: Ground>(rows: i64, change: fn(&mut Ride)) {
     verdict.repeats_nothing();
 }
 
-async fn a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: Ground>() {
+async fn a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
     stop_again_and_again::<G>(10, |ride| ride.lanes = 2).await;
 }
 
-async fn a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: Ground>() {
+async fn a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
     stop_again_and_again::<G>(10, |ride| {
         ride.lanes = 2;
         ride.batch = 100;
@@ -57,10 +57,10 @@ async fn a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: G
     .await;
 }
 
-/// The rider before it was killed in its first batch, so that each of its events may be what killed it.
-async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: Ground>() {
+/// The relay_process before it was killed in its first batch, so that each of its events may be what killed it.
+async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: TestStore>() {
     let rounds = if is_soak() { 20 } else { 2 };
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::with_pause(&trial.ground, 40);
     let mut deaths = Vec::new();
     for round in 0..rounds {
@@ -68,10 +68,10 @@ async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: Ground
         let mut dying = trial.start(|ride| ride.stand = Some(stand));
         dying.stands_at(Point::Handling).await;
         deaths.push(trial.kill(dying).await);
-        let rider = trial.ride(|ride| ride.slow = Duration::from_millis(10)).await;
-        trial.until_it_holds(&rider, PLAIN).await;
-        trial.until_it_left_more(&rider, 2 + round).await;
-        stop(&trial, rider).await;
+        let relay_process = trial.ride(|ride| ride.slow = Duration::from_millis(10)).await;
+        trial.until_it_holds(&relay_process, PLAIN).await;
+        trial.until_it_left_more(&relay_process, 2 + round).await;
+        stop(&trial, relay_process).await;
     }
     let last = trial.ride(|_| {}).await;
     let committed = writers.stop().await;
@@ -81,17 +81,17 @@ async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: Ground
 }
 
 async fn a_rider_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only<
-    G: Ground,
+    G: TestStore,
 >() {
-    let trial = Trial::<G>::new(RIDER).await;
+    let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let stand = Stand { point: Point::Handling, subscription: PLAIN.to_owned(), nth: 25 };
-    let mut rider = trial.start(|ride| {
+    let mut relay_process = trial.start(|ride| {
         ride.grace = Duration::from_millis(500);
         ride.stand = Some(stand);
     });
-    rider.stands_at(Point::Handling).await;
-    stop(&trial, rider).await;
+    relay_process.stands_at(Point::Handling).await;
+    stop(&trial, relay_process).await;
     let last = trial.ride(|_| {}).await;
     trial.until_it_left(&last, 60).await;
     let committed = writers.stop().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postrider::Uuid;
 
 use super::*;
-use crate::alerts::death::MOST;
+use crate::alerts::dead_event::MOST;
 use crate::alerts::message::State;
 use crate::config::alert::Of;
 
@@ -137,8 +137,8 @@ fn the_first_and_the_last_word_belong_together() {
     assert_eq!(incidents.into_iter().collect::<Vec<_>>(), ["postrider/db/dead > 10/*"]);
 }
 
-fn death(number: i64, at: OffsetDateTime) -> Death {
-    Death {
+fn death(number: i64, at: OffsetDateTime) -> DeadEvent {
+    DeadEvent {
         at: micros(at),
         id: number,
         subscription: "mail".to_owned(),
@@ -153,12 +153,12 @@ fn death(number: i64, at: OffsetDateTime) -> Death {
 }
 
 /// A minute of deaths: what was said of them to whom.
-fn deaths_told(rounds: &mut Rounds, dead: &[Death], hears: impl Fn(&str) -> bool) -> Vec<String> {
+fn deaths_told(rounds: &mut Rounds, dead: &[DeadEvent], hears: impl Fn(&str) -> bool) -> Vec<String> {
     rounds.now += MINUTE;
     let mut note = Note::read(&rounds.note.text()).expect("its own words");
     let since = note.deaths_since(&rounds.alerts, rounds.now);
     let listed = since.into_iter().map(|since| {
-        let wanted = |death: &&Death| {
+        let wanted = |death: &&DeadEvent| {
             let of = since.subscription.as_ref().is_none_or(|name| *name == death.subscription);
             of && death.at >= micros(since.from)
         };
@@ -214,7 +214,7 @@ fn a_death_that_somebody_did_not_hear_of_is_told_later() {
 #[test]
 fn a_flood_is_told_in_one_message_and_the_note_stays_small() {
     let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
-    let dead: Vec<Death> = (0..5000).map(|number| death(number, rounds.now + MINUTE / 2)).collect();
+    let dead: Vec<DeadEvent> = (0..5000).map(|number| death(number, rounds.now + MINUTE / 2)).collect();
     let said = deaths_told(&mut rounds, &dead, |_| true);
     assert_eq!(said.len(), 1);
     assert!(said[0].contains("5,000 events died") && said[0].contains("postrider dead list"), "{said:?}");
@@ -229,8 +229,8 @@ fn a_flood_is_told_in_one_message_and_the_note_stays_small() {
 fn a_flood_elsewhere_hides_no_death_of_the_subscription_that_is_watched() {
     let mut rounds = Rounds::of(alert("event dies", &["slack"], None));
     rounds.alerts[0].of = Of::One("mail".to_owned());
-    let elsewhere = |number| Death { subscription: "search".to_owned(), ..death(number, rounds.now) };
-    let mut dead: Vec<Death> = (0..MOST as i64).map(elsewhere).collect();
+    let elsewhere = |number| DeadEvent { subscription: "search".to_owned(), ..death(number, rounds.now) };
+    let mut dead: Vec<DeadEvent> = (0..MOST as i64).map(elsewhere).collect();
     dead.push(death(MOST as i64, rounds.now));
     let said = deaths_told(&mut rounds, &dead, |_| true);
     assert_eq!(said.len(), 1, "{said:?}");
@@ -243,7 +243,8 @@ fn alerts_of_one_name_for_several_subscriptions_tell_the_deaths_of_each() {
     rounds.alerts.push(rounds.alerts[0].clone());
     rounds.alerts[0].of = Of::One("search".to_owned());
     rounds.alerts[1].of = Of::One("mail".to_owned());
-    let dead = [death(1, rounds.now), Death { subscription: "search".to_owned(), ..death(2, rounds.now) }];
+    let dead =
+        [death(1, rounds.now), DeadEvent { subscription: "search".to_owned(), ..death(2, rounds.now) }];
     assert_eq!(deaths_told(&mut rounds, &dead, |_| true).len(), 2);
     assert_eq!(deaths_told(&mut rounds, &dead, |_| true), [""; 0]);
 }
@@ -254,7 +255,7 @@ fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
     let mut dead = vec![death(1, rounds.now), death(2, rounds.now)];
     let (note, now) = (&mut rounds.note, rounds.now);
     note.deaths_since(&rounds.alerts, now);
-    let told = |note: &mut Note, dead: &[Death]| {
+    let told = |note: &mut Note, dead: &[DeadEvent]| {
         let from = note.deaths_since(&rounds.alerts, now).into_iter().next().expect("a time");
         for saying in note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead.to_vec())]), "db", now) {
             note.said(&saying, now);
@@ -297,7 +298,7 @@ fn a_flood_is_one_incident_and_only_so_many_are_looked_after() {
     let mut rounds = Rounds::of(alert("event dies", &["pager"], None));
     let (note, now) = (&mut rounds.note, rounds.now);
     for number in 0..300 {
-        let dead: Vec<Death> = match number {
+        let dead: Vec<DeadEvent> = match number {
             0 => (0..50).map(|each| death(1000 + each, now)).collect(),
             _ => vec![death(number, now)],
         };

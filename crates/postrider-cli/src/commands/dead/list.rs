@@ -1,14 +1,14 @@
 //! `postrider dead list` and `dead show`.
 
 use clap::Args;
-use postrider::{EventQuery, Logged, OffsetDateTime, State, Stuck, Uuid};
+use postrider::{EventQuery, LoggedEvent, OffsetDateTime, OpenDelivery, State, Uuid};
 use serde::Serialize;
 
 use super::super::deliveries::{self, DeliveryView};
 use super::super::page::{self, EventView};
 use super::{Wanted, each_dead};
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output::{self, Column, Table, Time};
 
 /// The flags of `dead list`.
@@ -47,7 +47,7 @@ struct DeadView {
 }
 
 impl DeadView {
-    fn of(stuck: Stuck) -> Self {
+    fn of(stuck: OpenDelivery) -> Self {
         Self {
             subscription: stuck.subscription,
             attempts: stuck.attempts,
@@ -55,16 +55,16 @@ impl DeadView {
             last_attempt_at: stuck.last_attempt_at.map(Time),
             error_code: stuck.error_code,
             error_message: stuck.error_message,
-            event: EventView::of(&Logged { event: stuck.event, archived: false }, None),
+            event: EventView::of(&LoggedEvent { event: stuck.event, archived: false }, None),
         }
     }
 }
 
 /// Lists the dead.
-pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
-    arguments.wanted.check(controls).await?;
+pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
+    arguments.wanted.check(log).await?;
     let (mut dead, mut more) = (Vec::new(), false);
-    each_dead(controls, &arguments.wanted, |stuck| {
+    each_dead(log, &arguments.wanted, |stuck| {
         more = dead.len() == arguments.limit as usize;
         if !more {
             dead.push(stuck);
@@ -87,7 +87,7 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
 }
 
 /// A line for each where they fit as they are; otherwise what went wrong stands below, for it is what matters.
-fn shown(dead: &[Stuck]) -> Result<(), Failure> {
+fn shown(dead: &[OpenDelivery]) -> Result<(), Failure> {
     match output::width() {
         Some(width) if !table(dead).fits(width) => output::print(&stacked(dead, width)),
         _ => table(dead).show(),
@@ -97,7 +97,7 @@ fn shown(dead: &[Stuck]) -> Result<(), Failure> {
 /// How many lines what went wrong has at most; `dead show` has all of it.
 const LINES: usize = 3;
 
-fn stacked(dead: &[Stuck], width: usize) -> String {
+fn stacked(dead: &[OpenDelivery], width: usize) -> String {
     let now = OffsetDateTime::now_utc();
     let mut table = Table::new([
         Column::whole("event"),
@@ -128,7 +128,7 @@ fn stacked(dead: &[Stuck], width: usize) -> String {
     out
 }
 
-fn table(dead: &[Stuck]) -> Table {
+fn table(dead: &[OpenDelivery]) -> Table {
     let now = OffsetDateTime::now_utc();
     let mut table = Table::new([
         Column::whole("event"),
@@ -163,14 +163,14 @@ struct Page {
 }
 
 /// Shows one of the dead.
-pub(crate) async fn show(controls: &Controls, arguments: &Show) -> Result<bool, Failure> {
+pub(crate) async fn show(log: &SharedStore, arguments: &Show) -> Result<bool, Failure> {
     let query = EventQuery { event_id: Some(arguments.id), ..EventQuery::default() };
-    let logged = controls.desk.events(&query).await?.events.pop();
+    let logged = log.events(&query).await?.events.pop();
     let Some(logged) = logged else {
         return Err(format!("there is no event {} in the log or in the archive", arguments.id).into());
     };
     let event = (&logged.event).into();
-    let dead = deliveries::of_event(controls, event, |state| state.state == State::Dead).await?;
+    let dead = deliveries::of_event(log, event, |state| state.state == State::Dead).await?;
     if dead.is_empty() {
         let what = format!(
             "event {} is dead for no subscription; `postrider events show` says where it stands",

@@ -1,6 +1,6 @@
 //! The destinations: whether each of them takes a connection.
 
-use postrider::Logged;
+use postrider::LoggedEvent;
 
 use super::finding::Finding;
 use super::topics;
@@ -8,7 +8,7 @@ use crate::config::{Config, Sink};
 use crate::sinks::Ready;
 
 /// What is wrong with each sink, and with the topics behind it.
-pub(super) async fn examine(config: &Config, events: Option<&[Logged]>) -> Vec<Finding> {
+pub(super) async fn examine(config: &Config, events: Option<&[LoggedEvent]>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, sink) in &config.sinks {
         let about = format!("sink {name}");

@@ -1,6 +1,6 @@
 //! What was found, and what to do about it.
 
-use postrider::{Check, Verdict};
+use postrider::{Check, Severity};
 use serde::{Serialize, Serializer};
 
 /// What was found, and what to do about it.
@@ -10,50 +10,50 @@ pub(super) struct Finding {
     pub(super) about: String,
     /// How it is.
     #[serde(serialize_with = "word")]
-    pub(super) verdict: Verdict,
+    pub(super) severity: Severity,
     /// What was found, in a sentence.
     pub(super) what: String,
     /// What to do about it.
     pub(super) remedy: Option<String>,
 }
 
-fn word<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+fn word<S: Serializer>(verdict: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(verdict.as_str())
 }
 
 impl Finding {
     fn new(
         about: impl Into<String>,
-        verdict: Verdict,
+        severity: Severity,
         what: impl Into<String>,
         remedy: Option<String>,
     ) -> Self {
-        Self { about: about.into(), verdict, what: what.into(), remedy }
+        Self { about: about.into(), severity, what: what.into(), remedy }
     }
 
     /// All is well.
     pub(super) fn good(about: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::new(about, Verdict::Good, what, None)
+        Self::new(about, Severity::Good, what, None)
     }
 
     /// Something to look at.
     pub(super) fn warn(about: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(about, Verdict::Warn, what, Some(remedy.into()))
+        Self::new(about, Severity::Warn, what, Some(remedy.into()))
     }
 
     /// Something to mend.
     pub(super) fn bad(about: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(about, Verdict::Bad, what, Some(remedy.into()))
+        Self::new(about, Severity::Bad, what, Some(remedy.into()))
     }
 
     /// Something to mend, in a sentence that says how.
     pub(super) fn bad_as_it_says(about: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::new(about, Verdict::Bad, what, None)
+        Self::new(about, Severity::Bad, what, None)
     }
 }
 
 impl From<Check> for Finding {
     fn from(check: Check) -> Self {
-        Self::new(check.name, check.verdict, check.what, check.remedy)
+        Self::new(check.name, check.severity, check.what, check.remedy)
     }
 }

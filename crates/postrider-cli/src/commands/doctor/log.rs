@@ -1,13 +1,13 @@
 //! The log: whether its database answers, what that says of itself, and what was recorded last.
 
-use postrider::{Desk, ErrorKind, EventQuery, Logged, OffsetDateTime, SubscriptionInfo};
+use postrider::{ErrorKind, EventQuery, LoggedEvent, OffsetDateTime, Store, SubscriptionInfo};
 
 use super::super::replay::unfinished::{self, Unfinished};
 use super::finding::Finding;
 use super::subscriptions;
 use crate::Failure;
 use crate::config::{Config, Problem, duration};
-use crate::database::Controls;
+use crate::database::{self, SharedStore};
 
 /// Where a sentence about the database as a whole belongs.
 const DATABASE: &str = "database";
@@ -17,12 +17,12 @@ const NEWEST: u32 = 5_000;
 /// What is wrong with the log, and its newest events, if it has any to show.
 ///
 /// A database that can't be reached is a finding. An address that nobody could understand is not: it ends the command.
-pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec<Logged>>), Failure> {
+pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec<LoggedEvent>>), Failure> {
     let mut findings = Vec::new();
     let mut events = None;
-    match Controls::open(&config.store).await {
-        Ok(controls) => {
-            let looked = look(&controls, config, &mut findings, &mut events).await;
+    match database::open(&config.store).await {
+        Ok(log) => {
+            let looked = look(&log, config, &mut findings, &mut events).await;
             findings.extend(looked.err().map(|error| unopened(&error.into())));
         }
         Err(failure) if failure.is::<Problem>() => return Err(failure),
@@ -34,27 +34,26 @@ pub(super) async fn examine(config: &Config) -> Result<(Vec<Finding>, Option<Vec
 
 /// Looks at all of it; a database that does not answer is asked nothing more.
 async fn look(
-    controls: &Controls,
+    log: &SharedStore,
     config: &Config,
     findings: &mut Vec<Finding>,
-    events: &mut Option<Vec<Logged>>,
+    events: &mut Option<Vec<LoggedEvent>>,
 ) -> postrider::Result<()> {
-    let desk = &*controls.desk;
-    match desk.checks(OffsetDateTime::now_utc()).await {
+    match log.checks(OffsetDateTime::now_utc()).await {
         Ok(checks) => findings.extend(checks.into_iter().map(Finding::from)),
         Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
         Err(error) => findings.push(unopened(&error.into())),
     }
     let newest = EventQuery { limit: NEWEST, rows: NEWEST, ..EventQuery::default() };
-    match desk.events(&newest).await {
+    match log.events(&newest).await {
         Ok(found) => *events = Some(found.events),
         Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
         Err(error) => findings.push(unopened(&error.into())),
     }
-    let made = desk.subscriptions().await?;
+    let made = log.subscriptions().await?;
     findings.extend(unmade(config, &made));
-    findings.extend(subscriptions::examine(controls, config, &made).await?);
-    findings.extend(unfinished(desk, &made).await);
+    findings.extend(subscriptions::examine(log, config, &made).await?);
+    findings.extend(unfinished(log.as_ref(), &made).await);
     Ok(())
 }
 
@@ -88,8 +87,8 @@ fn unopened(failure: &Failure) -> Finding {
 }
 
 /// Replays that have paused their subscriptions and have not let them go on.
-async fn unfinished(desk: &dyn Desk, made: &[SubscriptionInfo]) -> Vec<Finding> {
-    let audits = match unfinished::audits(desk, made).await {
+async fn unfinished(log: &dyn Store, made: &[SubscriptionInfo]) -> Vec<Finding> {
+    let audits = match unfinished::audits(log, made).await {
         Ok(audits) => audits,
         Err(failure) => return vec![unopened(&failure)],
     };

@@ -1,6 +1,6 @@
 //! Findings for people: a line each, wrapped where the terminal ends, with what to do under it.
 
-use postrider::Verdict;
+use postrider::Severity;
 use unicode_width::UnicodeWidthStr;
 
 use super::finding::Finding;
@@ -22,7 +22,7 @@ pub(super) fn text(findings: &[Finding], width: usize) -> String {
     let room = width.saturating_sub(indent).max(LEAST);
     let mut text = String::new();
     for finding in findings {
-        let head = format!("{:<VERDICT$}{}", finding.verdict.as_str(), plain(&finding.about));
+        let head = format!("{:<VERDICT$}{}", finding.severity.as_str(), plain(&finding.about));
         let mut lines = wrapped(&finding.what, room);
         lines.extend(finding.remedy.iter().flat_map(|remedy| wrapped(&format!("-> {remedy}"), room)));
         let mut lines = lines.into_iter();
@@ -36,8 +36,8 @@ pub(super) fn text(findings: &[Finding], width: usize) -> String {
             text.push_str(&format!("{}{line}\n", " ".repeat(indent)));
         }
     }
-    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (good, warn, bad) = (count(Verdict::Good), count(Verdict::Warn), count(Verdict::Bad));
+    let count = |verdict| findings.iter().filter(|finding| finding.severity == verdict).count();
+    let (good, warn, bad) = (count(Severity::Good), count(Severity::Warn), count(Severity::Bad));
     let all = output::count((good + warn + bad) as u64, "finding");
     text.push_str(&match (warn, bad) {
         (0, 0) => format!("\n{all}: all is well\n"),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use postrider::{Away, Condition, Figures, OffsetDateTime, RelayInfo, SubscriptionInfo};
+use postrider::{Away, Figures, OffsetDateTime, RelayInfo, SubscriptionInfo, SubscriptionState};
 
 use super::super::relays;
 use super::finding::Finding;
 use crate::config::Config;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output;
 
 /// Where nothing says how long events are kept, older ones than this should not be waited for.
@@ -17,14 +17,14 @@ const SAMPLE: u32 = 1_000;
 
 /// What is wrong with each subscription, and with the relays.
 pub(super) async fn examine(
-    controls: &Controls,
+    log: &SharedStore,
     config: &Config,
     infos: &[SubscriptionInfo],
 ) -> postrider::Result<Vec<Finding>> {
-    let known = controls.desk.relays().await?;
+    let known = log.relays().await?;
     let mut looked = Vec::new();
     for info in infos {
-        match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
+        match log.figures_up_to(&info.subscription.name, SAMPLE).await {
             Ok(figures) => looked.push((info, figures)),
             // It was removed meanwhile.
             Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
@@ -112,7 +112,7 @@ fn aways(infos: &[SubscriptionInfo], known: &[RelayInfo], now: OffsetDateTime) -
 fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (info, figures) in looked {
-        if Condition::of(info, figures, known) != Condition::NoRelay {
+        if SubscriptionState::of(info, figures, known) != SubscriptionState::NoRelay {
             continue;
         }
         let name = &info.subscription.name;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::kafka::{Kafka, TopicHealth};
-use postrider::{Filter, Logged, Pattern};
+use postrider::{Filter, LoggedEvent, Pattern};
 
 use super::finding::Finding;
 use crate::config::sink::KafkaSink;
-use crate::config::{Config, Reader};
+use crate::config::{Config, SubscriptionSection};
 
 /// C13: on three brokers, of which two must have a record before it counts as written.
 const REPLICAS: usize = 3;
@@ -26,7 +26,7 @@ pub(super) fn wanted(
     name: &str,
     settings: &KafkaSink,
     kafka: &Kafka,
-    events: Option<&[Logged]>,
+    events: Option<&[LoggedEvent]>,
 ) -> Wanted {
     let filters: Vec<Filter> =
         config.readers.iter().filter(|reader| reader.sink == name).map(filter).collect();
@@ -53,7 +53,7 @@ pub(super) fn wanted(
     wanted
 }
 
-fn filter(reader: &Reader) -> Filter {
+fn filter(reader: &SubscriptionSection) -> Filter {
     let patterns = |texts: &[String]| texts.iter().map(Pattern::new).collect();
     Filter { streams: patterns(&reader.streams), types: patterns(&reader.types) }
 }
@@ -136,7 +136,7 @@ fn judged(topic: &str, health: &TopicHealth) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use postrider::Verdict;
+    use postrider::Severity;
 
     use super::*;
 
@@ -150,19 +150,19 @@ mod tests {
             least_in_sync: least.map_err(ToOwned::to_owned),
         };
         for (health, verdict, words) in [
-            (health(0, 3, 3, Ok(2)), Verdict::Good, "on 3 brokers, 3 in sync, min.insync.replicas = 2"),
-            (health(0, 3, 2, Ok(2)), Verdict::Warn, "a replica is missing"),
-            (health(0, 3, 1, Ok(2)), Verdict::Bad, "nothing can be written until 2 are in sync"),
-            (health(1, 3, 3, Ok(2)), Verdict::Bad, "have no leader"),
-            (health(0, 1, 1, Ok(1)), Verdict::Warn, "may take events with it"),
-            (health(0, 3, 3, Ok(1)), Verdict::Warn, "may take events with it"),
-            (health(0, 3, 3, Ok(3)), Verdict::Warn, "when any broker is down"),
-            (health(0, 3, 3, Err("not allowed")), Verdict::Warn, "can't be seen: not allowed"),
+            (health(0, 3, 3, Ok(2)), Severity::Good, "on 3 brokers, 3 in sync, min.insync.replicas = 2"),
+            (health(0, 3, 2, Ok(2)), Severity::Warn, "a replica is missing"),
+            (health(0, 3, 1, Ok(2)), Severity::Bad, "nothing can be written until 2 are in sync"),
+            (health(1, 3, 3, Ok(2)), Severity::Bad, "have no leader"),
+            (health(0, 1, 1, Ok(1)), Severity::Warn, "may take events with it"),
+            (health(0, 3, 3, Ok(1)), Severity::Warn, "may take events with it"),
+            (health(0, 3, 3, Ok(3)), Severity::Warn, "when any broker is down"),
+            (health(0, 3, 3, Err("not allowed")), Severity::Warn, "can't be seen: not allowed"),
         ] {
             let finding = judged("orders", &health);
-            assert_eq!(finding.verdict, verdict, "{finding:?}");
+            assert_eq!(finding.severity, verdict, "{finding:?}");
             assert!(finding.what.contains(words), "{finding:?}");
-            assert_eq!(finding.remedy.is_none(), verdict == Verdict::Good);
+            assert_eq!(finding.remedy.is_none(), verdict == Severity::Good);
         }
     }
 }

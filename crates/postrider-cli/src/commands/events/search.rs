@@ -3,10 +3,12 @@
 //! States have no index of their own, except for what failed or died: so these are found by it, and the others by looking
 //! at events one after the other, no more of them than a person waits for.
 
-use postrider::{EventQuery, EventState, Logged, OffsetDateTime, State, StateQuery, StuckQuery, Uuid};
+use postrider::{
+    EventQuery, EventState, LoggedEvent, OffsetDateTime, OpenDeliveryQuery, State, StateQuery, Uuid,
+};
 
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 
 /// So many events are asked for their state at most.
 const MOST: usize = 2_000;
@@ -15,7 +17,7 @@ const PAGE: u32 = 500;
 /// What is looked for.
 pub(crate) struct Search<'a> {
     /// The log.
-    pub(crate) controls: &'a Controls,
+    pub(crate) log: &'a SharedStore,
     /// Which events.
     pub(crate) query: &'a EventQuery,
     /// Whose states.
@@ -23,9 +25,9 @@ pub(crate) struct Search<'a> {
 }
 
 /// What was found.
-pub(crate) struct Found {
+pub(crate) struct EventPage {
     /// The events, with their states where they were asked for.
-    pub(crate) events: Vec<(Logged, Option<State>)>,
+    pub(crate) events: Vec<(LoggedEvent, Option<State>)>,
     /// How many were looked at.
     pub(crate) looked: u64,
     /// Whether these are all.
@@ -38,22 +40,22 @@ pub(crate) struct Found {
 
 impl Search<'_> {
     /// Finds them.
-    pub(crate) async fn find(&self, state: Option<State>) -> Result<Found, Failure> {
+    pub(crate) async fn find(&self, state: Option<State>) -> Result<EventPage, Failure> {
         match state {
             None => self.all().await,
-            Some(state @ (State::Dead | State::Retrying)) => self.stuck(state).await,
+            Some(state @ (State::Dead | State::Retrying)) => self.open_deliveries(state).await,
             Some(state) => self.in_state(state).await,
         }
     }
 
-    async fn all(&self) -> Result<Found, Failure> {
-        let found = self.controls.desk.events(self.query).await?;
+    async fn all(&self) -> Result<EventPage, Failure> {
+        let found = self.log.events(self.query).await?;
         let mut events = Vec::new();
         for logged in found.events {
             let state = self.state_of(logged.event.event_id).await?.map(|state| state.state);
             events.push((logged, state));
         }
-        Ok(Found {
+        Ok(EventPage {
             events,
             looked: found.looked,
             complete: found.complete,
@@ -63,20 +65,20 @@ impl Search<'_> {
     }
 
     /// What failed or died, by its index.
-    async fn stuck(&self, state: State) -> Result<Found, Failure> {
+    async fn open_deliveries(&self, state: State) -> Result<EventPage, Failure> {
         let limit = self.query.limit as usize;
         let mut found =
-            Found { events: Vec::new(), looked: 0, complete: false, reached: None, oldest_first: true };
-        let mut query = StuckQuery {
+            EventPage { events: Vec::new(), looked: 0, complete: false, reached: None, oldest_first: true };
+        let mut query = OpenDeliveryQuery {
             retrying: state == State::Retrying,
             subscription: self.subscription.map(ToOwned::to_owned),
             event_type: self.query.event_type.clone(),
             after: self.query.after.map(|after| (after.saturating_add(1), String::new())),
             limit: PAGE,
-            ..StuckQuery::default()
+            ..OpenDeliveryQuery::default()
         };
         loop {
-            let page = self.controls.desk.stuck(&query).await?;
+            let page = self.log.open_deliveries(&query).await?;
             let last = page.len() < PAGE as usize;
             for stuck in page {
                 let event = stuck.event;
@@ -91,7 +93,7 @@ impl Search<'_> {
                 found.reached = Some((event.id, event.recorded_at));
                 query.after = Some((event.id, stuck.subscription));
                 if self.query.wants(&event) {
-                    found.events.push((Logged { event, archived: false }, Some(state)));
+                    found.events.push((LoggedEvent { event, archived: false }, Some(state)));
                 }
             }
             if last {
@@ -102,7 +104,7 @@ impl Search<'_> {
     }
 
     /// The others, by asking event by event.
-    async fn in_state(&self, state: State) -> Result<Found, Failure> {
+    async fn in_state(&self, state: State) -> Result<EventPage, Failure> {
         let limit = self.query.limit as usize;
         let mut query = EventQuery { limit: PAGE, ..self.query.clone() };
         if matches!(state, State::Done | State::Discarded) && !query.oldest_first {
@@ -110,7 +112,7 @@ impl Search<'_> {
             let read = self.read_up_to().await?;
             query.before = Some(query.before.map_or(read, |before| before.min(read)));
         }
-        let mut found = Found {
+        let mut found = EventPage {
             events: Vec::new(),
             looked: 0,
             complete: false,
@@ -119,7 +121,7 @@ impl Search<'_> {
         };
         let mut asked = 0;
         loop {
-            let page = self.controls.desk.events(&query).await?;
+            let page = self.log.events(&query).await?;
             found.looked += page.looked;
             for logged in page.events {
                 if found.events.len() == limit || asked == MOST {
@@ -149,7 +151,7 @@ impl Search<'_> {
 
     /// The id from which on no lane of the subscription has settled anything.
     async fn read_up_to(&self) -> Result<i64, Failure> {
-        let all = self.controls.desk.subscriptions().await?;
+        let all = self.log.subscriptions().await?;
         let named = all.iter().find(|info| Some(info.subscription.name.as_str()) == self.subscription);
         let reached = named.and_then(|info| info.lanes.iter().map(|lane| lane.reached).max());
         Ok(reached.unwrap_or(0).saturating_add(1))
@@ -163,6 +165,6 @@ impl Search<'_> {
             limit: 1,
             ..StateQuery::default()
         };
-        Ok(self.controls.store.states(&query).await?.pop())
+        Ok(self.log.states(&query).await?.pop())
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::super::progress::{self, Progress};
 use super::super::unknown;
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output;
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -45,15 +45,15 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// Where they stand now.
-    pub(crate) async fn as_it_stands(controls: &Controls, name: &str) -> Result<Self, Failure> {
-        let info = unknown::subscription(&*controls.desk, name).await?;
+    pub(crate) async fn as_it_stands(log: &SharedStore, name: &str) -> Result<Self, Failure> {
+        let info = unknown::subscription(log.as_ref(), name).await?;
         let lanes = info.lanes.iter().map(|lane| (lane.lane, lane.reached));
         Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
     }
 
     /// The end of the log as it is now.
-    pub(crate) async fn end_of_log(controls: &Controls, name: &str) -> Result<Self, Failure> {
-        let info = unknown::subscription(&*controls.desk, name).await?;
+    pub(crate) async fn end_of_log(log: &SharedStore, name: &str) -> Result<Self, Failure> {
+        let info = unknown::subscription(log.as_ref(), name).await?;
         let end = |reached: i64, behind: u64| reached.saturating_add_unsigned(behind);
         let lanes = info.lanes.iter().map(|lane| (lane.lane, end(lane.reached, lane.behind)));
         Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
@@ -67,14 +67,14 @@ impl Goal {
     }
 
     /// Waits until they are there, or somebody has seen enough. That it takes longer is an error that says what is missing.
-    pub(crate) async fn wait(&self, controls: &Controls, patience: Duration) -> Result<(), Failure> {
+    pub(crate) async fn wait(&self, log: &SharedStore, patience: Duration) -> Result<(), Failure> {
         let name = &self.subscription;
         let mut asked = std::pin::pin!(asked_to_end());
         let mut progress = Progress::new();
         let (mut total, began) = (0, Instant::now());
         let mut held_at = Instant::now();
         loop {
-            let info = unknown::subscription(&*controls.desk, name).await?;
+            let info = unknown::subscription(log.as_ref(), name).await?;
             let left = self.left(&info);
             total = left.max(total);
             if left == 0 {

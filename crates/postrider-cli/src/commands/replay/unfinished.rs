@@ -3,7 +3,7 @@
 //! A replay writes into the audit that it pauses a subscription, before it does, and what came of it afterwards. So one that
 //! was killed in between is found by who looks.
 
-use postrider::{Audit, Desk, SubscriptionInfo};
+use postrider::{Audit, Store, SubscriptionInfo};
 use serde::Serialize;
 
 use crate::Failure;
@@ -26,8 +26,8 @@ pub(crate) struct Unfinished {
 }
 
 /// What the audit says of replays, if any of these subscriptions is paused.
-pub(crate) async fn audits(desk: &dyn Desk, infos: &[SubscriptionInfo]) -> Result<Vec<Audit>, Failure> {
-    if infos.iter().any(|info| info.paused) { Ok(desk.audits(MOST).await?) } else { Ok(Vec::new()) }
+pub(crate) async fn audits(log: &dyn Store, infos: &[SubscriptionInfo]) -> Result<Vec<Audit>, Failure> {
+    if infos.iter().any(|info| info.paused) { Ok(log.audits(MOST).await?) } else { Ok(Vec::new()) }
 }
 
 impl Unfinished {

@@ -1,11 +1,11 @@
 //! One look at the subscriptions: what is counted, and what is estimated because counting would take too long.
 
-use postrider::{Condition, Figures, LaneInfo, OffsetDateTime, RelayInfo, SubscriptionInfo};
+use postrider::{Figures, LaneInfo, OffsetDateTime, RelayInfo, SubscriptionInfo, SubscriptionState};
 use serde::{Serialize, Serializer};
 
 use super::super::replay::unfinished::{self, Unfinished};
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output::Time;
 
 /// Of a longer backlog only so many rows are counted; from what they are, the rest is estimated.
@@ -17,17 +17,17 @@ pub(crate) struct Status {
     /// When it was looked.
     pub(crate) at: Time,
     /// Each subscription, by name.
-    pub(crate) subscriptions: Vec<Standing>,
+    pub(crate) subscriptions: Vec<SubscriptionStatus>,
 }
 
 /// How a subscription is doing.
 #[derive(Serialize)]
-pub(crate) struct Standing {
+pub(crate) struct SubscriptionStatus {
     /// Its name.
     pub(crate) subscription: String,
     /// What it is doing: one of seven.
     #[serde(serialize_with = "word")]
-    pub(crate) state: Condition,
+    pub(crate) state: SubscriptionState,
     /// Not read yet.
     pub(crate) pending: u64,
     /// Whether `pending` is an estimate.
@@ -98,7 +98,7 @@ pub(crate) struct Gone {
 }
 
 /// A condition for programs: one word.
-fn word<S: Serializer>(condition: &Condition, serializer: S) -> Result<S::Ok, S::Error> {
+fn word<S: Serializer>(condition: &SubscriptionState, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&condition.as_str().replace(' ', "_"))
 }
 
@@ -126,29 +126,29 @@ pub(crate) struct Lane {
 pub(crate) struct Stream {
     /// Its name.
     pub(crate) stream: String,
-    /// As in [`Standing`].
+    /// As in [`SubscriptionStatus`].
     pub(crate) pending: u64,
-    /// As in [`Standing`].
+    /// As in [`SubscriptionStatus`].
     pub(crate) processing: u64,
-    /// As in [`Standing`].
+    /// As in [`SubscriptionStatus`].
     pub(crate) retrying: u64,
-    /// As in [`Standing`].
+    /// As in [`SubscriptionStatus`].
     pub(crate) dead: u64,
-    /// As in [`Standing`].
+    /// As in [`SubscriptionStatus`].
     pub(crate) oldest_seconds: f64,
 }
 
 /// Looks at all subscriptions, or at one.
-pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Status, Failure> {
-    let mut infos = controls.desk.subscriptions().await?;
+pub(crate) async fn look(log: &SharedStore, only: Option<&str>) -> Result<Status, Failure> {
+    let mut infos = log.subscriptions().await?;
     infos.retain(|info| only.is_none_or(|only| info.subscription.name == only));
-    let audits = unfinished::audits(&*controls.desk, &infos).await?;
-    let relays = controls.desk.relays().await?;
+    let audits = unfinished::audits(log.as_ref(), &infos).await?;
+    let relays = log.relays().await?;
     let mut subscriptions = Vec::new();
     for info in infos {
         let replay = Unfinished::of(&info, &audits);
-        match controls.store.figures_up_to(&info.subscription.name, SAMPLE).await {
-            Ok(figures) => subscriptions.push(Standing::of(info, replay, &figures, &relays)),
+        match log.figures_up_to(&info.subscription.name, SAMPLE).await {
+            Ok(figures) => subscriptions.push(SubscriptionStatus::of(info, replay, &figures, &relays)),
             // It was removed meanwhile.
             Err(error) if error.kind() == postrider::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -157,7 +157,7 @@ pub(crate) async fn look(controls: &Controls, only: Option<&str>) -> Result<Stat
     Ok(Status { at: Time(OffsetDateTime::now_utc()), subscriptions })
 }
 
-impl Standing {
+impl SubscriptionStatus {
     fn of(
         info: SubscriptionInfo,
         replay: Option<Unfinished>,
@@ -165,7 +165,7 @@ impl Standing {
         relays: &[RelayInfo],
     ) -> Self {
         let now = OffsetDateTime::now_utc();
-        let state = Condition::of(&info, figures, relays);
+        let state = SubscriptionState::of(&info, figures, relays);
         let waiting = figures.iter().map(|figures| figures.waiting).sum();
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
         let next_retry_at =

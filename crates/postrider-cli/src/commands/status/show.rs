@@ -1,9 +1,9 @@
 //! The status as tables.
 
-use postrider::{Condition, OffsetDateTime};
+use postrider::{OffsetDateTime, SubscriptionState};
 
 use super::super::replay::unfinished::Unfinished;
-use super::look::{Lane, Standing, Status};
+use super::look::{Lane, Status, SubscriptionStatus};
 use crate::output::{self, Column, Table};
 
 /// The tables, one after the other.
@@ -18,11 +18,10 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
         parts.push(by_stream(status).text(width));
     }
     parts.push(lanes(status).text(width));
-    if status.subscriptions.iter().any(|standing| standing.estimated) {
+    if status.subscriptions.iter().any(|each| each.estimated) {
         parts.push("~ an estimate: the backlog is too long to be counted in a moment\n".to_owned());
     }
-    let notes: Vec<String> =
-        status.subscriptions.iter().flat_map(|standing| notes(standing, status.at.0)).collect();
+    let notes: Vec<String> = status.subscriptions.iter().flat_map(|each| notes(each, status.at.0)).collect();
     if !notes.is_empty() {
         parts.push(notes.concat());
     }
@@ -30,15 +29,15 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
 }
 
 /// What a person should know of a subscription besides its numbers: a line each.
-fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
-    let name = &standing.subscription;
+fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
+    let name = &each.subscription;
     let mut notes = Vec::new();
-    if let Some(pause) = &standing.pause {
+    if let Some(pause) = &each.pause {
         let why = pause.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         notes.push(format!("{name}: paused by {} since {}{why}\n", pause.who, output::when(pause.since.0)));
     }
-    if standing.state == Condition::NoRelay {
-        let last = match &standing.last_relay {
+    if each.state == SubscriptionState::NoRelay {
+        let last = match &each.last_relay {
             None => String::new(),
             Some(relay) => format!(
                 "; the last one, {} on {}, was seen {} ago",
@@ -49,7 +48,7 @@ fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
         };
         notes.push(format!("{name}: no relay delivers it{last}; start one, or see `postrider relays`\n"));
     }
-    if let Some(away) = standing.away.as_ref().filter(|_| standing.state == Condition::Away) {
+    if let Some(away) = each.away.as_ref().filter(|_| each.state == SubscriptionState::Away) {
         let probe = away.next_probe.map_or_else(|| "now".to_owned(), |at| soon(at.0, now));
         notes.push(format!(
             "{name}: its destination has been away since {}, asked again {probe}; its events wait and lose no attempt: {}\n",
@@ -57,22 +56,22 @@ fn notes(standing: &Standing, now: OffsetDateTime) -> Vec<String> {
             away.reason
         ));
     }
-    if let (Condition::WaitingForRetry, Some(at)) = (standing.state, &standing.next_retry_at) {
+    if let (SubscriptionState::WaitingForRetry, Some(at)) = (each.state, &each.next_retry_at) {
         notes.push(format!("{name}: the next retry is {}\n", soon(at.0, now)));
     }
-    if standing.dead > 0 && standing.waiting > 0 && standing.state != Condition::WaitingForRetry {
+    if each.dead > 0 && each.waiting > 0 && each.state != SubscriptionState::WaitingForRetry {
         notes.push(format!(
             "{name}: {} behind {}; look at `postrider dead list --subscription {}`\n",
-            waits(standing.waiting),
-            output::count(standing.dead, "dead event"),
+            waits(each.waiting),
+            output::count(each.dead, "dead event"),
             output::quoted(name),
         ));
     }
-    if let Some(next) = standing.lanes_next {
-        let lanes = standing.lanes.len();
+    if let Some(next) = each.lanes_next {
+        let lanes = each.lanes.len();
         notes.push(format!("{name}: its lanes are being changed from {lanes} to {next}\n"));
     }
-    if let Some(replay) = &standing.paused_for_replay {
+    if let Some(replay) = &each.paused_for_replay {
         notes.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
     }
     notes
@@ -96,15 +95,15 @@ fn overview(status: &Status) -> Table {
         Column::number("dead"),
         Column::number("oldest"),
     ]);
-    for standing in &status.subscriptions {
+    for each in &status.subscriptions {
         table.row([
-            standing.subscription.clone(),
-            standing.state.as_str().to_owned(),
-            about(standing.pending, standing.estimated),
-            output::number(standing.processing),
-            output::number(standing.retrying),
-            output::number(standing.dead),
-            oldest(standing.oldest_seconds),
+            each.subscription.clone(),
+            each.state.as_str().to_owned(),
+            about(each.pending, each.estimated),
+            output::number(each.processing),
+            output::number(each.retrying),
+            output::number(each.dead),
+            oldest(each.oldest_seconds),
         ]);
     }
     table
@@ -120,12 +119,12 @@ fn by_stream(status: &Status) -> Table {
         Column::number("dead"),
         Column::number("oldest"),
     ]);
-    for standing in &status.subscriptions {
-        for stream in &standing.streams {
+    for each in &status.subscriptions {
+        for stream in &each.streams {
             table.row([
-                standing.subscription.clone(),
+                each.subscription.clone(),
                 stream.stream.clone(),
-                about(stream.pending, standing.estimated),
+                about(stream.pending, each.estimated),
                 output::number(stream.processing),
                 output::number(stream.retrying),
                 output::number(stream.dead),
@@ -145,15 +144,15 @@ fn lanes(status: &Status) -> Table {
         Column::number("lease"),
         Column::number("settled"),
     ]);
-    for standing in &status.subscriptions {
-        for lane in &standing.lanes {
-            table.row(lane_row(standing, lane, status));
+    for each in &status.subscriptions {
+        for lane in &each.lanes {
+            table.row(lane_row(each, lane, status));
         }
     }
     table
 }
 
-fn lane_row(standing: &Standing, lane: &Lane, status: &Status) -> [String; 6] {
+fn lane_row(each: &SubscriptionStatus, lane: &Lane, status: &Status) -> [String; 6] {
     let now = status.at.0;
     let left =
         |until: time::OffsetDateTime| output::age((until - now).max(time::Duration::ZERO).unsigned_abs());
@@ -161,7 +160,7 @@ fn lane_row(standing: &Standing, lane: &Lane, status: &Status) -> [String; 6] {
         format!("{} ago", output::age((now - at).max(time::Duration::ZERO).unsigned_abs()))
     };
     [
-        standing.subscription.clone(),
+        each.subscription.clone(),
         lane.lane.to_string(),
         lane.owner.clone().unwrap_or_else(|| "nobody".to_owned()),
         output::number(lane.behind),

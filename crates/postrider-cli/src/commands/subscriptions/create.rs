@@ -7,9 +7,9 @@ use super::super::times;
 use super::{Answer, wanted};
 use crate::Failure;
 use crate::config::nearest::nearest;
-use crate::config::{Config, Problem, Reader};
+use crate::config::{Config, Problem, SubscriptionSection};
 use crate::confirm::Consent;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output;
 
 /// The flags of `create`.
@@ -90,7 +90,7 @@ impl Arguments {
                 let what = "the settings have no [[subscription]]; give a name, and flags for what it wants";
                 return Err(Problem::new(what));
             }
-            return Ok(config.readers.iter().map(Reader::subscription).collect());
+            return Ok(config.readers.iter().map(SubscriptionSection::subscription).collect());
         };
         if !self.has_flags() {
             if let Some(reader) = config.readers.iter().find(|reader| reader.name == *name) {
@@ -117,13 +117,13 @@ fn from(start: Start) -> String {
 }
 
 /// Makes what is not there yet.
-pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     arguments.consent.check()?;
     let asked_for = arguments.asked_for(config)?;
     for subscription in &asked_for {
         subscription.check().map_err(|error| Problem::new(error.message()))?;
     }
-    let there = controls.desk.subscriptions().await?;
+    let there = log.subscriptions().await?;
     let mut answers = Vec::new();
     for subscription in asked_for {
         let name = &subscription.name;
@@ -145,10 +145,10 @@ pub(crate) async fn run(controls: &Controls, config: &Config, arguments: Argumen
         if !arguments.consent.not_refused(&question)? {
             return Ok(false);
         }
-        controls.store.subscribe(&subscription).await?;
+        log.subscribe(&subscription).await?;
         let what = format!("create (streams {streams}, types {types})");
         let what = what.chars().take(100).collect::<String>();
-        arguments.consent.audit(&*controls.desk, &what, Some(name), None).await?;
+        arguments.consent.audit(log.as_ref(), &what, Some(name), None).await?;
         answers.push(Answer::of(name, true, format!("is made: streams {streams}, types {types}")));
     }
     if arguments.json {

@@ -11,7 +11,7 @@ use super::super::{replay, times, unknown};
 use super::tell;
 use crate::Failure;
 use crate::confirm::Consent;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output;
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -38,10 +38,10 @@ pub(crate) struct Arguments {
 }
 
 /// Begins the change, and waits for its end.
-pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
+pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
     let Arguments { name, lanes, no_wait, wait, json, consent } = arguments;
     consent.check()?;
-    let info = unknown::subscription(&*controls.desk, name).await?;
+    let info = unknown::subscription(log.as_ref(), name).await?;
     let (now, many) = (info.subscription.lanes, output::count(u64::from(*lanes), "lane"));
     if now == *lanes && info.lanes_next.is_none() {
         return tell(*json, name, false, &format!("has {many} already"));
@@ -51,8 +51,8 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
     if !consent.given(&question)? {
         return Ok(false);
     }
-    let mut step = controls.store.relane(name, *lanes).await?;
-    consent.audit(&*controls.desk, &format!("lanes {now} to {lanes}"), Some(name), None).await?;
+    let mut step = log.relane(name, *lanes).await?;
+    consent.audit(log.as_ref(), &format!("lanes {now} to {lanes}"), Some(name), None).await?;
     if *no_wait && step != Relane::Done {
         let message = format!("is changing to {many}; `postrider status` shows when it is done");
         return tell(*json, name, true, &message);
@@ -75,8 +75,8 @@ pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bo
                 return tell(*json, name, true, &format!("goes on changing to {many}; not waiting any more"));
             }
         }
-        step = controls.store.relane(name, *lanes).await?;
-        let info = unknown::subscription(&*controls.desk, name).await?;
+        step = log.relane(name, *lanes).await?;
+        let info = unknown::subscription(log.as_ref(), name).await?;
         if step != Relane::Done && began.elapsed() >= *wait {
             progress.end();
             let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::wanted;
 use crate::Failure;
-use crate::database::Controls;
+use crate::database::SharedStore;
 use crate::output::{self, Column, Table, Time};
 
 /// The flags of `list`.
@@ -67,8 +67,8 @@ fn start(start: Start) -> String {
 }
 
 /// Lists them.
-pub(crate) async fn run(controls: &Controls, arguments: &Arguments) -> Result<bool, Failure> {
-    let infos = controls.desk.subscriptions().await?;
+pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
+    let infos = log.subscriptions().await?;
     if arguments.json {
         output::json(&infos.iter().map(Listed::of).collect::<Vec<_>>())?;
         return Ok(true);

@@ -78,8 +78,8 @@ impl Mysql {
         remove(&self.pool).await
     }
 
-    async fn both_sides(&self) -> Result<Controls, Failure> {
-        Ok(Controls::of(self.outbox.store()))
+    async fn store_of_log(&self) -> Result<SharedStore, Failure> {
+        Ok(crate::database::bounded(self.outbox.store()))
     }
 
     /// A statement as this database has it.

@@ -78,8 +78,8 @@ impl Postgres {
         Ok(())
     }
 
-    async fn both_sides(&self) -> Result<Controls, Failure> {
-        Ok(Controls::of(self.outbox.store().await?))
+    async fn store_of_log(&self) -> Result<SharedStore, Failure> {
+        Ok(crate::database::bounded(self.outbox.store().await?))
     }
 
     /// A statement as PostgreSQL has it: its parameters, its types, and the outbox's tables without a prefix.

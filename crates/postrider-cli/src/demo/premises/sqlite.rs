@@ -42,8 +42,8 @@ impl Sqlite {
         Ok(Self { pool, outbox, name: "SQLite" })
     }
 
-    async fn both_sides(&self) -> Result<Controls, Failure> {
-        Ok(Controls::of(self.outbox.store()))
+    async fn store_of_log(&self) -> Result<SharedStore, Failure> {
+        Ok(crate::database::bounded(self.outbox.store()))
     }
 
     /// A statement as this database has it.

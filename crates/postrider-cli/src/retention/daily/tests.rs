@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use postrider::testing::Outbox;
-use postrider::{
-    Clock, Desk, ManualClock, NewEvent, Pacing, Settlement, Source as _, Store as _, Subscription,
-};
+use postrider::{Clock, EventLog as _, ManualClock, NewEvent, Pacing, Settlement, Source as _, Subscription};
 use time::macros::datetime;
 
 use super::*;
@@ -14,23 +12,23 @@ mod postgres;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-struct Ground {
+struct Fixture {
     clock: ManualClock,
     outbox: Outbox,
-    controls: Controls,
+    log: SharedStore,
     ended: watch::Receiver<bool>,
     end: watch::Sender<bool>,
 }
 
-impl Ground {
+impl Fixture {
     /// A log in memory on a January morning, with a subscription.
     async fn new() -> Self {
         let clock = ManualClock::at(datetime!(2026-01-01 01:00 UTC));
         let outbox = Outbox::builder().clock(Clock::Manual(clock.clone())).build();
         outbox.store().subscribe(&Subscription::new("s")).await.expect("subscribed");
-        let controls = Controls::of(outbox.store());
+        let log = database::bounded(outbox.store());
         let (end, ended) = watch::channel(false);
-        Self { clock, outbox, controls, ended, end }
+        Self { clock, outbox, log, ended, end }
     }
 
     /// Records events, and settles them.
@@ -54,20 +52,20 @@ impl Ground {
             inbox: DAY * 30,
             at: 2 * 60,
             pacing: Pacing { batch: 1, pause: Duration::ZERO, share: 1.0 },
-            filing: postrider::Filing::default(),
+            archiving: postrider::ArchiveOptions::default(),
         };
         let store = Store { url: None, ..store() };
         Daily { store, retention, owner: name.to_owned(), lease: DAY / 2, longest_sleep: DAY }
     }
 
     async fn look(&self, relay: &Daily) -> Look {
-        relay.look(&mut Some(self.controls.clone()), &self.ended).await.expect("it looks")
+        relay.look(&mut Some(self.log.clone()), &self.ended).await.expect("it looks")
     }
 
     async fn note(&self) -> Option<String> {
         let duty =
-            self.controls.desk.take_duty(DUTY, "test", DAY).await.expect("a duty").expect("nobody has it");
-        self.controls.desk.leave_duty(DUTY, "test").await.expect("left");
+            self.log.acquire_leader_lease(DUTY, "test", DAY).await.expect("a duty").expect("nobody has it");
+        self.log.release_leader_lease(DUTY, "test").await.expect("left");
         duty.note
     }
 
@@ -94,7 +92,7 @@ fn a_day_begins_at_its_time() {
 /// T7, L13: a season of nights in batches of one: ten thousand of them, as ten million events take in batches of a thousand.
 #[tokio::test]
 async fn every_night_takes_what_has_become_old_and_once() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let relays = [ground.relay("one"), ground.relay("two")];
     let (mut nights, mut most_archived) = (0, 0);
     for day in 0..100 {
@@ -130,7 +128,7 @@ async fn every_night_takes_what_has_become_old_and_once() {
 
 #[tokio::test]
 async fn a_relay_that_was_away_at_its_time_does_it_when_it_is_back() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     let relay = ground.relay("one");
     ground.look(&relay).await;
     ground.deliver(5).await;
@@ -142,11 +140,11 @@ async fn a_relay_that_was_away_at_its_time_does_it_when_it_is_back() {
 
 #[tokio::test]
 async fn while_one_is_at_it_another_leaves_it_alone() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.deliver(5).await;
     ground.clock.advance(DAY * 8);
-    let desk: Arc<dyn Desk> = ground.controls.desk.clone();
-    desk.take_duty(DUTY, "somebody", DAY).await.expect("a duty").expect("nobody has it");
+    let log: Arc<dyn postrider::Store> = ground.log.clone();
+    log.acquire_leader_lease(DUTY, "somebody", DAY).await.expect("a duty").expect("nobody has it");
     assert_eq!(ground.look(&ground.relay("one")).await, Look::Elsewhere);
     assert_eq!(ground.left(), (5, 0));
     ground.clock.advance(DAY);
@@ -156,7 +154,7 @@ async fn while_one_is_at_it_another_leaves_it_alone() {
 
 #[tokio::test]
 async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.deliver(50).await;
     ground.clock.advance(DAY * 8);
     let mut relay = ground.relay("one");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use postrider::postgres::Outbox;
 use postrider::{
-    Clock, Filing, ManualClock, NewEvent, Pacing, Payload, Settlement, Store as _, Subscription,
+    ArchiveOptions, Clock, EventLog as _, ManualClock, NewEvent, Pacing, Payload, Settlement, Subscription,
 };
 use sqlx::{AssertSqlSafe, PgPool};
 use time::macros::datetime;
@@ -24,7 +24,7 @@ struct Log {
     outbox: Outbox,
     schema: String,
     clock: ManualClock,
-    controls: Controls,
+    log: SharedStore,
     /// When a day's events were settled, and how many were by then.
     settled: Vec<(OffsetDateTime, i64)>,
 }
@@ -47,7 +47,7 @@ impl Log {
         let outbox = outbox.migrated(&pool).await.expect("migrated");
         let store = outbox.store().await.expect("a store");
         store.subscribe(&Subscription::new("s")).await.expect("subscribed");
-        Self { pool, outbox, schema, clock, controls: Controls::of(store), settled: Vec::new() }
+        Self { pool, outbox, schema, clock, log: database::bounded(store), settled: Vec::new() }
     }
 
     /// A publisher that goes on, and how many events it has recorded.
@@ -73,7 +73,7 @@ impl Log {
         let mut connection = self.pool.acquire().await.expect("a connection");
         let events: Vec<NewEvent> = (0..EVENTS).map(event).collect();
         self.outbox.record_all(&mut connection, &events).await.expect("recorded");
-        let store = &self.controls.store;
+        let store = &self.log;
         let mut lease = store.claim("s", "relay", DAY).await.expect("claim").expect("a free lane");
         let mut settled = self.settled.last().map_or(0, |(_, settled)| *settled);
         // A publisher goes on: what it records from here on is the next day's.
@@ -116,13 +116,13 @@ impl Log {
             inbox: DAY * 30,
             at: 2 * 60,
             pacing: Pacing { batch: BATCH, pause: Duration::ZERO, share: 1.0 },
-            filing: Filing::default(),
+            archiving: ArchiveOptions::default(),
         };
         Daily { store: store(), retention, owner: name.to_owned(), lease: DAY / 2, longest_sleep: DAY }
     }
 
     async fn look(&self, relay: &Daily, ended: &watch::Receiver<bool>) {
-        let look = relay.look(&mut Some(self.controls.clone()), ended).await.expect("it looks");
+        let look = relay.look(&mut Some(self.log.clone()), ended).await.expect("it looks");
         assert!(matches!(look, Look::Waiting(wait) if wait <= DAY), "{look:?}");
     }
 }

@@ -1,0 +1,291 @@
+//! The watch: a round every minute, by the one of all processes that has the duty.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use postrider::OffsetDateTime;
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, timeout_at};
+
+use super::dead_event::deaths;
+use super::note::{Note, Saying};
+use super::notify::{Unheard, Voices};
+use super::reading::readings;
+use crate::Failure;
+use crate::config::alert::When;
+use crate::config::{Alert, Config, Problem, Store};
+use crate::database::{self, SharedStore};
+
+/// The duty that one process has for all.
+const DUTY: &str = "alerts";
+/// How often a message is tried within a round, and the first pause; each is twice the one before.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long a round may take to say what is due.
+const LONGEST: Duration = Duration::from_secs(20);
+/// How often the duty is prolonged, or asked for, at least: who dies has an heir soon, however rare its rounds are.
+const BEAT: Duration = Duration::from_secs(20);
+
+/// Looks after alerts, and speaks if nobody else does.
+pub(crate) struct AlertMonitor {
+    figures: Vec<Alert>,
+    deaths: Vec<Alert>,
+    voices: Voices,
+    store: Store,
+    owner: String,
+    every: Duration,
+    /// When this process last looked, if it has the duty.
+    looked: Option<Instant>,
+    /// Those who were not heard last time: it is said once.
+    deaf: BTreeSet<String>,
+    /// What could not be written down, and what was written there when it should have been.
+    unsaved: Option<(Option<String>, Note)>,
+    unreadable: bool,
+}
+
+impl AlertMonitor {
+    /// A watch over the alerts of the settings, if there are any.
+    pub(crate) fn of(config: &Config) -> Result<Option<Self>, Problem> {
+        // What is wrong with a notifier is found out also while nobody uses it.
+        let voices = Voices::make(&config.notify, &super::source(&config.store))?;
+        if config.alerts.is_empty() {
+            return Ok(None);
+        }
+        let (deaths, figures) =
+            config.alerts.iter().cloned().partition(|alert: &Alert| alert.when == When::EventDies);
+        // Two processes may have been given the same name; the duty must not take them for one.
+        let process = postrider::Uuid::new_v4().simple().to_string();
+        let name: String = config.relay.name.as_deref().unwrap_or("relay").chars().take(40).collect();
+        Ok(Some(Self {
+            figures,
+            deaths,
+            voices,
+            // A round asks one question after the other.
+            store: Store { connections: 2, ..config.store.clone() },
+            owner: format!("{name}-{}", &process[..12]),
+            every: config.relay.alerts,
+            looked: None,
+            deaf: BTreeSet::new(),
+            unsaved: None,
+            unreadable: false,
+        }))
+    }
+
+    /// Watches until the process is asked to end.
+    pub(crate) async fn run(mut self, mut ended: Receiver<bool>) {
+        let mut log = None;
+        let mut rounds = tokio::time::interval(self.beat());
+        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut blind = false;
+        loop {
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => break,
+                _ = rounds.tick() => {}
+            }
+            match self.look(&mut log, &ended).await {
+                Ok(()) if blind => {
+                    blind = false;
+                    tracing::info!("alerts are looked after again");
+                }
+                Ok(()) => {}
+                Err(error) if !blind => {
+                    blind = true;
+                    tracing::warn!(
+                        "alerts can't be looked after: {error}; trying again every {:?}",
+                        self.every
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+        if let Some(log) = log {
+            // So that another need not wait until the duty runs out.
+            let _ = tokio::time::timeout(Duration::from_secs(1), log.release_leader_lease(DUTY, &self.owner))
+                .await;
+        }
+    }
+
+    /// A round, on a database that may just have come up.
+    async fn look(&mut self, log: &mut Option<SharedStore>, ended: &Receiver<bool>) -> Result<(), Failure> {
+        let log = match log {
+            Some(log) => log,
+            None => log.insert(database::open(&self.store).await?),
+        };
+        self.round(log, ended).await.map_err(Into::into)
+    }
+
+    fn beat(&self) -> Duration {
+        self.every.min(BEAT)
+    }
+
+    /// Whether it is time to look, as near as beats allow.
+    fn is_time(&self) -> bool {
+        self.looked.is_none_or(|looked| looked.elapsed() + self.beat() / 2 >= self.every)
+    }
+
+    /// How long a round may speak.
+    fn patience(&self) -> Duration {
+        self.every.clamp(Duration::from_secs(2), LONGEST)
+    }
+
+    /// One round, if it is time and nobody else has the duty: look, say what is due, and write down what was said. What could
+    /// not be said is due in the next round.
+    async fn round(&mut self, log: &SharedStore, ended: &Receiver<bool>) -> postrider::Result<()> {
+        let lease = self.beat() + self.patience() + Duration::from_secs(2);
+        let Some(duty) = log.acquire_leader_lease(DUTY, &self.owner, lease).await? else {
+            self.looked = None;
+            return Ok(());
+        };
+        if !self.is_time() {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let before = self.note(duty.note.as_deref());
+        // Somebody who wrote since then knows better.
+        self.unsaved.take_if(|(seen, _)| *seen != duty.note);
+        // It is kept until it is written: a round that fails must not say again what was said.
+        let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
+        note.keep_targets(|target| self.voices.has(target));
+        let readings =
+            if self.figures.is_empty() { Vec::new() } else { readings(log, &self.figures).await? };
+        note.observe(&readings, self.voices.source(), duty.at);
+        let mut died = BTreeMap::new();
+        for since in note.deaths_since(&self.deaths, duty.at) {
+            let deaths = deaths(log.as_ref(), &since).await?;
+            died.insert(since, deaths);
+        }
+        let mut over = Vec::new();
+        for open in note.open() {
+            if !open.is_dead(log.as_ref()).await? {
+                over.push(open.clone());
+            }
+        }
+        let mut due = note.buried(&over, &died);
+        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), duty.at));
+        let mut deaf = BTreeSet::new();
+        if !due.is_empty() {
+            // Looking may have taken a while: who has lost the duty meanwhile says nothing.
+            if log.acquire_leader_lease(DUTY, &self.owner, lease).await?.is_none() {
+                return Ok(());
+            }
+            deaf = self.speak(&due, &mut note, duty.at, ended).await;
+        }
+        note.close(&deaf, duty.at);
+        if note == before {
+            self.unsaved = None;
+            return Ok(());
+        }
+        match log.save_leader_note(DUTY, &self.owner, &note.text()).await {
+            Ok(true) => {
+                self.unsaved = None;
+                Ok(())
+            }
+            Ok(false) => {
+                self.unsaved = None;
+                tracing::warn!("another relay looks after alerts now; what was just said may be said again");
+                Ok(())
+            }
+            Err(error) => {
+                self.unsaved = Some((duty.note, note));
+                Err(error)
+            }
+        }
+    }
+
+    fn note(&mut self, text: Option<&str>) -> Note {
+        let Some(text) = text else { return Note::default() };
+        let note = Note::read(text);
+        if note.is_none() && !self.unreadable {
+            self.unreadable = true;
+            tracing::warn!("what was noted of alerts can't be understood; what fires is said anew");
+        }
+        note.unwrap_or_default()
+    }
+
+    /// Says what is due, to all targets at once and to each in order; who could not be told all of it.
+    async fn speak(
+        &mut self,
+        due: &[Saying],
+        note: &mut Note,
+        now: OffsetDateTime,
+        ended: &Receiver<bool>,
+    ) -> BTreeSet<String> {
+        let until = Instant::now() + self.patience();
+        let targets: BTreeSet<&str> = due.iter().map(|saying| saying.target.as_str()).collect();
+        let voices = &self.voices;
+        let told = join_all(targets.iter().map(|target| async move {
+            let (mut said, mut failure) = (Vec::new(), None);
+            for saying in due.iter().filter(|saying| saying.target == **target) {
+                let heard = tokio::select! {
+                    heard = say(voices, saying, until) => heard,
+                    // A process that is asked to end leaves the rest to the next speaker.
+                    () = cut(ended.clone()) => return (said, Some(None)),
+                };
+                match heard {
+                    Ok(()) => said.push(saying),
+                    // What is refused holds up nothing that is not.
+                    Err(unheard) if !unheard.passing => failure = Some(Some(unheard.what)),
+                    Err(unheard) => return (said, Some(Some(unheard.what))),
+                }
+            }
+            (said, failure)
+        }))
+        .await;
+        let mut deaf = BTreeSet::new();
+        for (target, (said, failure)) in targets.into_iter().zip(told) {
+            for saying in said {
+                note.said(saying, now);
+                if self.voices.keeps_incidents(&saying.target) {
+                    note.opened(saying);
+                }
+            }
+            match failure {
+                None => {
+                    if self.deaf.remove(target) {
+                        tracing::info!("alerts reach {target} again");
+                    }
+                }
+                Some(what) => {
+                    deaf.insert(target.to_owned());
+                    if let Some(what) = what
+                        && self.deaf.insert(target.to_owned())
+                    {
+                        tracing::warn!(
+                            "alerts don't reach {target}: {what}; trying again every {:?}",
+                            self.every
+                        );
+                    }
+                }
+            }
+        }
+        deaf
+    }
+}
+
+/// Ends a little later than the process is asked to.
+async fn cut(mut ended: Receiver<bool>) {
+    let _ = ended.wait_for(|ended| *ended).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// Says it, and again after a pause where that may help, as long as there is time.
+async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unheard> {
+    let mut pause = PAUSE;
+    let mut tries = 1;
+    loop {
+        let late = || Unheard { what: "it did not answer in time".to_owned(), passing: true };
+        let said = timeout_at(until, voices.say(&saying.target, &saying.message))
+            .await
+            .unwrap_or_else(|_| Err(late()));
+        match said {
+            Err(unheard) if unheard.passing && tries < TRIES && Instant::now() + pause < until => {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+                tries += 1;
+            }
+            said => return said,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! How things stand while the demo runs: what the screen shows, and what the script waits for.
+
+use postrider::{Figures, OpenDeliveryQuery};
+
+use super::handlers::SUBSCRIPTIONS;
+use super::premises::Premises;
+use crate::Failure;
+use crate::database::SharedStore;
+
+/// How things stand at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) recorded: u64,
+    pub(crate) rolled_back: u64,
+    /// In the order of [`SUBSCRIPTIONS`].
+    pub(crate) subscriptions: Vec<SubscriptionProgress>,
+    /// How many lanes relays A and B hold.
+    pub(crate) lanes: [usize; 2],
+    /// Whether relay A was killed.
+    pub(crate) killed: bool,
+    /// What was given up: how often it was tried, and why.
+    pub(crate) dead: Vec<(u32, String)>,
+}
+
+/// How one subscription stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SubscriptionProgress {
+    pub(crate) name: &'static str,
+    pub(crate) delivered: u64,
+    pub(crate) retrying: u64,
+    pub(crate) undelivered: u64,
+    pub(crate) dead: u64,
+}
+
+impl Snapshot {
+    /// Looks once.
+    pub(crate) async fn take(
+        premises: &impl Premises,
+        log: &SharedStore,
+        relays: [&str; 2],
+    ) -> Result<Self, Failure> {
+        let count = async |statement, texts: &[&str]| -> Result<u64, Failure> {
+            Ok(u64::try_from(premises.count(statement, texts).await?)?)
+        };
+        let mut snapshot = Self {
+            recorded: count("select count(*) from changed", &[]).await?,
+            rolled_back: count("select count(*) from rolled_back", &[]).await?,
+            ..Self::default()
+        };
+        let delivered = "select count(distinct event_id) from effect where subscription = ?";
+        for name in SUBSCRIPTIONS {
+            let mut standing = SubscriptionProgress { name, ..SubscriptionProgress::default() };
+            standing.delivered = count(delivered, &[name]).await?;
+            // Before a relay has made the subscription there is nothing to count.
+            for figures in log.figures(name).await.unwrap_or_default() {
+                standing.retrying += figures.retrying;
+                standing.undelivered += Figures::undelivered(&figures);
+                standing.dead += figures.dead;
+            }
+            snapshot.subscriptions.push(standing);
+        }
+        for lane in log.subscriptions().await?.into_iter().flat_map(|info| info.lanes) {
+            if let Some(relay) = relays.iter().position(|relay| lane.owner.as_deref() == Some(*relay)) {
+                snapshot.lanes[relay] += 1;
+            }
+        }
+        if snapshot.subscriptions.iter().any(|standing| standing.dead > 0) {
+            let stuck = log.open_deliveries(&OpenDeliveryQuery::default()).await?;
+            snapshot.dead = stuck
+                .into_iter()
+                .map(|stuck| (stuck.attempts, stuck.error_message.unwrap_or_default()))
+                .collect();
+        }
+        Ok(snapshot)
+    }
+
+    /// Whether there is nothing left to do.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.subscriptions.iter().all(|standing| standing.undelivered == 0)
+    }
+
+    pub(crate) fn of(&self, subscription: &str) -> SubscriptionProgress {
+        self.subscriptions.iter().find(|standing| standing.name == subscription).cloned().unwrap_or_default()
+    }
+}
+
+/// How many events a relay has handled and not settled.
+pub(crate) async fn in_hand(premises: &impl Premises, relay: &str) -> Result<i64, Failure> {
+    premises.count(include_str!("../../sql/demo/in_hand.sql"), &[relay]).await
+}

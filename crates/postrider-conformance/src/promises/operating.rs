@@ -1,0 +1,498 @@
+//! What operators are promised: what they see is so, and what they do happens once and completely.
+
+use std::time::Duration;
+
+use postrider_core::{
+    ArchiveOptions, AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, EventPage,
+    EventQuery, Lease, LeaseStatus, NewEvent, OffsetDateTime, OnDead, OpenDelivery, OpenDeliveryQuery, Order,
+    Pattern, Settlement, Severity, Start, Store, Subscription, Sweep, Uuid,
+};
+
+use crate::harness::{Harness, TestLog};
+use crate::relay::{LONG, claim, commit_one, drain, ids, log, log_with_clock, read, settle, subscribe};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Every subscription as it is in force, and where its lanes stand.
+pub async fn subscriptions_are_shown_with_their_lanes(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    assert_eq!(operator.subscriptions().await.expect("subscriptions"), []);
+    let wanted = Subscription::new("b").streams(["or*"]).types(["OrderChanged", "100%_"]).lanes(2);
+    let wanted = wanted.order(Order::Strict).on_dead(OnDead::Hold).replay(false);
+    let made_at = clock.now();
+    store.subscribe(&wanted).await.expect("subscribe");
+    commit_one(&*log, "x").await;
+    store.subscribe(&Subscription::new("a").start(Start::Now)).await.expect("subscribe");
+    let since = clock.now() - DAY;
+    store.subscribe(&Subscription::new("c").start(Start::At(since))).await.expect("subscribe");
+    let shown = operator.subscriptions().await.expect("subscriptions");
+    let names: Vec<&str> = shown.iter().map(|info| info.subscription.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(shown[1].subscription, wanted, "as it was asked for");
+    assert_eq!((shown[0].subscription.start, shown[0].lanes[0].behind), (Start::Now, 0));
+    assert_eq!(shown[2].subscription.start, Start::At(since));
+    assert!(shown.iter().all(|info| info.created_at == made_at && !info.paused && info.lanes_next.is_none()));
+    let lanes = &shown[1].lanes;
+    assert_eq!(lanes.iter().map(|lane| lane.lane).collect::<Vec<_>>(), [0, 1]);
+    assert!(lanes.iter().all(|lane| lane.behind == 1 && lane.reached == 0 && lane.owner.is_none()));
+    assert!(lanes.iter().all(|lane| lane.settled_at.is_none() && lane.lease_until.is_none()));
+
+    let mut lease = claim(&*store, "b").await;
+    clock.advance(Duration::from_secs(1));
+    let batch = read(&*store, &lease, 10).await;
+    settle(&*store, &mut lease, &batch).await;
+    store.relane("b", 3).await.expect("relane");
+    let shown = operator.subscriptions().await.expect("subscriptions");
+    let held = &shown[1].lanes[lease.lane as usize];
+    assert_eq!((held.owner.as_deref(), held.lease_until), (Some("relay"), Some(lease.until)));
+    assert_eq!((held.behind, held.settled_at), (0, Some(clock.now())));
+    assert_eq!((shown[1].lanes.len(), shown[1].lanes_next), (2, Some(3)), "a change is under way");
+    clock.advance(LONG * 2);
+    let shown = operator.subscriptions().await.expect("subscriptions");
+    assert!(shown[1].lanes.iter().all(|lane| lane.owner.is_none()), "the lease has run out");
+}
+
+/// What the holder of a lane says of its destination is shown, since when it says so, for as long as it holds the lane.
+pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn Harness) {
+    const SECOND: Duration = Duration::from_secs(1);
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
+    let shown = async || {
+        let shown = operator.subscriptions().await.expect("subscriptions").remove(0);
+        let said = shown.away().map(|(reason, since)| (reason.to_owned(), since));
+        (shown.lanes.into_iter().map(|lane| (lane.away, lane.away_since)).collect::<Vec<_>>(), said)
+    };
+    let extend = async |lease: &mut Lease| {
+        assert_eq!(store.extend(lease, LONG, None).await.expect("extend"), LeaseStatus::Held);
+    };
+    let nothing = (vec![(None, None); 2], None);
+    let mut lease = claim(&*store, "s").await;
+    let lane = lease.lane as usize;
+    assert_eq!((&lease.away, shown().await), (&None, nothing.clone()));
+
+    clock.advance(SECOND);
+    let since = clock.now();
+    lease.away = Some("connection refused".into());
+    extend(&mut lease).await;
+    clock.advance(SECOND);
+    let refused = ("connection refused".to_owned(), since);
+    let (lanes, said) = shown().await;
+    assert_eq!((&lanes[lane], &lanes[1 - lane]), (&(Some(refused.0.clone()), Some(since)), &(None, None)));
+    assert_eq!(said, Some(refused.clone()));
+
+    commit_one(&*log, "a").await;
+    let batch = read(&*store, &lease, 10).await;
+    settle(&*store, &mut lease, &batch).await;
+    assert_eq!(shown().await.1, Some(refused), "a settle says nothing of it");
+
+    lease.away = Some(format!("a\0b\n\u{e9}{}", "\u{1f40e}".repeat(500)));
+    extend(&mut lease).await;
+    let kept = format!("a b \u{e9}{}", "\u{1f40e}".repeat(295));
+    assert_eq!(shown().await.1, Some((kept, since)), "another reason, cut; the time stays");
+
+    lease.away = None;
+    extend(&mut lease).await;
+    assert_eq!(shown().await, nothing, "it is back");
+
+    clock.advance(SECOND);
+    lease.away = Some("again".into());
+    extend(&mut lease).await;
+    assert_eq!(shown().await.1, Some(("again".into(), clock.now())), "the time is counted anew");
+    store.release(lease).await.expect("release");
+    let mut other = claim(&*store, "s").await;
+    let mut lease = claim(&*store, "s").await;
+    assert_eq!(shown().await, nothing, "a release takes it back");
+
+    lease.away = Some("gone".into());
+    extend(&mut lease).await;
+    clock.advance(LONG);
+    assert_eq!(shown().await, nothing, "nobody says so any more");
+    assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), LeaseStatus::Held);
+    let heir = claim(&*store, "s").await;
+    assert_eq!((heir.lane, heir.away), (lease.lane, None));
+    assert_eq!(shown().await, nothing, "the next holder has not said so");
+    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Lost);
+    assert_eq!(shown().await, nothing, "and a stale one is not heard");
+}
+
+/// A paused subscription gives nothing out, tells its holders, and goes on where it stood.
+pub async fn a_paused_subscription_rests_until_it_is_resumed(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    subscribe(&*store, "s").await;
+    subscribe(&*store, "other").await;
+    let first = commit_one(&*log, "a").await;
+    let mut lease = claim(&*store, "s").await;
+    let batch = read(&*store, &lease, 10).await;
+    for _ in 0..2 {
+        operator.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
+        assert!(operator.subscriptions().await.expect("subscriptions")[1].paused);
+    }
+    assert!(read(&*store, &lease, 10).await.recalled, "told at the next read");
+    assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Recalled);
+    assert_eq!(
+        settle(&*store, &mut lease, &batch).await,
+        LeaseStatus::Recalled,
+        "what was in flight is kept"
+    );
+    store.release(lease.clone()).await.expect("release");
+    assert!(store.claim("s", "relay", LONG).await.expect("claim").is_none());
+    assert!(read(&*store, &lease, 10).await.recalled, "who only looks is told, too");
+    assert_eq!(ids(&drain(&*store, "other").await), [first], "another is none of its business");
+    let second = commit_one(&*log, "a").await;
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe again");
+    assert!(store.claim("s", "relay", LONG).await.expect("claim").is_none(), "a restart does not resume it");
+    for _ in 0..2 {
+        operator.pause("s", None).await.expect("resume");
+    }
+    assert_eq!(ids(&drain(&*store, "s").await), [second]);
+    for paused in [true, false] {
+        let error = operator
+            .pause("nobody", paused.then(|| postrider_core::Pause::by("ada")).as_ref())
+            .await
+            .expect_err("there is no such subscription");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("\"nobody\""), "{error}");
+    }
+}
+
+/// A resume rings relays that sleep.
+pub async fn a_resume_rings_sleeping_relays(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, operator) = (log.store(), log.second_store().await);
+    subscribe(&*store, "s").await;
+    operator.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
+    let mut bell = store.bell();
+    // Until it sleeps: a wait that lasts.
+    let (asleep, began) = (Duration::from_millis(300), std::time::Instant::now());
+    while tokio::time::timeout(asleep, bell.wait(LONG)).await.is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it never fell asleep");
+    }
+    let waiting = tokio::spawn(async move { bell.wait(LONG).await });
+    tokio::task::yield_now().await;
+    operator.pause("s", None).await.expect("resume");
+    let woken = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    woken.expect("it was not rung").expect("joined").expect("wait");
+}
+
+/// A removed subscription is gone with all that was its own, and nothing waits for it; its inbox stays.
+pub async fn a_removed_subscription_holds_nothing_up(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    store.subscribe(&Subscription::new("old").lanes(2)).await.expect("subscribe");
+    subscribe(&*store, "kept").await;
+    let event = commit_one(&*log, "a").await;
+    let mut writer = log.begin().await;
+    assert!(writer.first_time("old", event).await.expect("mark"));
+    writer.commit().await.expect("commit");
+    let mut lease = claim(&*store, "old").await;
+    let mut other = claim(&*store, "old").await;
+    let batch = read(&*store, &lease, 10).await;
+    let batch = if batch.events.is_empty() {
+        std::mem::swap(&mut lease, &mut other);
+        read(&*store, &lease, 10).await
+    } else {
+        batch
+    };
+    let mut settlement = Settlement::of(&batch);
+    let failure = DeliveryFailure::new("refused", "no");
+    settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+
+    let error = operator.remove("old", false).await.expect_err("it is held");
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("\"relay\""), "{error}");
+    assert_eq!(operator.subscriptions().await.expect("subscriptions").len(), 2);
+    operator.remove("old", true).await.expect("remove");
+    assert_eq!(operator.remove("old", true).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), LeaseStatus::Lost);
+    let settlement = Settlement::at(lease.position.clone());
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Lost);
+    let told = match store.read(&lease, &lease.position, 1).await {
+        Ok(batch) => batch.recalled,
+        Err(error) => error.kind() == ErrorKind::LeaseLost,
+    };
+    assert!(told, "who only looks is told, too");
+    assert_eq!(store.claim("old", "relay", LONG).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    let shown = operator.subscriptions().await.expect("subscriptions");
+    assert_eq!(shown.len(), 1);
+    assert_eq!(operator.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck"), []);
+
+    drain(&*store, "kept").await;
+    clock.advance(DAY * 2);
+    let prune = Sweep::Prune { older_than: DAY, limit: 10 };
+    assert_eq!(store.sweep(&prune).await.expect("prune").taken, 1, "nothing waits for it any more");
+    let mut writer = log.begin().await;
+    assert!(!writer.first_time("old", event).await.expect("mark"), "its effects stay known");
+    writer.rollback().await;
+    subscribe(&*store, "old").await;
+    let next = commit_one(&*log, "a").await;
+    assert_eq!(ids(&drain(&*store, "old").await), [next], "made again, it begins anew");
+    operator.remove("old", false).await.expect("nobody holds it");
+}
+
+async fn record(log: &dyn TestLog, event: NewEvent) -> Uuid {
+    let mut writer = log.begin().await;
+    let id = writer.record(&event).await.expect("record");
+    writer.commit().await.expect("commit");
+    id
+}
+
+async fn look(operator: &dyn Store, query: EventQuery) -> EventPage {
+    operator.events(&query).await.expect("events")
+}
+
+fn found(found: &EventPage) -> Vec<Uuid> {
+    found.events.iter().map(|logged| logged.event.event_id).collect()
+}
+
+/// Events are found by each of their traits, in the log and in the archive.
+pub async fn events_are_found_by_what_they_are(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    subscribe(&*store, "s").await;
+    let archived = record(&*log, NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON")).await;
+    drain(&*store, "s").await;
+    clock.advance(DAY * 3);
+    store
+        .sweep(&Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() })
+        .await
+        .expect("archive");
+    let new = |stream: &str, event_type: &str, aggregate: &str, id: &str| {
+        NewEvent::of(stream, event_type, aggregate, id, &1).expect("JSON")
+    };
+    let keyed = record(&*log, new("orders", "OrderPaid", "Order", "8").ordered_by("account 1")).await;
+    let mut correlated = new("billing", "bill.Sent", "Bill", "7");
+    correlated.headers.set_correlation_id("c-1");
+    let correlated = record(&*log, correlated).await;
+    let plain = record(&*log, new("orders", "OrderChanged", "Order", "7")).await;
+    let query = EventQuery::default;
+
+    let all = look(&*operator, query()).await;
+    assert_eq!(found(&all), [plain, correlated, keyed, archived], "the newest first");
+    assert_eq!(
+        all.events.iter().map(|event| event.archived).collect::<Vec<_>>(),
+        [false, false, false, true]
+    );
+    assert!(all.complete && all.looked == 4, "{all:?}");
+    let oldest = look(&*operator, EventQuery { oldest_first: true, ..query() }).await;
+    assert_eq!(found(&oldest), [archived, keyed, correlated, plain]);
+    assert_eq!(oldest.events[0].event.payload.as_json(), Some("1"));
+
+    for (wanted, query) in [
+        (vec![keyed], EventQuery { event_id: Some(keyed), ..query() }),
+        (vec![archived], EventQuery { event_id: Some(archived), ..query() }),
+        (vec![], EventQuery { event_id: Some(Uuid::now_v7()), ..query() }),
+        (
+            vec![plain, archived],
+            EventQuery { aggregate_type: Some("Order".into()), aggregate_id: Some("7".into()), ..query() },
+        ),
+        (vec![plain, correlated, archived], EventQuery { aggregate_id: Some("7".into()), ..query() }),
+        (vec![keyed], EventQuery { key: Some("account 1".into()), ..query() }),
+        (vec![plain, archived], EventQuery { key: Some("Order:7".into()), ..query() }),
+        (vec![keyed, archived], EventQuery { event_type: Some(Pattern::new("*Paid")), ..query() }),
+        (vec![correlated], EventQuery { stream: Some(Pattern::new("b*")), ..query() }),
+        (vec![correlated], EventQuery { correlation_id: Some("c-1".into()), ..query() }),
+        (vec![], EventQuery { correlation_id: Some("c".into()), ..query() }),
+        (vec![], EventQuery { caused: true, ..query() }),
+    ] {
+        let answer = look(&*operator, query.clone()).await;
+        assert_eq!(found(&answer), wanted, "{query:?}");
+        assert!(answer.complete, "{query:?}");
+    }
+    let at = |place: usize| oldest.events[place].event.recorded_at;
+    let id = |place: usize| oldest.events[place].event.id;
+    let between = EventQuery { from: Some(at(1)), until: Some(at(3)), ..query() };
+    let answer = look(&*operator, between).await;
+    let expected = oldest.events.iter().rev().filter(|e| (at(1)..at(3)).contains(&e.event.recorded_at));
+    assert_eq!(answer.events, expected.cloned().collect::<Vec<_>>());
+    let ids = EventQuery { after: Some(id(0)), before: Some(id(3)), ..query() };
+    assert_eq!(found(&look(&*operator, ids).await), [correlated, keyed]);
+}
+
+/// A look ends where it was told to, says how far it got, and goes on from there.
+pub async fn a_look_at_events_is_bounded_and_goes_on(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let operator = log.store();
+    let mut recorded = Vec::new();
+    for n in 0..12 {
+        recorded.push(commit_one(&*log, if n == 1 { "rare" } else { "common" }).await);
+    }
+    let first = look(&*operator, EventQuery { limit: 5, ..EventQuery::default() }).await;
+    assert_eq!(found(&first), recorded[7..].iter().rev().copied().collect::<Vec<_>>());
+    assert!(!first.complete);
+    let (reached, _) = first.reached.expect("somewhere");
+    assert_eq!(reached, first.events[4].event.id);
+    let rest = look(&*operator, EventQuery { before: Some(reached), ..EventQuery::default() }).await;
+    assert_eq!(found(&rest), recorded[..7].iter().rev().copied().collect::<Vec<_>>());
+    assert!(rest.complete);
+
+    let rare = EventQuery { aggregate_id: Some("rare".into()), rows: 8, ..EventQuery::default() };
+    let partial = look(&*operator, rare.clone()).await;
+    assert_eq!((partial.events.len(), partial.looked, partial.complete), (0, 8, false));
+    let (reached, back_to) = partial.reached.expect("somewhere");
+    assert!(back_to <= first.events[4].event.recorded_at);
+    let partial = look(&*operator, EventQuery { before: Some(reached), ..rare }).await;
+    assert_eq!((found(&partial), partial.complete), (vec![recorded[1]], true));
+}
+
+/// An event with what caused it and what followed from it, however far.
+pub async fn a_chain_shows_causes_and_what_followed(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let operator = log.store();
+    let caused = |aggregate: &str, cause: Option<Uuid>| {
+        let mut event = crate::relay::event(aggregate, 1);
+        if let Some(cause) = cause {
+            event.headers.set_causation_id(cause);
+        }
+        event
+    };
+    let outside = Uuid::now_v7();
+    let first = record(&*log, caused("first", Some(outside))).await;
+    let second = record(&*log, caused("second", Some(first))).await;
+    let aside = record(&*log, caused("aside", Some(first))).await;
+    let third = record(&*log, caused("third", Some(second))).await;
+    record(&*log, caused("stranger", None)).await;
+    let fourth = record(&*log, caused("fourth", Some(third))).await;
+    let chain = operator.chain(second).await.expect("chain");
+    let ids = |events: &[postrider_core::LoggedEvent]| -> Vec<Uuid> {
+        events.iter().map(|logged| logged.event.event_id).collect()
+    };
+    assert_eq!((ids(&chain.causes), ids(&chain.followed)), (vec![first], vec![third, fourth]));
+    assert_eq!((chain.event.event.event_id, chain.lost_cause), (second, Some(outside)));
+    assert!(chain.complete && chain.looked == 4, "{chain:?}");
+    let chain = operator.chain(first).await.expect("chain");
+    assert_eq!(ids(&chain.followed), [second, aside, third, fourth]);
+    let own = Uuid::now_v7();
+    record(&*log, caused("circle", Some(own)).with_id(own)).await;
+    let chain = operator.chain(own).await.expect("a circle ends");
+    assert!(chain.causes.is_empty() && chain.followed.is_empty());
+    assert_eq!(operator.chain(outside).await.expect_err("unknown").kind(), ErrorKind::NotFound);
+}
+
+/// What is dead or to be tried again, with its failure, by id; in pages, and by what is known of it.
+pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    for name in ["one", "two"] {
+        subscribe(&*store, name).await;
+    }
+    for aggregate in ["a", "b", "c", "d", "done"] {
+        commit_one(&*log, aggregate).await;
+    }
+    for name in ["two", "one"] {
+        let mut lease = claim(&*store, name).await;
+        let batch = read(&*store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        let id = |n: usize| &batch.events[n].event;
+        settlement.deliveries = vec![
+            DeliveryChange::dead(id(0), 3, DeliveryFailure::new("refused", format!("{name} said no"))),
+            DeliveryChange::dead(id(1), 5, DeliveryFailure::new("timeout", "too slow")),
+            DeliveryChange::retrying(id(2), 1, LONG, DeliveryFailure::new("refused", "not now")),
+            DeliveryChange::waiting(id(3)),
+        ];
+        store.settle(&mut lease, &settlement).await.expect("settle");
+        clock.advance(Duration::from_secs(10));
+    }
+    let list = async |query: OpenDeliveryQuery| -> Vec<OpenDelivery> {
+        operator.open_deliveries(&query).await.expect("stuck")
+    };
+    let shown = |stuck: &[OpenDelivery]| -> Vec<String> {
+        stuck.iter().map(|stuck| format!("{}/{}", stuck.event.aggregate_id, stuck.subscription)).collect()
+    };
+    let dead = list(OpenDeliveryQuery::default()).await;
+    assert_eq!(shown(&dead), ["a/one", "a/two", "b/one", "b/two"]);
+    let first = &dead[0];
+    assert_eq!((first.state, first.attempts, first.next_at), (DeliveryState::Dead, 3, None));
+    assert_eq!(first.error_code.as_deref(), Some("refused"));
+    assert_eq!(first.error_message.as_deref(), Some("one said no"));
+    assert_eq!(first.last_attempt_at, Some(clock.now() - Duration::from_secs(10)));
+    assert_eq!(first.first_failed_at, first.last_attempt_at);
+    assert_eq!(first.event.payload.as_json(), Some("1"));
+    let retrying = list(OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(shown(&retrying), ["c/one", "c/two", "d/one", "d/two"]);
+    assert_eq!((retrying[0].state, retrying[2].state), (DeliveryState::Retrying, DeliveryState::Waiting));
+    assert_eq!(retrying[0].next_at, Some(clock.now() - Duration::from_secs(10) + LONG));
+
+    let bare = list(OpenDeliveryQuery { bare: true, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(shown(&bare), shown(&dead));
+    assert_eq!((bare[0].event.payload.as_json(), bare[0].event.headers.iter().count()), (Some("null"), 0));
+    assert_eq!((bare[0].event.event_id, &bare[0].error_code), (first.event.event_id, &first.error_code));
+
+    let page = list(OpenDeliveryQuery { limit: 3, ..OpenDeliveryQuery::default() }).await;
+    let last = &page[2];
+    let after = Some((last.event.id, last.subscription.clone()));
+    assert_eq!(shown(&list(OpenDeliveryQuery { after, ..OpenDeliveryQuery::default() }).await), ["b/two"]);
+    let one = OpenDeliveryQuery { subscription: Some("one".into()), ..OpenDeliveryQuery::default() };
+    assert_eq!(shown(&list(one.clone()).await), ["a/one", "b/one"]);
+    assert_eq!(
+        shown(&list(OpenDeliveryQuery { error_code: Some("timeout".into()), ..one.clone() }).await),
+        ["b/one"]
+    );
+    for (pattern, expected) in [("Order*", 2), ("Bill*", 0)] {
+        let query = OpenDeliveryQuery { event_type: Some(Pattern::new(pattern)), ..one.clone() };
+        assert_eq!(list(query).await.len(), expected, "{pattern}");
+    }
+    let middle = Some(clock.now() - Duration::from_secs(15));
+    let late = list(OpenDeliveryQuery { from: middle, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(shown(&late), ["a/one", "b/one"]);
+    let early = list(OpenDeliveryQuery { until: middle, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(shown(&early), ["a/two", "b/two"]);
+    assert_eq!(
+        list(OpenDeliveryQuery { subscription: Some("none".into()), ..OpenDeliveryQuery::default() }).await,
+        []
+    );
+}
+
+/// Who did what and why is written down, newest first.
+pub async fn what_operators_did_is_written_down(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let operator = log.store();
+    assert_eq!(operator.audits(0).await.expect("audits"), []);
+    let pause = AuditEntry {
+        who: "ada".into(),
+        what: "pause".into(),
+        why: Some("the endpoint is being moved".into()),
+        subscription: Some("s".into()),
+        event_id: None,
+    };
+    let requeue = AuditEntry {
+        who: "bob".into(),
+        what: "requeue: 1".into(),
+        event_id: Some(Uuid::now_v7()),
+        ..AuditEntry::default()
+    };
+    operator.audit(&pause).await.expect("audit");
+    clock.advance(DAY);
+    operator.audit(&requeue).await.expect("audit");
+    let audits = operator.audits(10).await.expect("audits");
+    assert_eq!(audits.iter().map(|audit| &audit.entry).collect::<Vec<_>>(), [&requeue, &pause]);
+    assert_eq!((audits[0].at, audits[1].at), (clock.now(), clock.now() - DAY));
+    assert!(audits[0].id > audits[1].id);
+    assert_eq!(operator.audits(1).await.expect("audits"), audits[..1]);
+    let error = operator.audit(&AuditEntry::default()).await.expect_err("nobody did nothing");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// A new log, and one in use, have nothing bad; every check has a name of its own and a sentence.
+pub async fn checks_find_nothing_bad_in_a_good_log(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    for round in 0..2 {
+        let checks = operator.checks(OffsetDateTime::now_utc()).await.expect("checks");
+        // All of nothing would be good, too.
+        assert!(!checks.is_empty(), "round {round}: nothing was checked");
+        assert!(checks.iter().all(|check| check.severity < Severity::Bad), "round {round}: {checks:#?}");
+        assert!(checks.iter().all(|check| !check.what.is_empty()), "{checks:#?}");
+        assert!(checks.iter().all(|check| check.remedy.is_some() == (check.severity > Severity::Good)));
+        let mut names: Vec<_> = checks.iter().map(|check| check.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), checks.len(), "each once: {checks:#?}");
+        subscribe(&*store, "s").await;
+        commit_one(&*log, "a").await;
+        drain(&*store, "s").await;
+    }
+}

@@ -1,0 +1,164 @@
+//! Mappings given at run time, for structs that live in another crate.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{Error, ErrorKind, NewEvent, Result};
+
+type Text<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
+
+/// One mapping: what [`Event`](crate::Event) says, as a value.
+pub struct EventMapping<T> {
+    name: String,
+    version: u32,
+    stream: String,
+    aggregate_type: String,
+    aggregate_id: Text<T>,
+    ordering_key: Option<Text<T>>,
+    sequenced: bool,
+    max_attempts: Option<u32>,
+}
+
+impl<T: Serialize + 'static> EventMapping<T> {
+    /// Events of type `name` that happen to aggregates of `aggregate_type`, whose id `aggregate_id` finds.
+    pub fn new(
+        name: impl Into<String>,
+        aggregate_type: impl Into<String>,
+        aggregate_id: impl Fn(&T) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            version: 1,
+            stream: "events".into(),
+            aggregate_type: aggregate_type.into(),
+            aggregate_id: Arc::new(aggregate_id),
+            ordering_key: None,
+            sequenced: false,
+            max_attempts: None,
+        }
+    }
+
+    /// The version of the payload's schema; 1 unless set.
+    #[must_use]
+    pub fn version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The stream; `events` unless set.
+    #[must_use]
+    pub fn stream(mut self, stream: impl Into<String>) -> Self {
+        self.stream = stream.into();
+        self
+    }
+
+    /// What the events are ordered by, where that is not the aggregate.
+    #[must_use]
+    pub fn ordering_key(mut self, key: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
+        self.ordering_key = Some(Arc::new(key));
+        self
+    }
+
+    /// Gives each event a number without gaps within its ordering key.
+    #[must_use]
+    pub fn sequenced(mut self) -> Self {
+        self.sequenced = true;
+        self
+    }
+
+    /// How often a delivery is tried at most.
+    #[must_use]
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// The event of a value.
+    pub fn event(&self, value: &T) -> Result<NewEvent> {
+        let id = (self.aggregate_id)(value);
+        let mut event = NewEvent::of(&self.stream, &self.name, &self.aggregate_type, id, value)?;
+        event.headers.set_schema_version(self.version);
+        event.ordering_key = self.ordering_key.as_ref().map(|key| key(value));
+        event.sequenced = self.sequenced;
+        event.max_attempts = self.max_attempts;
+        Ok(event)
+    }
+}
+
+/// Mappings by type. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct EventMappings(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl EventMappings {
+    /// A catalog with no entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same catalog with one more entry; a second one for a type replaces the first.
+    #[must_use]
+    pub fn with<T: Serialize + 'static>(mut self, entry: EventMapping<T>) -> Self {
+        Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), Arc::new(entry));
+        self
+    }
+
+    /// The event of a value whose type has an entry.
+    pub fn event<T: Serialize + 'static>(&self, value: &T) -> Result<NewEvent> {
+        self.0.get(&TypeId::of::<T>()).and_then(|entry| entry.downcast_ref::<EventMapping<T>>()).map_or_else(
+            || {
+                Err(Error::new(
+                    ErrorKind::Invalid,
+                    "record",
+                    format!(
+                        "the catalog has no entry for {}; add one with EventMappings::with",
+                        type_name::<T>()
+                    ),
+                ))
+            },
+            |entry| entry.event(value),
+        )
+    }
+}
+
+impl fmt::Debug for EventMappings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventMappings({} entries)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Posted {
+        transaction: u64,
+        account: String,
+    }
+
+    #[test]
+    fn a_struct_of_another_crate_is_mapped_by_a_catalog_entry() {
+        let catalog = EventMappings::new().with(
+            EventMapping::new("LEDGER_POSTED", "Transaction", |posted: &Posted| {
+                posted.transaction.to_string()
+            })
+            .stream("ledger")
+            .ordering_key(|posted: &Posted| posted.account.clone())
+            .sequenced()
+            .max_attempts(5),
+        );
+        let event = catalog.event(&Posted { transaction: 9, account: "A-1".into() }).expect("mapped");
+        assert_eq!(event.ordering_key.as_deref(), Some("A-1"));
+        assert_eq!((event.sequenced, event.max_attempts), (true, Some(5)));
+    }
+
+    #[test]
+    fn a_type_without_an_entry_is_named_in_the_error() {
+        let error = EventMappings::new().event(&String::from("x")).expect_err("no entry").to_string();
+        assert!(error.contains("String"), "{error}");
+    }
+}

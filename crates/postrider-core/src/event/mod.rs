@@ -1,0 +1,27 @@
+//! What an event is, and the forms it has on its way.
+
+mod bus;
+pub(crate) mod cloud_event;
+mod headers;
+mod incoming_event;
+mod limits;
+mod mapping;
+mod new_event;
+mod payload;
+pub(crate) mod recorded;
+mod template;
+mod trace;
+mod traits;
+
+pub use bus::EventBus;
+pub use cloud_event::{Attributes, CloudEvents};
+pub use headers::Headers;
+pub use incoming_event::IncomingEvent;
+pub use limits::Limits;
+pub use mapping::{EventMapping, EventMappings};
+pub use new_event::NewEvent;
+pub use payload::Payload;
+pub use recorded::Recorded;
+pub use template::Template;
+pub use trace::Trace;
+pub use traits::{Event, Recordable};

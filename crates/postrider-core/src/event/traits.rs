@@ -1,0 +1,99 @@
+//! How a domain struct becomes an event: a mapping that the struct itself need not know.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::{NewEvent, Result};
+
+/// The mapping of a type to events: name, version, stream, aggregate, ordering.
+///
+/// Derive it (`#[derive(Event)]`), or implement it in an adapter module so that the domain struct stays
+/// pure; where the struct lives in another crate, use a [`EventMappings`](crate::EventMappings) entry instead.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event: it has no `Event`",
+    label = "not an event",
+    note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`",
+    note = "or implement `postrider::Event` for it in an adapter module"
+)]
+pub trait Event: Serialize {
+    /// The event type, in the past tense: `OrderPaid`.
+    const NAME: &'static str;
+    /// The version of the payload's schema.
+    const VERSION: u32 = 1;
+    /// The stream it is recorded in.
+    const STREAM: &'static str = "events";
+    /// The type of the aggregate it happened to: `Order`.
+    const AGGREGATE: &'static str;
+    /// Whether it gets a number without gaps within its ordering key. It costs a lock on the key's counter
+    /// until the transaction ends, and keeps the key's order even where the application takes no lock.
+    const SEQUENCED: bool = false;
+    /// How often a delivery is tried at most; nothing leaves it to the subscription.
+    const MAX_ATTEMPTS: Option<u32> = None;
+
+    /// The id of the aggregate it happened to.
+    fn aggregate_id(&self) -> String;
+
+    /// What it is ordered by, where that is not its aggregate.
+    fn ordering_key(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What `record` takes: a typed [`Event`], or a [`NewEvent`] made by hand or from a catalog.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be recorded: it is not an event",
+    label = "neither an `Event` nor a `NewEvent`",
+    note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`"
+)]
+pub trait Recordable {
+    /// The event to record: owned if it was made for this call, with an id that nobody else can have.
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>>;
+}
+
+impl<E: Event> Recordable for E {
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>> {
+        let mut event = NewEvent::of(E::STREAM, E::NAME, E::AGGREGATE, self.aggregate_id(), self)?;
+        event.headers.set_schema_version(E::VERSION);
+        event.ordering_key = self.ordering_key();
+        event.sequenced = E::SEQUENCED;
+        event.max_attempts = E::MAX_ATTEMPTS;
+        Ok(Cow::Owned(event))
+    }
+}
+
+impl Recordable for NewEvent {
+    fn to_new_event(&self) -> Result<Cow<'_, NewEvent>> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct OrderPaid {
+        order: i64,
+    }
+
+    impl Event for OrderPaid {
+        const NAME: &'static str = "OrderPaid";
+        const VERSION: u32 = 2;
+        const STREAM: &'static str = "orders";
+        const AGGREGATE: &'static str = "Order";
+
+        fn aggregate_id(&self) -> String {
+            self.order.to_string()
+        }
+    }
+
+    #[test]
+    fn a_pure_struct_becomes_an_event_by_its_mapping() {
+        let event = OrderPaid { order: 7 }.to_new_event().expect("valid");
+        assert_eq!((event.stream.as_str(), event.event_type.as_str()), ("orders", "OrderPaid"));
+        assert_eq!((event.aggregate_type.as_str(), event.aggregate_id.as_str()), ("Order", "7"));
+        assert_eq!(event.headers.schema_version(), 2);
+        assert_eq!(event.payload.as_json(), Some(r#"{"order":7}"#));
+    }
+}

@@ -1,0 +1,13 @@
+//! What the user decides: what a subscription wants, how often it tries, what is kept and for how long.
+
+mod archive;
+mod mask;
+mod retry;
+pub(crate) mod subscription;
+mod sweep;
+
+pub use archive::{ArchiveOptions, ArchiveTable, Field};
+pub use mask::Mask;
+pub use retry::Retry;
+pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
+pub use sweep::{Pacing, Sweep, Sweepable, Swept, month_of};

@@ -1,0 +1,36 @@
+//! What one process does for all: retention, alerts.
+
+use time::OffsetDateTime;
+
+use crate::{Error, ErrorKind, Limits, Result};
+
+/// A duty that was taken or prolonged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderLease {
+    /// When, by the store's clock.
+    pub at: OffsetDateTime,
+    /// Until when it is held.
+    pub until: OffsetDateTime,
+    /// What its last holder wrote down for the next one.
+    pub note: Option<String>,
+}
+
+impl LeaderLease {
+    /// The longest note, in bytes.
+    pub const NOTE: usize = 1 << 20;
+
+    /// Whether a store can keep these.
+    pub fn check(duty: &str, owner: &str, note: &str) -> Result<()> {
+        for (name, text) in [("name", duty), ("owner", owner)] {
+            if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
+                let message = format!("the {name} of a duty has 1 to {} bytes and no NUL", Limits::NAME);
+                return Err(Error::new(ErrorKind::Invalid, "duty", message));
+            }
+        }
+        if note.len() > Self::NOTE || note.contains('\0') {
+            let message = format!("the note of a duty has at most {} bytes and no NUL", Self::NOTE);
+            return Err(Error::new(ErrorKind::Invalid, "duty", message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Relays as they make themselves known.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::delivery::past_attempt::ascii;
+use crate::{Error, ErrorKind, Limits, Result};
+
+/// What a relay says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelayReport {
+    /// Made anew at every start: two relays of one name are two.
+    pub id: Uuid,
+    /// Its name: the owner of its leases.
+    pub name: String,
+    /// The machine that it runs on.
+    pub host: String,
+    /// Its process.
+    pub process: u32,
+    /// The version of the program.
+    pub version: String,
+    /// Its subscriptions.
+    pub runs: Vec<RelayRun>,
+}
+
+/// A subscription as one relay runs it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RelayRun {
+    /// The subscription.
+    pub subscription: String,
+    /// The lanes that it works on, or looks after while they are idle.
+    #[serde(default)]
+    pub lanes: Vec<u32>,
+    /// Its settings, as far as two relays should agree on them. No secret.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// That its destination is away, while it is.
+    #[serde(default)]
+    pub away: Option<RelayAway>,
+}
+
+/// A destination that is away, as a relay reports it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelayAway {
+    /// Why, without secrets.
+    pub reason: String,
+    /// For how many seconds, when it was reported.
+    pub seconds: f64,
+    /// In how many seconds after the report it is asked again; nothing if it is being asked.
+    #[serde(default)]
+    pub probe_in: Option<f64>,
+}
+
+/// A relay, and when it was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelayInfo {
+    /// What it said last.
+    pub report: RelayReport,
+    /// When it was first seen, by the store's clock.
+    pub started_at: OffsetDateTime,
+    /// When it was last seen, by the store's clock.
+    pub seen_at: OffsetDateTime,
+    /// Whether it was seen lately: less than [`GONE_AFTER`](Self::GONE_AFTER) ago.
+    pub live: bool,
+}
+
+impl RelayInfo {
+    /// How often a relay reports when nothing changes.
+    pub const EVERY: Duration = Duration::from_secs(20);
+    /// A relay that has not reported for so long is taken for gone: three reports are missing.
+    pub const GONE_AFTER: Duration = Duration::from_secs(60);
+    /// A relay that ended without a word is shown for so long, and forgotten then.
+    pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+    /// Whether it was seen lately, by the store's clock. A clock that was set back makes nobody look alive.
+    pub fn is_live(seen_at: OffsetDateTime, now: OffsetDateTime) -> bool {
+        (now - seen_at).unsigned_abs() < Self::GONE_AFTER
+    }
+
+    /// Whether both are there at once: one that was killed and started anew still looks alive for a moment, and is not two.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let (older, newer) = if self.started_at <= other.started_at { (self, other) } else { (other, self) };
+        self.live && other.live && older.seen_at >= newer.started_at
+    }
+
+    /// The subscription as this relay runs it.
+    pub fn run(&self, subscription: &str) -> Option<&RelayRun> {
+        self.report.runs.iter().find(|run| run.subscription == subscription)
+    }
+
+    /// Whether it is there and has the subscription.
+    pub fn attends(&self, subscription: &str) -> bool {
+        self.live && self.run(subscription).is_some()
+    }
+}
+
+impl RelayReport {
+    /// Whether a store can keep it.
+    pub fn check(&self) -> Result<()> {
+        for (what, text) in [("name", &self.name), ("host", &self.host), ("version", &self.version)] {
+            if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
+                let message = format!("the {what} of a relay has 1 to {} bytes and no NUL", Limits::NAME);
+                return Err(Error::new(ErrorKind::Invalid, "heartbeat", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its subscriptions as a store keeps them.
+    pub fn runs_as_json(&self) -> Result<String> {
+        // ASCII, as everything that only people read: a database of another encoding must not refuse it.
+        serde_json::to_string(&self.runs).map(|json| ascii(&json)).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "heartbeat", format!("a report can't be written: {error}"))
+        })
+    }
+
+    /// What [`runs_as_json`](Self::runs_as_json) wrote. What another version wrote and this one can't read is left out: a relay that
+    /// is not understood is still a relay.
+    pub fn runs_from_json(text: &str) -> Vec<RelayRun> {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
+/// Refuses to remove a subscription that a live relay has.
+pub fn refuse_to_remove(subscription: &str, relays: &[RelayInfo]) -> Result<()> {
+    let names: Vec<_> = relays.iter().filter(|relay| relay.attends(subscription)).collect();
+    let Some(first) = names.first() else { return Ok(()) };
+    let (name, host, others) = (&first.report.name, &first.report.host, names.len() - 1);
+    let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
+    let message = format!(
+        "the relay {name:?} on {host}{more} has the subscription {subscription:?}; stop it first, or force it"
+    );
+    Err(Error::new(ErrorKind::Refused, "remove", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relay(seen: i64, now: OffsetDateTime) -> RelayInfo {
+        let seen_at = now - Duration::from_secs(seen.unsigned_abs());
+        let run = RelayRun { subscription: "mail".into(), ..RelayRun::default() };
+        RelayInfo {
+            report: RelayReport {
+                id: Uuid::nil(),
+                name: "a".into(),
+                host: "h".into(),
+                process: 1,
+                version: "1".into(),
+                runs: vec![run],
+            },
+            started_at: seen_at,
+            seen_at,
+            live: RelayInfo::is_live(seen_at, now),
+        }
+    }
+
+    #[test]
+    fn a_relay_that_missed_three_reports_is_gone() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        assert!(relay(59, now).attends("mail"));
+        assert!(!relay(61, now).attends("mail"));
+        assert!(!relay(0, now).attends("other"));
+        assert!(!RelayInfo::is_live(now + Duration::from_secs(3600), now), "seen in the future");
+    }
+
+    #[test]
+    fn a_relay_that_was_killed_and_started_anew_is_not_two() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let (killed, anew) = (relay(30, now), relay(0, now));
+        assert!(!killed.is_beside(&anew) && !anew.is_beside(&killed));
+        let older = RelayInfo { seen_at: now, ..killed };
+        assert!(older.is_beside(&anew) && anew.is_beside(&older), "it was seen since the other started");
+    }
+
+    #[test]
+    fn what_a_live_relay_has_is_not_removed() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let error = refuse_to_remove("mail", &[relay(5, now)]).expect_err("it is there");
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        refuse_to_remove("mail", &[relay(500, now)]).expect("it is gone");
+        refuse_to_remove("other", &[relay(5, now)]).expect("it has another");
+    }
+
+    #[test]
+    fn a_report_of_another_version_is_read_as_far_as_it_is_understood() {
+        let runs = RelayReport::runs_from_json(r#"[{"subscription":"mail","news":1}]"#);
+        assert_eq!(runs[0].subscription, "mail");
+        assert!(RelayReport::runs_from_json("{}").is_empty());
+    }
+}

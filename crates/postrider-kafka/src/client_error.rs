@@ -1,0 +1,227 @@
+//! What the client complains of, as a sentence that says what to do.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaErrorCode as Code;
+
+/// What the client complained of.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientError {
+    code: Option<Code>,
+    reason: String,
+    pub(crate) at: Instant,
+}
+
+/// What a client last complained of.
+#[derive(Default)]
+pub(crate) struct ClientErrors(Mutex<Option<ClientError>>);
+
+impl ClientErrors {
+    fn lock(&self) -> MutexGuard<'_, Option<ClientError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears an error of the client.
+    pub(crate) fn hear(&self, error: &KafkaError, reason: &str) {
+        tracing::debug!(error = %error, "{reason}");
+        let new = ClientError::new(error.rdkafka_error_code(), reason);
+        let mut last = self.lock();
+        // That all of them are down says less than why the first of them is.
+        if last.is_none() || !new.is_summary() {
+            *last = Some(new);
+        }
+    }
+
+    /// Hears what the client writes into its log.
+    pub(crate) fn read(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!(level = ?level, facility, "{message}");
+        // What is worse comes as an error too, with its code.
+        if matches!(level, RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info)
+            && let Some(new) = ClientError::logged(facility, message)
+        {
+            let mut last = self.lock();
+            if last.as_ref().is_none_or(|old| !old.is_lasting()) {
+                *last = Some(new);
+            }
+        }
+    }
+
+    /// The last one.
+    pub(crate) fn last(&self) -> Option<ClientError> {
+        self.lock().clone()
+    }
+
+    /// The last one, and what to do about it.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        self.last().map(|complaint| complaint.sentence())
+    }
+
+    /// The brokers have answered: what was complained of before is over.
+    pub(crate) fn clear(&self) {
+        *self.lock() = None;
+    }
+}
+
+/// What is the matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Nobody is there.
+    Absent,
+    /// There is no such name.
+    Unknown,
+    /// The user or its password is wrong.
+    Login,
+    /// The brokers want another way to log in.
+    Mechanism,
+    /// The certificate is for another name.
+    Name,
+    /// The certificate can't be verified; it may be its name, or who signed it.
+    Certificate,
+    /// It speaks no TLS there.
+    Plain,
+    /// It hangs up: it speaks TLS, or wants a login.
+    Hangs,
+    /// The brokers want a certificate of ours, or something else is wrong with TLS.
+    Tls,
+    /// Anything else.
+    Other,
+}
+
+impl ClientError {
+    pub(crate) fn new(code: Option<Code>, reason: &str) -> Self {
+        Self { code, reason: reason.to_owned(), at: Instant::now() }
+    }
+
+    /// What the client only writes into its log: that a connection was closed, and what it thinks of it.
+    pub(crate) fn logged(facility: &str, message: &str) -> Option<Self> {
+        let reason = message.split_once("]: ").map_or(message, |(_, reason)| reason);
+        (facility == "FAIL").then(|| Self::new(Some(Code::BrokerTransportFailure), reason))
+    }
+
+    /// Whether it is of the whole rather than of one broker: such says less.
+    pub(crate) fn is_summary(&self) -> bool {
+        self.code == Some(Code::AllBrokersDown)
+    }
+
+    /// Whether waiting does not help.
+    pub(crate) fn is_lasting(&self) -> bool {
+        matches!(self.code, Some(Code::Authentication | Code::SSL))
+    }
+
+    /// What is the matter.
+    pub(crate) fn trouble(&self) -> Trouble {
+        let says = |words: &[&str]| words.iter().any(|word| self.reason.contains(word));
+        match self.code {
+            Some(Code::Resolve) => Trouble::Unknown,
+            Some(Code::Authentication) if says(&["mechanism handshake failed"]) => Trouble::Mechanism,
+            Some(Code::Authentication) => Trouble::Login,
+            Some(Code::SSL) if says(&["mismatch"]) => Trouble::Name,
+            Some(Code::SSL) if says(&["certificate verify failed", "verify broker certificate"]) => {
+                Trouble::Certificate
+            }
+            _ if says(&["wrong version number", "PLAINTEXT broker listener"]) => Trouble::Plain,
+            Some(Code::SSL) => Trouble::Tls,
+            // It was closed before anything was agreed on.
+            _ if says(&["in state SSL_HANDSHAKE"]) => Trouble::Plain,
+            _ if says(&["security.protocol", "SASL authentication", "SSL listener"]) => Trouble::Hangs,
+            _ if says(&["refused", "unreachable", "No route to host", "timed out", "timeout"]) => {
+                Trouble::Absent
+            }
+            _ => Trouble::Other,
+        }
+    }
+
+    /// The same at the very start, when a connection that is closed means more than that a broker went away.
+    pub(crate) fn trouble_at_start(&self) -> Trouble {
+        let closed = ["Disconnected", "Broken pipe", "reset by peer"];
+        match self.trouble() {
+            Trouble::Other if closed.iter().any(|word| self.reason.contains(word)) => Trouble::Hangs,
+            trouble => trouble,
+        }
+    }
+
+    /// What is the matter and what to do about it, with the client's own words.
+    pub(crate) fn sentence(&self) -> String {
+        self.as_said_of(self.trouble())
+    }
+
+    /// The same, where more is known of the trouble.
+    pub(crate) fn as_said_of(&self, trouble: Trouble) -> String {
+        let advice = match trouble {
+            Trouble::Absent => "nobody answers there; check the address, and that the broker runs",
+            Trouble::Unknown => "there is no such name; check the address",
+            Trouble::Login => "the user or its password is refused; check both, and the mechanism",
+            Trouble::Mechanism => "they want another mechanism; use one that they support",
+            Trouble::Name => {
+                "the certificate is not for the name or address that was used; use one that is in the certificate"
+            }
+            Trouble::Certificate => {
+                "no authority that is trusted here has signed the certificate; give the file of the authority that has \
+                 (ssl.ca.location), and see that the certificate has not expired"
+            }
+            Trouble::Plain => "that listener speaks no TLS; use the port that does, or turn TLS off",
+            Trouble::Hangs => {
+                "the connection was closed; that listener may speak TLS or want a user: check security.protocol"
+            }
+            Trouble::Tls => {
+                "TLS can't be agreed on; they may ask for a certificate of ours (ssl.certificate.location, \
+                 ssl.key.location)"
+            }
+            Trouble::Other => return self.reason.clone(),
+        };
+        format!("{advice} ({})", self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_trouble_is_known_by_what_the_client_says() {
+        for (code, reason, wanted) in [
+            (
+                Code::BrokerTransportFailure,
+                "127.0.0.1:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
+                Trouble::Absent,
+            ),
+            (Code::Resolve, "nowhere:9092/bootstrap: Failed to resolve 'nowhere:9092'", Trouble::Unknown),
+            (Code::Authentication, "SASL authentication error: Authentication failed", Trouble::Login),
+            (
+                Code::Authentication,
+                "SASL SCRAM-SHA-512 mechanism handshake failed: Broker: Unsupported SASL mechanism",
+                Trouble::Mechanism,
+            ),
+            (Code::SSL, "certificate verify failed: hostname mismatch", Trouble::Name),
+            (
+                Code::SSL,
+                "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed",
+                Trouble::Certificate,
+            ),
+            (
+                Code::SSL,
+                "SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
+                Trouble::Plain,
+            ),
+            (Code::SSL, "SSL handshake failed: unexpected message", Trouble::Tls),
+            (
+                Code::BrokerTransportFailure,
+                "Disconnected: verify that security.protocol is correctly configured",
+                Trouble::Hangs,
+            ),
+            (
+                Code::BrokerTransportFailure,
+                "Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)",
+                Trouble::Plain,
+            ),
+            (Code::BrokerTransportFailure, "something new", Trouble::Other),
+        ] {
+            let complaint = ClientError::new(Some(code), reason);
+            assert_eq!(complaint.trouble(), wanted, "{reason}");
+            assert!(complaint.sentence().contains(reason));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Duties: what one process does for all the others.
+
+use std::time::Duration;
+
+use postrider_core::{LeaderLease, Result};
+
+use crate::clock::{micros_of, time_of};
+use crate::error::failed;
+use crate::row::maybe_text;
+use crate::sql::statement;
+use crate::store::MySqlStore;
+
+const OP: &str = "duty";
+
+/// Takes a duty, or prolongs it.
+pub(crate) async fn take(
+    store: &MySqlStore,
+    duty: &str,
+    owner: &str,
+    lease: Duration,
+) -> Result<Option<LeaderLease>> {
+    LeaderLease::check(duty, owner, "")?;
+    // In a transaction of its own: an insert that finds the row keeps it shared, and those who do wait for each other.
+    let mut conn = store.conn(OP).await?;
+    if store.sql.query(statement!("duty.sql")).bind(duty).fetch_optional(&mut conn, OP).await?.is_none() {
+        store.sql.query(statement!("make_duty.sql")).bind(duty).execute(&mut conn, OP).await?;
+    }
+    drop(conn);
+    let mut tx = store.write(OP).await?;
+    let held = store.sql.query(statement!("duty.sql")).bind(duty).fetch_one(&mut tx, OP).await?;
+    let now = store.now(&mut tx, OP).await?;
+    let take = store.sql.query(statement!("take_duty.sql")).bind(duty).bind(owner);
+    let taken = take.bind(micros_of(lease)).bind(now).execute(&mut tx, OP).await? > 0;
+    tx.commit().await.map_err(failed(OP))?;
+    let until = time_of(now.saturating_add(micros_of(lease)));
+    let note = maybe_text(&held, "note", OP)?;
+    Ok(taken.then_some(LeaderLease { at: time_of(now), until, note }))
+}
+
+/// Writes a note, if the duty is still held.
+pub(crate) async fn note(store: &MySqlStore, duty: &str, owner: &str, note: &str) -> Result<bool> {
+    LeaderLease::check(duty, owner, note)?;
+    let mut conn = store.conn(OP).await?;
+    let now = store.now(&mut conn, OP).await?;
+    let write = store.sql.query(statement!("note_duty.sql")).bind(duty).bind(owner).bind(note).bind(now);
+    Ok(write.execute(&mut conn, OP).await? > 0)
+}
+
+/// Gives a duty back.
+pub(crate) async fn leave(store: &MySqlStore, duty: &str, owner: &str) -> Result<()> {
+    let mut conn = store.conn(OP).await?;
+    store.sql.query(statement!("leave_duty.sql")).bind(duty).bind(owner).execute(&mut conn, OP).await?;
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! The events of one key (or of a few), handled one after another.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postrider_core::{
+    Attempt, Delivery, Effect, Error, ErrorKind, HeldKeys, Outcome, Source, Unavailable, Uuid,
+};
+use tracing::Instrument;
+
+use crate::dispatcher::{Routes, Unknown};
+use crate::failure::FailureClass;
+use crate::route::Route;
+use crate::tx::Home;
+use crate::{Context, Failure, Tx, metrics};
+
+/// Why events that were to be handled together were not.
+enum Trouble {
+    /// One of them failed.
+    Failed(Failure),
+    /// Nothing can be handled now.
+    Unavailable(Unavailable),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure.remedy {
+            FailureClass::Wait => Self::Unavailable(Unavailable::new(failure.message())),
+            _ => Self::Failed(failure),
+        }
+    }
+}
+
+/// What the database says when a handler's transaction can't be had: no event is to blame for that. Behind a broker there
+/// is no lease, and nobody who waits for an operator: there, what is no outage counts as a failure, and ends as one.
+fn not_begun(delivery: &Delivery, error: Error) -> Trouble {
+    if delivery.lease.is_none() {
+        return not_kept(error);
+    }
+    if error.kind() == ErrorKind::Invalid {
+        return Trouble::Failed(Failure::from(error).code("database"));
+    }
+    Trouble::Unavailable(Unavailable::new(error.to_string()))
+}
+
+/// What the database says when a handler's transaction can't be kept: the handler may be what it objects to.
+fn not_kept(error: Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::Unreachable | ErrorKind::PoolExhausted => {
+            Trouble::Unavailable(Unavailable::new(error.to_string()))
+        }
+        _ => Trouble::Failed(Failure::from(error).code("database")),
+    }
+}
+
+/// Handles events in order and reports each; after a failure nothing more of its key.
+pub(crate) async fn run<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+) -> Result<(), Unavailable> {
+    let mut stopped = HeldKeys::new(delivery.order);
+    let mut rest = events;
+    while let Some((&first, _)) = rest.split_first() {
+        if delivery.is_stopping() {
+            return Ok(());
+        }
+        let (together, count) = max_tx_batch(routes, delivery, rest, &stopped);
+        rest = &rest[count..];
+        if together.is_empty() {
+            continue;
+        }
+        if !delivery.begin_all(&together) {
+            return Ok(());
+        }
+        if together.len() > 1 {
+            match handle(routes, delivery, &together).await {
+                Ok(outcomes) => {
+                    for (index, outcome) in together.into_iter().zip(outcomes) {
+                        let event = &delivery.events[index].event;
+                        // Behind a failure of its key it was not tried, whatever is said of it.
+                        if stopped.holds(event) {
+                            continue;
+                        }
+                        if !outcome.is_delivered() {
+                            stopped.failed(event);
+                        }
+                        report(routes, delivery, index, outcome);
+                    }
+                    continue;
+                }
+                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+                // Which of them it was shows when each is handled alone.
+                Err(Trouble::Failed(failure)) => {
+                    let event = &delivery.events[first].event;
+                    tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
+                        events = together.len(), error = %failure, "handled together they failed; now one by one");
+                }
+            }
+        }
+        let several = together.len() > 1;
+        for index in together {
+            // Handled together they came to nothing; now each is begun alone.
+            if several && !delivery.begin(index) {
+                return Ok(());
+            }
+            let event = &delivery.events[index].event;
+            if stopped.holds(event) {
+                continue;
+            }
+            let outcome = match handle(routes, delivery, &[index]).await {
+                Ok(mut outcomes) => outcomes.pop().unwrap_or(Outcome::Delivered),
+                Err(Trouble::Failed(failure)) => failure.into_outcome(),
+                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+            };
+            if !outcome.is_delivered() {
+                stopped.failed(event);
+            }
+            report(routes, delivery, index, outcome);
+        }
+    }
+    Ok(())
+}
+
+/// Reports what became of an event; what a transaction did under a lease, as an effect.
+fn report<S: Source>(routes: &Routes<S>, delivery: &Delivery, index: usize, outcome: Outcome) {
+    let route = routes.find(&delivery.events[index].event.event_type);
+    let in_transaction = delivery.lease.is_some() && route.is_some_and(|route| route.transactional);
+    if in_transaction && outcome.is_delivered() {
+        delivery.report_effect(index, outcome);
+    } else {
+        delivery.report(index, outcome);
+    }
+}
+
+/// The events at the front that can be handled together, without those that are held; and how many were looked at.
+fn max_tx_batch<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+    stopped: &HeldKeys,
+) -> (Vec<usize>, usize) {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut kind: Option<&Arc<Route<S>>> = None;
+    let mut looked = 0;
+    for &index in events {
+        let attempt = &delivery.events[index];
+        if stopped.holds(&attempt.event) {
+            looked += 1;
+            continue;
+        }
+        let route = routes.find(&attempt.event.event_type);
+        let goes_along = match (kind, route) {
+            _ if chosen.is_empty() => true,
+            (Some(first), Some(route)) if first.several => Arc::ptr_eq(first, route),
+            (Some(first), Some(route)) => {
+                first.transactional
+                    && route.transactional
+                    && !route.several
+                    && chosen.len() < routes.max_tx_batch
+            }
+            _ => false,
+        };
+        if !goes_along {
+            break;
+        }
+        kind = kind.or(route);
+        chosen.push(index);
+        looked += 1;
+        if kind.is_none() {
+            break;
+        }
+    }
+    (chosen, looked)
+}
+
+/// Handles events max_tx_batch: an outcome for each, or the reason why none of them came to anything.
+async fn handle<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[usize],
+) -> Result<Vec<Outcome>, Trouble> {
+    let attempts: Vec<&Attempt> = events.iter().map(|&index| &delivery.events[index]).collect();
+    let Some(first) = attempts.first() else { return Ok(Vec::new()) };
+    let Some(route) = routes.find(&first.event.event_type) else {
+        return Ok(vec![match routes.unknown {
+            Unknown::Skip => Outcome::Delivered,
+            Unknown::Reject => {
+                let message = format!("no handler is for {}", first.event.event_type);
+                Failure::reject(message).code("unknown_type").into_outcome()
+            }
+        }]);
+    };
+    if route.transactional {
+        in_transaction(routes, delivery, &attempts).await
+    } else if routes.inbox {
+        with_inbox(routes, delivery, route, &attempts).await
+    } else {
+        call(routes, delivery, route, &attempts, None).await
+    }
+}
+
+/// Calls a handler, in a span of its own and within its time.
+async fn call<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    route: &Route<S>,
+    events: &[&Attempt],
+    transaction: Option<Tx<S>>,
+) -> Result<Vec<Outcome>, Trouble> {
+    let Some(first) = events.first() else { return Ok(Vec::new()) };
+    let event = &first.event;
+    let context = Context {
+        event: Arc::clone(event),
+        attempt: first.attempt,
+        subscription: Arc::clone(&delivery.subscription),
+        recorder: Arc::clone(&routes.recorder),
+    };
+    let span = tracing::info_span!("handle", subscription = %delivery.subscription,
+        trace_id = event.headers.traceparent().unwrap_or_default(), event_id = %event.event_id, stream = %event.stream,
+        event_type = %event.event_type, aggregate_type = %event.aggregate_type, aggregate_id = %event.aggregate_id,
+        attempt = first.attempt);
+    let began = Instant::now();
+    // An upcaster, or a type that is decoded, is the application's code, too. What its panic says may quote the payload.
+    let called = AssertUnwindSafe(|| route.call(events, &routes.upcasters, context, transaction));
+    let handled = std::panic::catch_unwind(called).unwrap_or_else(|_| {
+        Err(Failure::retry("an upcaster, or what the payload is decoded to, panicked").code("panic"))
+    })?;
+    let timeout = route.timeout.unwrap_or(delivery.timeout);
+    let answered = tokio::time::timeout(timeout, handled.instrument(span)).await;
+    let seconds = route.seconds.get_or_init(|| metrics::handler_seconds(&delivery.subscription, &route.name));
+    seconds.record(began.elapsed().as_secs_f64());
+    let answers = answered.unwrap_or_else(|_| {
+        let message = format!("the handler took longer than {timeout:?}");
+        Err(Failure::retry(message).code("timeout"))
+    })?;
+    let Some(answers) = answers else { return Ok(vec![Outcome::Delivered; events.len()]) };
+    if answers.len() != events.len() {
+        let message = format!("the handler answered {} times for {} events", answers.len(), events.len());
+        return Err(Failure::retry(message).code("answers").into());
+    }
+    let outcome =
+        |answer: Result<(), Failure>| answer.map_or_else(Failure::into_outcome, |()| Outcome::Delivered);
+    Ok(answers.into_iter().map(outcome).collect())
+}
+
+/// Handles events in one transaction with their marks in the inbox.
+async fn in_transaction<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    events: &[&Attempt],
+) -> Result<Vec<Outcome>, Trouble> {
+    let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
+    // The database must not end what one of the handlers may still take.
+    let timeouts = events.iter().filter_map(|each| routes.find(&each.event.event_type)?.timeout);
+    let effect = Effect {
+        lease: delivery.lease.as_ref(),
+        consumer: &delivery.subscription,
+        events: &ids,
+        timeout: timeouts.fold(delivery.timeout, Duration::max),
+    };
+    let begun = routes.source.begin(effect).await;
+    let (mut transaction, first_time) = begun.map_err(|error| not_begun(delivery, error))?;
+    let new: Vec<&Attempt> =
+        events.iter().zip(&first_time).filter(|(_, first)| **first).map(|(each, _)| *each).collect();
+    let mut answers = Vec::with_capacity(new.len());
+    let mut rest = new.as_slice();
+    while let Some(first) = rest.first() {
+        let Some(route) = routes.find(&first.event.event_type) else { break };
+        let count = if route.several { rest.len() } else { 1 };
+        let (these, others) = rest.split_at(count);
+        rest = others;
+        let home = Home::new();
+        let cause = (these.len() == 1).then(|| Arc::clone(&first.event));
+        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
+        let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
+        let Some(back) = home.take() else {
+            let message = "the handler kept its transaction; it must be done with it when it returns";
+            return Err(Failure::retry(message).code("transaction").into());
+        };
+        transaction = back;
+        // A handler of several that does not deliver one of them delivers none: they share the transaction, and its marks.
+        if outcomes.iter().any(|outcome| !outcome.is_delivered()) {
+            if events.len() == 1 {
+                S::rollback(transaction).await.map_err(not_kept)?;
+                return Ok(outcomes);
+            }
+            return Err(Failure::retry("one of several that share a transaction failed").into());
+        }
+        answers.extend(outcomes);
+    }
+    S::commit(transaction).await.map_err(not_kept)?;
+    let mut answers = answers.into_iter();
+    let outcome =
+        |first: &bool| if *first { answers.next().unwrap_or(Outcome::Delivered) } else { Outcome::Duplicate };
+    Ok(first_time.iter().map(outcome).collect())
+}
+
+/// Handles what is not in the inbox yet, and marks it afterwards.
+async fn with_inbox<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    route: &Route<S>,
+    events: &[&Attempt],
+) -> Result<Vec<Outcome>, Trouble> {
+    let consumer = &delivery.subscription;
+    let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
+    let handled = routes.source.handled(consumer, &ids).await.map_err(|error| not_begun(delivery, error))?;
+    let new: Vec<&Attempt> =
+        events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
+    let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };
+    let mut stopped = HeldKeys::new(delivery.order);
+    let mut done: Vec<Uuid> = Vec::with_capacity(new.len());
+    for (each, answer) in new.iter().zip(&answers) {
+        if !answer.is_delivered() {
+            stopped.failed(&each.event);
+        } else if !stopped.holds(&each.event) {
+            done.push(each.event.event_id);
+        }
+    }
+    if !done.is_empty() {
+        let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
+        let marked = async {
+            let (transaction, _) = routes.source.begin(effect).await?;
+            S::commit(transaction).await
+        };
+        // The handler has succeeded; without its mark it may be called again if the event comes again, which is what an
+        // inbox of this kind can't rule out.
+        if let Err(error) = marked.await {
+            tracing::warn!(subscription = %consumer, events = done.len(), error = %error,
+                "handled, but not marked in the inbox");
+        }
+    }
+    let mut answers = answers.into_iter();
+    let outcome = |handled: &bool| {
+        if *handled { Outcome::Duplicate } else { answers.next().unwrap_or(Outcome::Delivered) }
+    };
+    Ok(handled.iter().map(outcome).collect())
+}

@@ -1,0 +1,138 @@
+//! A subscription as this relay runs it: what its lanes share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store};
+use tokio::sync::watch;
+
+use crate::breaker::{Breaker, chance};
+use crate::contrast::{Contrast, Sifted, Stands, Try};
+use crate::death::OnDeath;
+use crate::metrics::RequestMetrics;
+use crate::presence::Run;
+use crate::retry_policy::RetryPolicy;
+use crate::work::Item;
+
+/// A subscription as this relay runs it.
+pub(crate) struct SubscriptionRuntime {
+    pub(crate) name: Arc<str>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) clock: Clock,
+    pub(crate) owner: String,
+    pub(crate) settings: Settings,
+    pub(crate) batch: u32,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    /// How long a batch waits at most for its last events, once all are begun.
+    pub(crate) patience: Duration,
+    pub(crate) order: Order,
+    pub(crate) on_dead: OnDead,
+    /// After how many deaths of a process an event that it was handling is dead.
+    pub(crate) deaths: u32,
+    pub(crate) retry_policy: RetryPolicy,
+    pub(crate) breaker: Breaker,
+    pub(crate) contrast: Contrast,
+    pub(crate) requests: Arc<RequestMetrics>,
+    pub(crate) on_death: OnDeath,
+    pub(crate) outage: Outage,
+    pub(crate) run: Run,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// What holds for all subscriptions of a relay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) lease: Duration,
+    pub(crate) poll: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) figures: Option<Duration>,
+}
+
+impl SubscriptionRuntime {
+    /// Decides by contrast what tries that ended mean. `refused`: the destination said of itself that it is away. `under_way` is
+    /// what has no answer yet.
+    pub(crate) fn sift(
+        &self,
+        tries: Vec<Option<Try>>,
+        refused: bool,
+        under_way: Vec<(u64, Instant)>,
+    ) -> Sifted {
+        let (open, back) = (self.breaker.is_open(), self.breaker.back_since());
+        self.contrast.sift(tries, Stands { open, refused, back, under_way })
+    }
+
+    /// Says what follows for an event from a try, and notes the try with the event if it failed.
+    pub(crate) fn decide(&self, item: &mut Item, report: Report, now: OffsetDateTime) {
+        let Report { outcome, began, ended } = report;
+        // Chance costs a call of the system.
+        let chance = if outcome.is_delivered() { 0.5 } else { chance() };
+        let decision = self.retry_policy.retry_policy(item.case(now), outcome, chance);
+        if let Some(failure) = decision.failure() {
+            let at = now - began.elapsed();
+            item.note(PastAttempt::new(
+                at,
+                &self.owner,
+                Some(ended.saturating_duration_since(began)),
+                failure,
+            ));
+        }
+        item.decision = Some(decision);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Ends when the relay is to stop.
+    pub(crate) async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        // Nobody can stop it any more once the relay itself is gone: then it stops, too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    /// Sleeps, unless the relay is to stop.
+    pub(crate) async fn rest(&self, time: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            () = self.stopped() => {}
+        }
+    }
+
+    /// How long a sleep may last: with a clock that is turned by hand nobody knows when it is turned.
+    pub(crate) fn at_most(&self, time: Duration) -> Duration {
+        match self.clock {
+            Clock::Database => time,
+            Clock::Manual(_) => time.min(Duration::from_millis(5)),
+        }
+    }
+}
+
+/// Whether the database answers, said once when it stops and once when it is back.
+pub(crate) struct Outage {
+    subscription: Arc<str>,
+    on: AtomicBool,
+}
+
+impl Outage {
+    pub(crate) fn new(subscription: Arc<str>) -> Self {
+        Self { subscription, on: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn begins(&self, error: &Error) {
+        if !self.on.swap(true, Ordering::AcqRel) {
+            tracing::warn!(subscription = %self.subscription, error = %error,
+                "the database does not answer as it should; trying again until it does");
+        } else {
+            tracing::debug!(subscription = %self.subscription, error = %error, "the database still does not answer");
+        }
+    }
+
+    pub(crate) fn is_over(&self) {
+        if self.on.load(Ordering::Acquire) && self.on.swap(false, Ordering::AcqRel) {
+            tracing::info!(subscription = %self.subscription, "the database answers again");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is said of what was settled: log lines, metrics, and the hook for deaths.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postrider_core::{OffsetDateTime, ReadEvent, Recorded};
+
+use crate::death::Death;
+use crate::metrics::LaneMetrics;
+use crate::retry_policy::Decision;
+use crate::runtime::SubscriptionRuntime;
+use crate::work::Work;
+
+/// A busy lane sums up this often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What one lane has done lately.
+pub(crate) struct BatchStats {
+    runtime: Arc<SubscriptionRuntime>,
+    metrics: LaneMetrics,
+    since: Option<Instant>,
+    batches: u64,
+    delivered: u64,
+    duplicates: u64,
+    retried: u64,
+    dead: u64,
+}
+
+/// One log line on one event: who, what and whose, never what it says.
+macro_rules! line {
+    ($level:ident, $subscription:expr, $event:expr, $attempt:expr, $outcome:literal, { $($field:tt)* }, $text:literal) => {
+        tracing::$level!(subscription = %$subscription, trace_id = $event.headers.traceparent().unwrap_or_default(),
+            event_id = %$event.event_id, stream = %$event.stream, event_type = %$event.event_type,
+            aggregate_type = %$event.aggregate_type, aggregate_id = %$event.aggregate_id, attempt = $attempt,
+            outcome = $outcome, $($field)* $text)
+    };
+}
+
+impl BatchStats {
+    pub(crate) fn new(runtime: &Arc<SubscriptionRuntime>) -> Self {
+        Self {
+            metrics: LaneMetrics::new(&runtime.name),
+            runtime: Arc::clone(runtime),
+            since: None,
+            batches: 0,
+            delivered: 0,
+            duplicates: 0,
+            retried: 0,
+            dead: 0,
+        }
+    }
+
+    /// A batch was read.
+    pub(crate) fn batch(&mut self, events: &[ReadEvent]) {
+        self.metrics.batch.record(events.len() as f64);
+        events.iter().for_each(|read| self.metrics.read(&read.event.stream));
+        self.batches += 1;
+    }
+
+    /// This was settled.
+    pub(crate) fn settled(&mut self, work: &Work, now: OffsetDateTime) {
+        let runtime = Arc::clone(&self.runtime);
+        let name = &runtime.name;
+        for item in &work.items {
+            let event = &item.event;
+            match &item.decision {
+                None => {}
+                Some(Decision::Delivered { attempts, duplicate }) => {
+                    self.delivered(event, *attempts, *duplicate, now);
+                    if *duplicate {
+                        line!(
+                            debug,
+                            name,
+                            event,
+                            attempts,
+                            "duplicate",
+                            {},
+                            "its effect was there already; skipped"
+                        );
+                    } else {
+                        line!(debug, name, event, attempts, "delivered", {}, "delivered");
+                    }
+                }
+                Some(Decision::Retry { attempts, pause, failure }) => {
+                    self.retried += 1;
+                    self.metrics.stream(&event.stream).retried.increment(1);
+                    line!(warn, name, event, attempts, "retry",
+                        { next_in_seconds = pause.as_secs_f64(), error_code = %failure.code, error = %failure.message, },
+                        "failed; it will be tried again");
+                }
+                Some(Decision::Dead { attempts, failure, age }) => {
+                    self.dead += 1;
+                    self.metrics.deaths.increment(1);
+                    let metrics = self.metrics.stream(&event.stream);
+                    metrics.rejected.increment(1);
+                    metrics.attempts.record(f64::from(*attempts));
+                    match age {
+                        Some(age) => line!(warn, name, event, attempts, "dead",
+                            { age_seconds = age.as_secs_f64(), error_code = %failure.code, error = %failure.message, },
+                            "expired; it is dead until somebody acts"),
+                        None => line!(warn, name, event, attempts, "dead",
+                            { error_code = %failure.code, error = %failure.message, },
+                            "dead until somebody acts"),
+                    }
+                }
+            }
+        }
+        self.deaths(work);
+        if let (Some(last), true) = (work.items.last(), work.next.is_some()) {
+            self.metrics.lag.set(seconds(now, last.event.recorded_at));
+        }
+        if self.since.get_or_insert_with(Instant::now).elapsed() >= EVERY {
+            self.say();
+        }
+    }
+
+    /// Tells whoever wants to know of the deaths in it.
+    pub(crate) fn deaths(&self, work: &Work) {
+        for item in &work.items {
+            if let Some(Decision::Dead { attempts, failure, .. }) = &item.decision {
+                let (subscription, event) = (Arc::clone(&self.runtime.name), Arc::clone(&item.event));
+                self.runtime.on_death.tell(Death {
+                    subscription,
+                    event,
+                    failure: failure.clone(),
+                    attempts: *attempts,
+                });
+            }
+        }
+    }
+
+    fn delivered(&mut self, event: &Recorded, attempts: u32, duplicate: bool, now: OffsetDateTime) {
+        let metrics = self.metrics.stream(&event.stream);
+        if duplicate {
+            self.duplicates += 1;
+            metrics.duplicates.increment(1);
+            return;
+        }
+        self.delivered += 1;
+        metrics.delivered.increment(1);
+        metrics.attempts.record(f64::from(attempts));
+        metrics.delivery_seconds.record(seconds(now, event.recorded_at));
+    }
+
+    /// Sums up, if there was anything.
+    pub(crate) fn say(&mut self) {
+        let Self { batches, delivered, duplicates, retried, dead, .. } = *self;
+        if delivered + duplicates + retried + dead > 0 {
+            tracing::info!(subscription = %self.runtime.name, batches, delivered, duplicates, retried, dead, "delivered");
+        }
+        self.since = None;
+        (self.batches, self.delivered, self.duplicates, self.retried, self.dead) = (0, 0, 0, 0, 0);
+    }
+}
+
+fn seconds(now: OffsetDateTime, since: OffsetDateTime) -> f64 {
+    (now - since).as_seconds_f64().max(0.0)
+}

@@ -1,0 +1,117 @@
+//! What people do with the log, and what relays tell each other through it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use postrider_core::{
+    AuditEntry, Coordinate, Error, ErrorKind, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport,
+    Replay, Replayed, ResolveDead, Result, Sweep, Swept, Uuid, refuse_to_remove,
+};
+
+use crate::error::failed;
+use crate::row::{self};
+use crate::sql::statement;
+use crate::store::SqliteStore;
+use crate::subscribe::unknown;
+use crate::{delivery, leader_lease, relane, relays, replay, sweep};
+
+#[async_trait]
+impl Operate for SqliteStore {
+    async fn pause(&self, subscription: &str, pause: Option<&Pause>) -> Result<()> {
+        const OP: &str = "pause";
+        pause.map_or(Ok(()), Pause::check)?;
+        let mut tx = self.write(OP).await?;
+        let now = self.now(&mut tx, OP).await?;
+        let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
+        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
+        if pause.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
+            return Err(unknown(subscription, OP));
+        }
+        // A commit is what sleeping relays look for.
+        tx.commit().await.map_err(failed(OP))
+    }
+
+    async fn relane(&self, subscription: &str, lanes: u32) -> Result<Relane> {
+        relane::relane(self, subscription, lanes).await
+    }
+
+    async fn remove(&self, subscription: &str, force: bool) -> Result<()> {
+        const OP: &str = "remove";
+        let mut tx = self.write(OP).await?;
+        let now = self.now(&mut tx, OP).await?;
+        let holder = self.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
+        let holder = holder.fetch_optional(&mut *tx).await.map_err(failed(OP))?;
+        if let Some(holder) = holder.filter(|_| !force) {
+            let owner = row::text(&holder, 0, OP)?;
+            let message =
+                format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
+            return Err(Error::new(ErrorKind::Refused, OP, message));
+        }
+        if !force {
+            refuse_to_remove(subscription, &relays::known(self, &mut tx, now).await?)?;
+        }
+        for statement in [
+            statement!("relane_clear.sql"),
+            statement!("remove_deliveries.sql"),
+            statement!("remove_batches.sql"),
+        ] {
+            self.sql.query(statement).bind(subscription).execute(&mut *tx).await.map_err(failed(OP))?;
+        }
+        let removed = self.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut *tx).await;
+        if removed.map_err(failed(OP))?.rows_affected() == 0 {
+            return Err(unknown(subscription, OP));
+        }
+        tx.commit().await.map_err(failed(OP))
+    }
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed> {
+        replay::replay(self, replay).await
+    }
+
+    async fn resolve_dead(&self, action: &ResolveDead) -> Result<u64> {
+        delivery::resolve_dead(self, action).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        sweep::sweep(self, sweep).await
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        const OP: &str = "audit";
+        entry.check()?;
+        let mut tx = self.write(OP).await?;
+        let now = self.now(&mut tx, OP).await?;
+        let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
+        let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
+        audit.execute(&mut *tx).await.map_err(failed(OP))?;
+        tx.commit().await.map_err(failed(OP))
+    }
+}
+
+#[async_trait]
+impl Coordinate for SqliteStore {
+    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
+        relays::heartbeat(self, relay).await
+    }
+
+    async fn deregister(&self, relay: Uuid) -> Result<()> {
+        relays::deregister(self, relay).await
+    }
+
+    async fn acquire_leader_lease(
+        &self,
+        duty: &str,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Option<LeaderLease>> {
+        leader_lease::take(self, duty, owner, lease).await
+    }
+
+    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
+        leader_lease::note(self, duty, owner, note).await
+    }
+
+    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
+        leader_lease::leave(self, duty, owner).await
+    }
+}

@@ -1,0 +1,125 @@
+//! The ground on PostgreSQL: a schema of its own.
+
+use std::str::FromStr;
+
+use async_trait::async_trait;
+use postrider::postgres::Outbox;
+use postrider::{Error, ErrorKind, Uuid};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
+
+use crate::ride::Ride;
+use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, ground};
+
+const TABLES: &str = "
+    create table {app}account (id text primary key, version bigint not null);
+    create table {app}seen (at bigserial primary key, event_id uuid not null, number bigint not null,
+                            account text not null, version bigint not null, attempt bigint not null, relay_process text not null);
+    create table {app}applied (at bigserial primary key, event_id uuid not null, account text not null,
+                               version bigint not null, relay_process text not null);
+    create index on {app}seen (relay_process);
+    create index on {app}applied (relay_process);";
+
+/// A schema on a PostgreSQL server.
+#[derive(Clone)]
+pub struct PgTestStore {
+    /// Connections to the server.
+    pub pool: PgPool,
+    /// Connections to what stands for the outside world: trials that cut off the application leave these alone.
+    outside: PgPool,
+    url: String,
+    schema: String,
+    name: String,
+    outbox: Outbox,
+}
+
+impl PgTestStore {
+    /// A new schema on this server.
+    pub async fn make_on(url: &str) -> (Self, Keep) {
+        let schema = format!("t{}", Uuid::new_v4().simple());
+        let pool = connect(url, "trial", 24).await.expect("the PostgreSQL server answers");
+        let outbox = Outbox::builder().schema(&schema).migrated(&pool).await.expect("a migrated schema");
+        let (url, outside, name) = (url.to_owned(), pool.clone(), "trial".to_owned());
+        let ground = Self { pool, outside, url: url.clone(), schema: schema.clone(), name, outbox };
+        let tables = sqlx::raw_sql(ground.sql(TABLES)).execute(&ground.pool);
+        tables.await.expect("the application's tables");
+        (ground, Box::new(SchemaKeep { url, schema }))
+    }
+
+    fn sql(&self, text: &str) -> AssertSqlSafe<String> {
+        let schema = format!("{}.", self.schema);
+        let text = text.replace("{app}", &schema).replace("{log}", &schema);
+        AssertSqlSafe(text.replace("{long_ago}", "'epoch'").replace("{frontier}", "frontier"))
+    }
+
+    async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
+        self.pool.begin().await
+    }
+}
+
+async fn connect(url: &str, application: &str, most: u32) -> sqlx::Result<PgPool> {
+    let options = PgConnectOptions::from_str(url)?.application_name(application);
+    PgPoolOptions::new().max_connections(most).connect_with(options).await
+}
+
+#[async_trait]
+impl StoreKind for PgTestStore {
+    type Outbox = Outbox;
+
+    async fn make() -> (Self, Keep) {
+        let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
+            "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
+        );
+        Self::make_on(&url).await
+    }
+
+    async fn reach(ride: &Ride) -> postrider::Result<Self> {
+        let failed = |error: sqlx::Error| Error::new(ErrorKind::Unreachable, "reach", error.to_string());
+        let pool = connect(&ride.store, "relay_process", 8).await.map_err(failed)?;
+        let outside = connect(&ride.store, "outside", 4).await.map_err(failed)?;
+        let outbox = Outbox::builder().schema(&ride.schema).connect(&pool).await?;
+        let (url, schema, name) = (ride.store.clone(), ride.schema.clone(), ride.name.clone());
+        Ok(Self { pool, outside, url, schema, name, outbox })
+    }
+
+    fn ride(&self, name: &str) -> Ride {
+        Ride::new(name, &self.url, &self.schema)
+    }
+
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    async fn can_be_written(&self) -> bool {
+        true
+    }
+
+    fn longest_hold(&self) -> u64 {
+        30
+    }
+}
+
+ground!(PgTestStore);
+
+/// The schema goes with its ground, also after a failure.
+struct SchemaKeep {
+    url: String,
+    schema: String,
+}
+
+impl Drop for SchemaKeep {
+    fn drop(&mut self) {
+        let (url, schema) = (self.url.clone(), self.schema.clone());
+        let drop = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                if let Ok(mut connection) = PgConnection::connect(&url).await {
+                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
+                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(drop).join();
+    }
+}
