@@ -59,7 +59,7 @@ mod tests {
     use postrider_core::{Attempt, Payload, Recorded};
 
     use super::*;
-    use crate::work::tests::event;
+    use crate::engine::work::tests::event;
 
     /// What was flushed, what was not yet, and why nothing can be written.
     #[derive(Clone, Default)]

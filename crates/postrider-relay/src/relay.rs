@@ -10,24 +10,23 @@ use postrider_core::{
     Uuid,
 };
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinSet};
 
 use crate::bounded::{Bounded, within};
-use crate::breaker::Breaker;
-use crate::contrast::Contrast;
-use crate::death::{Death, OnDeath};
-use crate::lane_manager::LaneManager;
-use crate::metrics::{self, RequestMetrics};
-use crate::presence::{Health, Reporter, Run};
-use crate::retry_policy::RetryPolicy;
-use crate::runtime::{Outage, Settings, SubscriptionRuntime};
+use crate::engine::breaker::Breaker;
+use crate::engine::contrast::Contrast;
+use crate::engine::lane_manager::LaneManager;
+use crate::engine::retry_policy::RetryPolicy;
+use crate::engine::runtime::{Outage, Settings, SubscriptionRuntime};
+use crate::observe::death::{Death, OnDeath};
+use crate::observe::metrics::{self, RequestMetrics};
+use crate::observe::presence::{Health, Reporter, Run};
+use crate::running::{Running, asked_to_end};
 use crate::subscriber::Subscriber;
-use crate::{Upcasters, wait};
+use crate::{Upcasters, };
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
-/// How long a report that is under way may take when the relay ends.
-const LAST_WORD: Duration = Duration::from_secs(5);
 /// More events than these are not counted.
 const COUNTED: u64 = 1_000_000;
 const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -253,96 +252,6 @@ impl<S: Source> Relay<S> {
     }
 }
 
-/// Ready when the process is asked to end: SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. Where SIGHUP was
-/// ignored at the start, as under `nohup`, it stays ignored.
-pub async fn asked_to_end() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            let mut hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-                Some(_) = async { hangup.as_mut()?.recv().await } => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-}
-
-/// Whether this process ignores SIGHUP. Where the system does not tell, it does not.
-#[cfg(unix)]
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // SIGHUP is number 1, the lowest bit.
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
-}
-
-/// A relay at work. Dropped, it is asked to stop, but nobody waits for it.
-pub struct Running {
-    store: Arc<dyn Store>,
-    stop: watch::Sender<bool>,
-    managers: JoinSet<()>,
-    hook: Option<(JoinHandle<()>, Duration)>,
-    health: Health,
-    /// What the relay is known by, and who reports on it.
-    relay: Uuid,
-    reporter: (JoinHandle<()>, Arc<Notify>),
-}
-
-impl Running {
-    /// Stops: what is in flight is finished, or given back when the grace period is over; lanes are given back. Nothing that
-    /// was finished is delivered again.
-    pub async fn stop(mut self) -> Result<()> {
-        self.stop.send_replace(true);
-        let mut result = Ok(());
-        while let Some(ended) = self.managers.join_next().await {
-            if let Err(error) = ended {
-                result = Err(ended_by_itself("stop", Some(&error)));
-            }
-        }
-        if let Some((hook, grace)) = self.hook.take()
-            && tokio::time::timeout(grace, hook).await.is_err()
-        {
-            tracing::warn!("the hook for deaths did not end within the grace period");
-        }
-        // It may be in the middle of a report, which must not come after the last word.
-        self.reporter.1.notify_one();
-        if tokio::time::timeout(LAST_WORD, &mut self.reporter.0).await.is_err() {
-            self.reporter.0.abort();
-        }
-        if let Err(error) = self.store.deregister(self.relay).await {
-            tracing::debug!(error = %error, "the relay could not say that it ends; it is taken for gone after a minute");
-        }
-        result
-    }
-
-    /// Ready when a subscription's task has ended though nobody stopped the relay, which is a defect. Its events are not
-    /// delivered from then on: stop the relay, and start another. Cancelled, it loses nothing; without a subscription it is
-    /// never ready.
-    pub async fn failed(&mut self) -> Error {
-        first_end(&mut self.managers).await
-    }
-
-    /// What keeps subscriptions of this relay from being delivered though the database answers.
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// The log, for whoever wants to look.
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    /// Waits until an event was delivered to a subscription: to read one's own writes. See [`wait::delivered`].
-    pub async fn delivered(&self, subscription: &str, event_id: Uuid, within: Duration) -> Result<()> {
-        wait::delivered(&*self.store, subscription, event_id, within).await
-    }
-}
-
 /// Says that a subscription is new, and how much of the log it will read: who renames one has everything delivered again.
 async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     let name = &subscription.name;
@@ -379,69 +288,5 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     };
     if let Err(error) = store.audit(&entry).await {
         tracing::warn!(subscription = %name, error = %error, "the audit does not have the new subscription");
-    }
-}
-
-async fn first_end(managers: &mut JoinSet<()>) -> Error {
-    match managers.join_next().await {
-        Some(ended) => ended_by_itself("run", ended.err().as_ref()),
-        None => std::future::pending().await,
-    }
-}
-
-fn ended_by_itself(operation: &'static str, why: Option<&JoinError>) -> Error {
-    let message = match why {
-        // What a panic says may quote an event.
-        Some(error) if error.is_panic() => "a subscription's task panicked",
-        _ => "a subscription's task ended unexpectedly",
-    };
-    Error::new(ErrorKind::Internal, operation, message)
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        self.managers.detach_all();
-        self.reporter.0.abort();
-    }
-}
-
-impl std::fmt::Debug for Running {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Running({} subscriptions)", self.managers.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_keeper_that_panics_is_noticed_while_the_others_work() {
-        let mut managers = JoinSet::new();
-        managers.spawn(std::future::pending());
-        managers.spawn(async { panic!("of order 4711") });
-        let error = first_end(&mut managers).await;
-        assert_eq!(error.kind(), ErrorKind::Internal);
-        assert_eq!(error.message(), "a subscription's task panicked");
-        assert_eq!(managers.len(), 1, "the other one goes on");
-    }
-
-    #[tokio::test]
-    async fn a_keeper_that_just_ends_is_noticed() {
-        let mut managers = JoinSet::new();
-        managers.spawn(async {});
-        assert_eq!(first_end(&mut managers).await.message(), "a subscription's task ended unexpectedly");
-    }
-
-    #[tokio::test]
-    async fn a_relay_whose_keepers_work_has_not_failed() {
-        let mut managers = JoinSet::new();
-        assert!(first_end(&mut managers).now_or_never().is_none(), "without any");
-        managers.spawn(std::future::pending());
-        tokio::task::yield_now().await;
-        assert!(first_end(&mut managers).now_or_never().is_none());
     }
 }

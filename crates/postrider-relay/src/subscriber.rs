@@ -9,10 +9,10 @@ use postrider_core::{
 };
 
 use crate::Upcasters;
-use crate::decode::Decode;
-use crate::dispatcher::{DispatcherBuilder, Unknown};
-use crate::handler::Handler;
-use crate::retry_policy::WhileUnavailable;
+use crate::engine::retry_policy::WhileUnavailable;
+use crate::handlers::decode::Decode;
+use crate::handlers::dispatcher::{DispatcherBuilder, Unknown};
+use crate::handlers::handler::Handler;
 
 /// A subscription as an application writes it down: what it reads, where that goes, and what happens when it does not go well.
 ///

@@ -12,11 +12,11 @@ use metrics::Gauge;
 use postrider_core::{Bell, ErrorKind, Lease, Order};
 use tokio::task::JoinSet;
 
-use crate::gauges::GaugeReporter;
-use crate::lane::{End, Lane};
-use crate::metrics::lanes;
-use crate::presence::was_removed;
-use crate::runtime::SubscriptionRuntime;
+use crate::engine::lane::{End, Lane};
+use crate::engine::runtime::SubscriptionRuntime;
+use crate::observe::gauges::GaugeReporter;
+use crate::observe::metrics::lanes;
+use crate::observe::presence::was_removed;
 
 /// After a recall the lane is left to others for a moment.
 const COURTESY: Duration = Duration::from_millis(200);

@@ -74,7 +74,7 @@ impl OnDeath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::tests::event;
+    use crate::engine::work::tests::event;
 
     #[tokio::test]
     async fn deaths_that_wait_for_a_slow_hook_are_bounded_by_bytes() {

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use postrider_core::{
-    Delivery, DeliveryFailure, Lease, LeaseStatus, Outcome, Position, Result, Sink, Unavailable,
+    Delivery, DeliveryFailure, Lease, LeaseStatus, Outcome, Result, Sink, Unavailable,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::breaker::Pause;
-use crate::contrast::Sifted;
-use crate::flight::Flight;
-use crate::lane::{Halt, Lane};
-use crate::work::{Hand, Work};
+use crate::engine::breaker::Pause;
+use crate::engine::contrast::Sifted;
+use crate::engine::flight::Flight;
+use crate::engine::lane::{Halt, Lane};
+use crate::engine::work::{Hand, Work};
 
 /// The lease being prolonged beside the delivery.
 type Prolonging = JoinHandle<(Lease, Result<LeaseStatus>)>;
@@ -299,30 +299,6 @@ impl Lane {
                     false
                 }
             },
-        }
-    }
-
-    pub(crate) async fn prolong_if_it_answers(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
-        let mut lease = self.lease.clone();
-        let asked = Instant::now();
-        let status = self.runtime.store.extend(&mut lease, self.runtime.settings.lease, reading).await;
-        self.prolonged_by(asked, (lease, status))
-    }
-
-    pub(crate) fn prolonged_by(
-        &mut self,
-        asked: Instant,
-        (lease, status): (Lease, Result<LeaseStatus>),
-    ) -> Result<(), Halt> {
-        match status {
-            Ok(status) => {
-                self.lease = lease;
-                self.prolonged_as(asked, status)
-            }
-            Err(error) => {
-                self.runtime.outage.begins(&error);
-                if self.is_out_of_time() { Err(Halt::Lost) } else { Ok(()) }
-            }
         }
     }
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    Batch, Bell, Error, ErrorKind, Lease, LeaseStatus, OffsetDateTime, Order, Result, Unavailable,
+    Batch, Bell, Error, ErrorKind, Lease, Order, Result, Unavailable,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use crate::due_schedule::DueSchedule;
-use crate::flight::{Flight, Patience};
-use crate::pace::Pace;
-use crate::portion::{Portion, Share};
-use crate::runtime::SubscriptionRuntime;
-use crate::stats::BatchStats;
-use crate::work::Work;
+use crate::engine::due_schedule::DueSchedule;
+use crate::engine::flight::{Flight, Patience};
+use crate::engine::pace::Pace;
+use crate::engine::portion::{Portion, Share};
+use crate::engine::runtime::SubscriptionRuntime;
+use crate::engine::work::Work;
+use crate::observe::stats::BatchStats;
 
 /// How a lane's work ended.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl From<Error> for Halt {
 }
 
 /// The pauses while the database does not answer.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A read scans so many batches at most, however many lanes there are.
 const MOST_SHARES: u32 = 4;
 /// What the lease says of open deliveries is not asked anew more often than this.
@@ -59,13 +59,13 @@ pub(crate) struct Lane {
     /// When the lease was last prolonged, by this machine's clock, before the database was asked.
     pub(crate) prolonged: Instant,
     /// When the database last said how the lane stands.
-    refreshed: Instant,
+    pub(super) refreshed: Instant,
     pub(crate) recalled: bool,
     pub(crate) bell: Box<dyn Bell>,
     pub(crate) rung: bool,
-    ahead: Option<JoinHandle<Result<Batch>>>,
+    pub(super) ahead: Option<JoinHandle<Result<Batch>>>,
     /// The keys that the last batch left open: what was read ahead of its settle does not know them.
-    left_open: HashSet<u64>,
+    pub(super) left_open: HashSet<u64>,
     pub(crate) due: DueSchedule,
     /// The holder before this one went away without a word: an event may have ended its process.
     pub(crate) careful: bool,
@@ -88,14 +88,14 @@ pub(crate) struct Lane {
     /// When the lease runs out, for whoever delivers under it.
     pub(crate) lapse: watch::Sender<Instant>,
     /// When what is under way is cut off, once the relay stops.
-    give_up: Option<Instant>,
+    pub(super) give_up: Option<Instant>,
     pub(crate) stats: BatchStats,
     pace: Pace,
     pub(crate) share: Share,
     portion: Portion,
     pub(crate) due_portion: Portion,
     /// How long to wait for more before the next read.
-    moment: Duration,
+    pub(super) moment: Duration,
 }
 
 impl Lane {
@@ -293,109 +293,6 @@ impl Lane {
         self.portion.rows(self.most_rows())
     }
 
-    /// Writes what became of events; asks again while the answer is in doubt.
-    pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
-        if work.is_untouched() && (self.recalled || self.runtime.is_stopping()) {
-            // Nothing of it was tried: whoever reads next reads it.
-            return Ok(());
-        }
-        work.close();
-        if work.is_empty() {
-            return Ok(());
-        }
-        let mut pause = FIRST_PAUSE;
-        let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
-        loop {
-            let error = match self.runtime.store.settle(&mut self.lease, &work.settlement).await {
-                Ok(status) if status != LeaseStatus::Lost => {
-                    self.recalled |= status == LeaseStatus::Recalled;
-                    break;
-                }
-                Ok(_) if in_doubt && self.was_written(&work).await => break,
-                Ok(_) => return Err(self.lost(&work, in_doubt)),
-                Err(error) if error.kind() == ErrorKind::LeaseLost => {
-                    if in_doubt && self.was_written(&work).await {
-                        break;
-                    }
-                    return Err(self.lost(&work, in_doubt));
-                }
-                // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
-                Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
-                    tracing::debug!(error = %error, "it had been settled");
-                    break;
-                }
-                Err(error) => error,
-            };
-            // It may have been moved before the answer was lost.
-            self.lease.position = work.settlement.from.clone();
-            self.runtime.outage.begins(&error);
-            if !error.is_retryable() && !in_doubt {
-                work.write_one_by_one(&error);
-            }
-            in_doubt |= error.kind() != ErrorKind::Invalid;
-            if self.runtime.is_stopping() {
-                let since = *stopping_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= self.runtime.settings.grace {
-                    return Err(Halt::Failed(error));
-                }
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            if self.is_out_of_time() {
-                return Err(self.lost(&work, in_doubt));
-            }
-            match self.prolong().await {
-                Err(Halt::Lost) if in_doubt && self.was_written(&work).await => break,
-                Err(Halt::Lost) => return Err(self.lost(&work, in_doubt)),
-                // The lane was to move, and still stands where it stood: it was not written.
-                Ok(()) if work.next.is_some() => in_doubt = false,
-                _ => {}
-            }
-        }
-        self.refreshed = Instant::now();
-        self.due.after(&work.settlement.deliveries);
-        let now = self.now();
-        self.stats.settled(&work, now);
-        if work.next.is_some() {
-            self.left_open = work.open_keys(self.runtime.on_dead);
-        }
-        let read = work.next.is_some();
-        // Their rows are written.
-        self.flights.append(&mut work.flights);
-        if read {
-            let moment = std::mem::take(&mut self.moment);
-            if !moment.is_zero() && self.ahead.is_none() {
-                self.runtime.rest(moment).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// A settle was not answered, and the lane does not stand where it stood. Whether it was written: then the lane stands where it was
-    /// to move to, still under this lease, and what runs goes on.
-    async fn was_written(&mut self, work: &Work) -> bool {
-        if work.settlement.from == work.settlement.to {
-            return false;
-        }
-        let mut lease = Lease { position: work.settlement.to.clone(), ..self.lease.clone() };
-        let asked = Instant::now();
-        match self.runtime.store.extend(&mut lease, self.runtime.settings.lease, None).await {
-            Ok(status) if status != LeaseStatus::Lost => {
-                self.lease = lease;
-                self.prolonged_as(asked, status).is_ok()
-            }
-            _ => false,
-        }
-    }
-
-    /// The lane is lost. Whether the last settle was written may never be known: a death that may have been is told.
-    fn lost(&mut self, work: &Work, in_doubt: bool) -> Halt {
-        if in_doubt {
-            self.stats.deaths(work);
-        }
-        Halt::Lost
-    }
-
     /// Sleeps until there may be something to do, and not beyond `end`.
     async fn sleep(&mut self, end: Instant) -> Result<(), Halt> {
         let now = Instant::now();
@@ -419,50 +316,6 @@ impl Lane {
             self.prolong().await?;
         }
         Ok(())
-    }
-
-    /// When the lease has to be prolonged.
-    pub(crate) fn prolong_at(&self) -> Instant {
-        self.prolonged + self.runtime.settings.lease / 3
-    }
-
-    /// When what is under way is cut off: the relay stops, and its grace counts from when this lane first heard of it.
-    pub(crate) fn give_up_at(&mut self) -> Instant {
-        *self.give_up.get_or_insert_with(|| Instant::now() + self.runtime.settings.grace)
-    }
-
-    /// Whether the lease may have run out: nothing may be done under it any more.
-    pub(crate) fn is_out_of_time(&self) -> bool {
-        self.prolonged.elapsed() >= self.runtime.settings.lease
-    }
-
-    /// Prolongs the lease.
-    pub(crate) async fn prolong(&mut self) -> Result<(), Halt> {
-        let asked = Instant::now();
-        let status = self.runtime.store.extend(&mut self.lease, self.runtime.settings.lease, None).await?;
-        self.prolonged_as(asked, status)
-    }
-
-    pub(crate) fn prolonged_as(&mut self, asked: Instant, status: LeaseStatus) -> Result<(), Halt> {
-        if status == LeaseStatus::Lost {
-            return Err(Halt::Lost);
-        }
-        self.recalled |= status == LeaseStatus::Recalled;
-        self.prolonged = asked;
-        self.lapse.send_replace(asked + self.runtime.settings.lease);
-        self.refreshed = Instant::now();
-        if self.lease.open {
-            self.due.soon();
-        }
-        Ok(())
-    }
-
-    /// The store's time, as far as it can be told without asking.
-    pub(crate) fn now(&self) -> OffsetDateTime {
-        self.runtime
-            .clock
-            .now()
-            .unwrap_or_else(|| self.lease.until - self.runtime.settings.lease + self.prolonged.elapsed())
     }
 
     fn forget_ahead(&mut self) {

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use postrider_core::{Delivery, Error, ErrorKind, Event, Result, Sink, Source, Unavailable};
 use tokio::task::JoinSet;
 
-use crate::context::Recorder;
-use crate::handler::Handler;
-use crate::handler_batch;
-use crate::route::Route;
+use crate::handlers::context::Recorder;
+use crate::handlers::handler::Handler;
+use crate::handlers::handler_batch;
+use crate::handlers::route::Route;
 use crate::{Decode, Upcasters};
 
 /// What becomes of an event that no handler is registered for.

@@ -9,11 +9,11 @@ use postrider_core::{
 };
 use tracing::Instrument;
 
-use crate::dispatcher::{Routes, Unknown};
-use crate::failure::FailureClass;
-use crate::route::Route;
-use crate::tx::Home;
-use crate::{Context, Failure, Tx, metrics};
+use crate::handlers::dispatcher::{Routes, Unknown};
+use crate::handlers::failure::FailureClass;
+use crate::handlers::route::Route;
+use crate::handlers::tx::Home;
+use crate::{Context, Failure, Tx, observe::metrics};
 
 /// Why events that were to be handled together were not.
 enum Trouble {

@@ -8,9 +8,9 @@ use postrider_core::{
     PastAttempt, Position, Recorded, Settlement, UNWRITABLE,
 };
 
-use crate::flight::Flight;
-use crate::retry_policy::{Case, Decision};
-use crate::suspect::SUSPECT;
+use crate::engine::flight::Flight;
+use crate::engine::retry_policy::{Case, Decision};
+use crate::engine::suspect::SUSPECT;
 
 /// Events in a lane's hands, and what will be settled of them.
 pub(crate) struct Work {

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{Delivery, Order, Position, Settlement, Unavailable};
 
-use crate::contrast::Try;
-use crate::deliver::{Delivering, panicked};
-use crate::lane::{Halt, Lane};
-use crate::retry_policy::Decision;
-use crate::work::{Hand, Item, Work};
+use crate::engine::contrast::Try;
+use crate::engine::deliver::{Delivering, panicked};
+use crate::engine::lane::{Halt, Lane};
+use crate::engine::retry_policy::Decision;
+use crate::engine::work::{Hand, Item, Work};
 
 /// A batch is waited for so many times as long as a try usually takes.
 const USUAL_TRIES: f64 = 4.0;

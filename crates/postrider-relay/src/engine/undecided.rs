@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use postrider_core::{Batch, ErrorKind, Order, Recorded, Report};
 
-use crate::contrast::Try;
-use crate::lane::{Halt, Lane};
-use crate::work::Work;
+use crate::engine::contrast::Try;
+use crate::engine::lane::{Halt, Lane};
+use crate::engine::work::Work;
 
 /// So many batches are looked through for another key. Where the log has more than that of the failing keys alone, those
 /// behind wait with them.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use postrider_core::{Batch, DueBatch, Lease, LeaseStatus, Result};
 use tokio::task::JoinHandle;
 
-use crate::lane::{Halt, Lane};
+use crate::engine::lane::{Halt, Lane};
 
 /// The lease being prolonged: when that was asked for, and what comes of it.
 struct Prolonging {

@@ -17,9 +17,9 @@ use postrider_core::{
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
-use crate::lane::{Halt, Lane};
-use crate::retry_policy::Decision;
-use crate::work::{Hand, Item, Work};
+use crate::engine::lane::{Halt, Lane};
+use crate::engine::retry_policy::Decision;
+use crate::engine::work::{Hand, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 pub(crate) const SUSPECT: &str = "#suspect";

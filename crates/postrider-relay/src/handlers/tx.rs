@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use postrider_core::{Recordable, Recorded, Result, Source};
 
-use crate::context::follow_up;
+use crate::handlers::context::follow_up;
 
 /// A handler's transaction: the mark that the event was handled, the handler's changes and the events it records commit
 /// together, or not at all.

@@ -133,7 +133,7 @@ impl RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::tests::event;
+    use crate::engine::work::tests::event;
 
     const MINUTE: Duration = Duration::from_secs(60);
 

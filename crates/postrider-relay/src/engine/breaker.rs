@@ -7,7 +7,7 @@ use postrider_core::{Lease, RelayAway, Unavailable};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::metrics;
+use crate::observe::metrics;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// No pause is longer, whatever a destination asks for.

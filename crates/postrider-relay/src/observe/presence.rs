@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use postrider_core::{RelayInfo, RelayReport, RelayRun, Store, Uuid};
 use tokio::sync::Notify;
 
-use crate::runtime::SubscriptionRuntime;
+use crate::engine::runtime::SubscriptionRuntime;
 
 /// Changes that come together make one report.
 const SHORTEST: Duration = Duration::from_secs(1);

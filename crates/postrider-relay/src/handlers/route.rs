@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use postrider_core::{Attempt, Source};
 
-use crate::decode::Decode;
-use crate::handler::{Answered, Handler};
+use crate::handlers::decode::Decode;
+use crate::handlers::handler::{Answered, Handler};
 use crate::{Context, Failure, Received, Tx, Upcasters};
 
 /// What is called for an event type.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store};
 use tokio::sync::watch;
 
-use crate::breaker::{Breaker, chance};
-use crate::contrast::{Contrast, Sifted, Stands, Try};
-use crate::death::OnDeath;
-use crate::metrics::RequestMetrics;
-use crate::presence::Run;
-use crate::retry_policy::RetryPolicy;
-use crate::work::Item;
+use crate::engine::breaker::{Breaker, chance};
+use crate::engine::contrast::{Contrast, Sifted, Stands, Try};
+use crate::engine::retry_policy::RetryPolicy;
+use crate::engine::work::Item;
+use crate::observe::death::OnDeath;
+use crate::observe::metrics::RequestMetrics;
+use crate::observe::presence::Run;
 
 /// A subscription as this relay runs it.
 pub(crate) struct SubscriptionRuntime {

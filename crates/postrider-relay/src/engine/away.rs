@@ -2,7 +2,7 @@
 
 use postrider_core::{Position, Unavailable};
 
-use crate::lane::{Halt, Lane};
+use crate::engine::lane::{Halt, Lane};
 
 impl Lane {
     /// The destination is away: the next extension says so.

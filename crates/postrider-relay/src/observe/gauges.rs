@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::metrics::Gauges;
-use crate::runtime::SubscriptionRuntime;
+use crate::engine::runtime::SubscriptionRuntime;
+use crate::observe::metrics::Gauges;
 
 /// The gauges of a subscription, shown until this is dropped.
 pub(crate) struct GaugeReporter {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{OffsetDateTime, ReadEvent, Recorded};
 
-use crate::death::Death;
-use crate::metrics::LaneMetrics;
-use crate::retry_policy::Decision;
-use crate::runtime::SubscriptionRuntime;
-use crate::work::Work;
+use crate::engine::retry_policy::Decision;
+use crate::engine::runtime::SubscriptionRuntime;
+use crate::engine::work::Work;
+use crate::observe::death::Death;
+use crate::observe::metrics::LaneMetrics;
 
 /// A busy lane sums up this often.
 const EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,24 @@
+//! The engine: for each subscription *claim a lane → due and read → deliver → decide → settle*. It knows stores and sinks by their
+//! contracts alone.
+//!
+//! `lane_manager` holds lanes, `lane` is the turn of one of them, `deliver` hands events to the sink, `retry_policy` and `contrast`
+//! decide what follows from an outcome, `settle` writes it, `lease` keeps the lane meanwhile.
+
+pub(crate) mod away;
+pub(crate) mod beside;
+pub(crate) mod breaker;
+pub(crate) mod contrast;
+pub(crate) mod deliver;
+pub(crate) mod due_schedule;
+pub(crate) mod flight;
+pub(crate) mod lane;
+pub(crate) mod lane_manager;
+pub(crate) mod lease;
+pub(crate) mod pace;
+pub(crate) mod portion;
+pub(crate) mod retry_policy;
+pub(crate) mod runtime;
+pub(crate) mod settle;
+pub(crate) mod suspect;
+pub(crate) mod undecided;
+pub(crate) mod work;

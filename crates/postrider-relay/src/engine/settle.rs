@@ -1,0 +1,113 @@
+//! Writing what became of a batch.
+
+use std::time::{Instant};
+
+use postrider_core::{ErrorKind, Lease, LeaseStatus};
+
+use crate::engine::lane::{FIRST_PAUSE, Halt, LONGEST_PAUSE, Lane};
+use crate::engine::work::Work;
+
+impl Lane {
+    /// Writes what became of events; asks again while the answer is in doubt.
+    pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
+        if work.is_untouched() && (self.recalled || self.runtime.is_stopping()) {
+            // Nothing of it was tried: whoever reads next reads it.
+            return Ok(());
+        }
+        work.close();
+        if work.is_empty() {
+            return Ok(());
+        }
+        let mut pause = FIRST_PAUSE;
+        let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
+        loop {
+            let error = match self.runtime.store.settle(&mut self.lease, &work.settlement).await {
+                Ok(status) if status != LeaseStatus::Lost => {
+                    self.recalled |= status == LeaseStatus::Recalled;
+                    break;
+                }
+                Ok(_) if in_doubt && self.was_written(&work).await => break,
+                Ok(_) => return Err(self.lost(&work, in_doubt)),
+                Err(error) if error.kind() == ErrorKind::LeaseLost => {
+                    if in_doubt && self.was_written(&work).await {
+                        break;
+                    }
+                    return Err(self.lost(&work, in_doubt));
+                }
+                // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
+                Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
+                    tracing::debug!(error = %error, "it had been settled");
+                    break;
+                }
+                Err(error) => error,
+            };
+            // It may have been moved before the answer was lost.
+            self.lease.position = work.settlement.from.clone();
+            self.runtime.outage.begins(&error);
+            if !error.is_retryable() && !in_doubt {
+                work.write_one_by_one(&error);
+            }
+            in_doubt |= error.kind() != ErrorKind::Invalid;
+            if self.runtime.is_stopping() {
+                let since = *stopping_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= self.runtime.settings.grace {
+                    return Err(Halt::Failed(error));
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if self.is_out_of_time() {
+                return Err(self.lost(&work, in_doubt));
+            }
+            match self.prolong().await {
+                Err(Halt::Lost) if in_doubt && self.was_written(&work).await => break,
+                Err(Halt::Lost) => return Err(self.lost(&work, in_doubt)),
+                // The lane was to move, and still stands where it stood: it was not written.
+                Ok(()) if work.next.is_some() => in_doubt = false,
+                _ => {}
+            }
+        }
+        self.refreshed = Instant::now();
+        self.due.after(&work.settlement.deliveries);
+        let now = self.now();
+        self.stats.settled(&work, now);
+        if work.next.is_some() {
+            self.left_open = work.open_keys(self.runtime.on_dead);
+        }
+        let read = work.next.is_some();
+        // Their rows are written.
+        self.flights.append(&mut work.flights);
+        if read {
+            let moment = std::mem::take(&mut self.moment);
+            if !moment.is_zero() && self.ahead.is_none() {
+                self.runtime.rest(moment).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// A settle was not answered, and the lane does not stand where it stood. Whether it was written: then the lane stands where it was
+    /// to move to, still under this lease, and what runs goes on.
+    async fn was_written(&mut self, work: &Work) -> bool {
+        if work.settlement.from == work.settlement.to {
+            return false;
+        }
+        let mut lease = Lease { position: work.settlement.to.clone(), ..self.lease.clone() };
+        let asked = Instant::now();
+        match self.runtime.store.extend(&mut lease, self.runtime.settings.lease, None).await {
+            Ok(status) if status != LeaseStatus::Lost => {
+                self.lease = lease;
+                self.prolonged_as(asked, status).is_ok()
+            }
+            _ => false,
+        }
+    }
+
+    /// The lane is lost. Whether the last settle was written may never be known: a death that may have been is told.
+    fn lost(&mut self, work: &Work, in_doubt: bool) -> Halt {
+        if in_doubt {
+            self.stats.deaths(work);
+        }
+        Halt::Lost
+    }
+}

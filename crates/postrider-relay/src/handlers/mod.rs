@@ -1,0 +1,12 @@
+//! Typed handlers: how an event reaches a function of the application. The same code serves subscriptions and Kafka consumers.
+
+pub(crate) mod context;
+pub(crate) mod decode;
+pub(crate) mod dispatcher;
+pub(crate) mod failure;
+pub(crate) mod handler;
+pub(crate) mod handler_batch;
+pub(crate) mod received;
+pub(crate) mod route;
+pub(crate) mod tx;
+pub(crate) mod upcast;
