@@ -10,8 +10,9 @@ use postrider_core::{
     Uuid,
 };
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinSet};
+use tokio::task::JoinSet;
 
+use crate::Upcasters;
 use crate::bounded::{Bounded, within};
 use crate::engine::breaker::Breaker;
 use crate::engine::contrast::Contrast;
@@ -23,7 +24,6 @@ use crate::observe::metrics::{self, RequestMetrics};
 use crate::observe::presence::{Health, Reporter, Run};
 use crate::running::{Running, asked_to_end};
 use crate::subscriber::Subscriber;
-use crate::{Upcasters, };
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);

@@ -3,18 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{
-    Error, ErrorKind, Result, Store, Uuid,
-};
+use postrider_core::{Error, ErrorKind, Result, Store, Uuid};
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-use ;
-use ;
-use ;
-use ;
-use crate::observe::presence::{Health, };
-use crate::{wait};
+use crate::observe::presence::Health;
+use crate::wait;
 
 /// How long a report that is under way may take when the relay ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
@@ -49,14 +43,14 @@ fn ignores_hangup() -> bool {
 
 /// A relay at work. Dropped, it is asked to stop, but nobody waits for it.
 pub struct Running {
-    store: Arc<dyn Store>,
-    stop: watch::Sender<bool>,
-    managers: JoinSet<()>,
-    hook: Option<(JoinHandle<()>, Duration)>,
-    health: Health,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stop: watch::Sender<bool>,
+    pub(crate) managers: JoinSet<()>,
+    pub(crate) hook: Option<(JoinHandle<()>, Duration)>,
+    pub(crate) health: Health,
     /// What the relay is known by, and who reports on it.
-    relay: Uuid,
-    reporter: (JoinHandle<()>, Arc<Notify>),
+    pub(crate) relay: Uuid,
+    pub(crate) reporter: (JoinHandle<()>, Arc<Notify>),
 }
 
 impl Running {

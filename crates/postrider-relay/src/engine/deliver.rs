@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use postrider_core::{
-    Delivery, DeliveryFailure, Lease, LeaseStatus, Outcome, Result, Sink, Unavailable,
-};
+use postrider_core::{Delivery, DeliveryFailure, Lease, LeaseStatus, Outcome, Result, Sink, Unavailable};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{
-    Batch, Bell, Error, ErrorKind, Lease, Order, Result, Unavailable,
-};
+use postrider_core::{Batch, Bell, Error, ErrorKind, Lease, Order, Result, Unavailable};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 

@@ -1,6 +1,6 @@
 //! Writing what became of a batch.
 
-use std::time::{Instant};
+use std::time::Instant;
 
 use postrider_core::{ErrorKind, Lease, LeaseStatus};
 
