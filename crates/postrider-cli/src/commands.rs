@@ -1,5 +1,5 @@
-//! The operators' commands: one module for each noun. They look through [`Store`](postrider::Store) and
-//! [`Store`](postrider::Store), and know no database.
+//! The operators' commands: one module for each noun. They look through [`Store`](postrider::store::Store) and
+//! [`Store`](postrider::store::Store), and know no database.
 
 mod attempts;
 pub(crate) mod audit;

@@ -3,7 +3,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
-use postrider::{AuditEntry, Pause, Store, Uuid};
+use postrider::Uuid;
+use postrider::store::{AuditEntry, Pause, Store};
 
 use crate::Failure;
 use crate::config::Problem;

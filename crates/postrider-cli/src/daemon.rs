@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postrider::{Relay, Running, Source, asked_to_end};
+use postrider::store::Source;
+use postrider::{Relay, Running, asked_to_end};
 use tokio::sync::watch;
 
 use crate::config::{Config, Problem};

@@ -164,11 +164,11 @@ impl Database {
 }
 
 /// A log whose every call ends.
-pub(crate) type SharedStore = Arc<dyn postrider::Store>;
+pub(crate) type SharedStore = Arc<dyn postrider::store::Store>;
 
 /// The same store with calls that end.
-pub(crate) fn bounded(store: impl postrider::Store) -> SharedStore {
-    Arc::new(postrider::Bounded::for_people(Arc::new(store), bounded::ANSWER))
+pub(crate) fn bounded(store: impl postrider::store::Store) -> SharedStore {
+    Arc::new(postrider::store::Bounded::for_people(Arc::new(store), bounded::ANSWER))
 }
 
 /// Opens the log that the settings name.

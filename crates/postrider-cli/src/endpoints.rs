@@ -13,7 +13,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use postrider::{Health, Running, StateQuery, Store};
+use postrider::store::{StateQuery, Store};
+use postrider::{Health, Running};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{ArchiveOptions, ArchiveTable, Sweep, Sweepable};
+use postrider::store::{ArchiveOptions, ArchiveTable, Sweep, Sweepable};
 
 use crate::Failure;
 use crate::config::{Config, Problem, Retention, duration};

@@ -2,7 +2,8 @@
 
 use postrider::http::{Http, Secret};
 use postrider::kafka::{Kafka, KafkaBuilder, Mechanism};
-use postrider::{CloudEvents, Lines, Source, Subscriber, Template};
+use postrider::store::Source;
+use postrider::{CloudEvents, Lines, Subscriber, Template};
 
 use crate::config::sink::{Envelope, Format, HttpSink, KafkaSink};
 use crate::config::{Problem, Sink};

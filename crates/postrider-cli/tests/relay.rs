@@ -197,7 +197,7 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
         log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
     let works = lines.iter().find(|line| line["message"] == "the relay works").expect("its line");
     assert_eq!((&works["level"], &works["subscriptions"]), (&"INFO".into(), &1.into()), "{works}");
-    assert!(works["timestamp"].is_string() && works["target"] == "postrider::daemon", "{works}");
+    assert!(works["timestamp"].is_string() && works["target"] == "postrider::store::daemon", "{works}");
     assert_eq!(lines.last().expect("a line")["message"], "stopped");
 }
 

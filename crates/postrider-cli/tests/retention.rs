@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use postrider::{Lease, NewEvent, Payload, Settlement, Store, Subscription, postgres, sqlite};
+use postrider::store::{Lease, Settlement, Store, Subscription};
+use postrider::{NewEvent, Payload, postgres, sqlite};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use sqlx::{AssertSqlSafe, PgPool};
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::{
-    Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventLog, Lease, LeaseStatus, NewEvent, Position,
-    Recorded, Result, Settlement, Source, Store, Subscribed, Subscription, Uuid,
+use postrider::store::{
+    Batch, Bell, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
+    Subscribed, Subscription,
 };
+use postrider::{Clock, Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 
 /// A call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,8 +4,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use postrider::store::{EventRef, Excerpt, Inspect, PastAttempt, Source, State, StateQuery};
 use postrider::testing::Outbox;
-use postrider::{EventRef, Excerpt, Inspect, NewEvent, PastAttempt, Relay, Retry, Source, State, StateQuery};
+use postrider::{NewEvent, Relay, Retry};
 use postrider_http::{Blame, Format, Http, HttpBuilder};
 use support::Endpoint;
 

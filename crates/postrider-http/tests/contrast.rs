@@ -9,10 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use postrider::store::{EventState, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{
-    EventState, NewEvent, Order, Relay, Retry, Running, Source, State, StateQuery, Subscriber, Uuid,
-};
+use postrider::{NewEvent, Order, Relay, Retry, Running, Subscriber, Uuid};
 use postrider_http::{Blame, Format, Http, HttpBuilder};
 use support::{Endpoint, Request};
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use postrider::store::{EventState, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{EventState, NewEvent, Relay, Retry, Running, Source, State, StateQuery, Uuid};
+use postrider::{NewEvent, Relay, Retry, Running, Uuid};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
 use support::{Endpoint, Request};
 

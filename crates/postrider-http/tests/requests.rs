@@ -5,8 +5,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusBuilder;
+use postrider::store::Source;
 use postrider::testing::Outbox;
-use postrider::{NewEvent, Relay, Retry, Source};
+use postrider::{NewEvent, Relay, Retry};
 use postrider_http::{Blame, Http};
 use support::Endpoint;
 

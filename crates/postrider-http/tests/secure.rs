@@ -13,10 +13,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use certificate::Authority;
 use hmac::{Hmac, KeyInit, Mac};
+use postrider::store::{Attempt, Delivery, Outcome, Sink, Source, Unavailable};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{
-    Attempt, Delivery, ErrorKind, NewEvent, OffsetDateTime, Outcome, Relay, Retry, Sink, Source, Unavailable,
-};
+use postrider::{ErrorKind, NewEvent, OffsetDateTime, Relay, Retry};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
 use sha2::Sha256;
 use support::{Endpoint, Request};

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use postrider::store::{Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Relay, Retry, Source, State, StateQuery, Uuid};
+use postrider::{NewEvent, Relay, Retry, Uuid};
 use postrider_http::Http;
 use support::{Endpoint, Request};
 

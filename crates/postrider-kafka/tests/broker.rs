@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use postrider::store::{EventState, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{EventState, NewEvent, Relay, Retry, Running, Source, State, StateQuery, Uuid};
+use postrider::{NewEvent, Relay, Retry, Running, Uuid};
 use postrider_kafka::Kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers as _, Message};
@@ -180,7 +181,7 @@ async fn a_broker_that_is_killed_and_one_that_stands_still_lose_and_reorder_noth
     more(300).await;
     until_refused(&relay).await;
     let rows = relay.store().figures("kafka").await.expect("figures");
-    assert!(rows.iter().map(postrider::Figures::undelivered).sum::<u64>() > 0, "nothing goes through");
+    assert!(rows.iter().map(postrider::store::Figures::undelivered).sum::<u64>() > 0, "nothing goes through");
     assert_eq!(
         rows.iter().map(|each| each.retrying + each.dead + each.attempts).sum::<u64>(),
         0,

@@ -63,7 +63,7 @@ async fn shipped(event: Received<OrderShipped>, mut tx: Tx) -> Result<(), Failur
 /// What the application publishes, whatever the bus.
 async fn publish<W: ?Sized + Send>(bus: &(impl EventBus<W> + ?Sized), within: &mut W) -> Vec<Uuid> {
     let paid = OrderPaid { order: 7, currency: "KRW".to_owned() };
-    let mut event = postrider::Recordable::to_new_event(&paid).expect("an event").into_owned();
+    let mut event = postrider::store::Recordable::to_new_event(&paid).expect("an event").into_owned();
     event.headers.set_tenant("acme");
     event.headers.set_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     event.headers.set_correlation_id("all of it");

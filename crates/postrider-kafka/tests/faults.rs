@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use events::{PATIENCE, deliver_all, delivery, event, firsts, mock, versions};
-use postrider::{Order, Outcome, Recorded, Sink};
+use postrider::store::{Outcome, Sink};
+use postrider::{Order, Recorded};
 use postrider_kafka::{ErrorClass, Kafka};
 use rdkafka::types::RDKafkaApiKey;
 use rdkafka::types::RDKafkaRespErr::{self, *};
@@ -44,7 +45,10 @@ const ANSWERS: &[(RDKafkaRespErr, ErrorClass)] = &[
 ];
 
 /// What is made of an outcome of one event.
-fn remedy(result: &Result<(), postrider::Unavailable>, outcome: Option<&Outcome>) -> Option<ErrorClass> {
+fn remedy(
+    result: &Result<(), postrider::store::Unavailable>,
+    outcome: Option<&Outcome>,
+) -> Option<ErrorClass> {
     match (result, outcome) {
         (Err(_), None) => Some(ErrorClass::Unavailable),
         (Ok(()), Some(Outcome::Retry { .. })) => Some(ErrorClass::Retry),

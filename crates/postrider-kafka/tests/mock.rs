@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use postrider::store::{Attempt, Delivery, Outcome, Sink};
 use postrider::testing::Outbox;
-use postrider::{
-    Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Relay, Sink, Uuid,
-};
+use postrider::{Headers, OffsetDateTime, Order, Payload, Recorded, Relay, Uuid};
 use postrider_kafka::Kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;
@@ -338,7 +337,7 @@ async fn what_cannot_work_is_said_at_the_start() {
 #[derive(Debug, Default)]
 struct Told(std::sync::Mutex<Vec<(String, Duration)>>);
 
-impl postrider::Requests for Told {
+impl postrider::store::Requests for Told {
     fn made(&self, code: &str, took: Duration) {
         self.0.lock().expect("told").push((code.to_owned(), took));
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use events::{delivery, event};
-use postrider::{Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Sink};
+use postrider::store::{Outcome, Sink};
+use postrider::{Headers, OffsetDateTime, Order, Payload, Recorded};
 use postrider_kafka::{Format, Kafka, KafkaBuilder};
 use xtask::kafka::{Broker, Options};
 

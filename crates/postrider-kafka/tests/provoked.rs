@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use events::{PATIENCE, deliver, deliver_all, event, firsts, mock, versions};
 use logs::Logs;
-use postrider::{Order, Outcome, Recorded};
+use postrider::store::Outcome;
+use postrider::{Order, Recorded};
 use postrider_kafka::{Kafka, KafkaBuilder};
 use rdkafka::types::RDKafkaApiKey;
 use rdkafka::types::RDKafkaRespErr::{

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::{Delivery, DeliveryFailure, Outcome, Recorded, Sink, Unavailable, Uuid};
+use postrider::store::{Delivery, DeliveryFailure, Outcome, Sink, Unavailable};
+use postrider::{Recorded, Uuid};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::{
-    Batch, Bell, Clock, DueBatch, Effect, Error, ErrorKind, EventLog, Lease, LeaseStatus, NewEvent, Position,
-    Recorded, Result, Settlement, Source, Store, Subscribed, Subscription, Uuid,
+use postrider::store::{
+    Batch, Bell, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
+    Subscribed, Subscription,
 };
+use postrider::{Clock, Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 use tokio::sync::Semaphore;
 
 use crate::ride::{Point, Stand};

@@ -57,7 +57,7 @@ pub async fn ride<G: TestStore>(ground: G, ride: Ride) -> Result<()> {
     relay.stop().await
 }
 
-fn as_wanted<S: postrider::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Subscriber<S> {
+fn as_wanted<S: postrider::store::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Subscriber<S> {
     // A broken connection in a handler is that event's failure: it must neither wait for long nor be given up.
     let retry = Retry::fixed(Duration::from_millis(50)).max_attempts(1000);
     let subscriber = subscriber.streams(["moves"]).lanes(ride.lanes).batch(ride.batch).concurrency(4);

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::{Source, Uuid};
+use postrider::Uuid;
+use postrider::store::Source;
 
 use crate::Moved;
 use crate::ride::Ride;
@@ -150,7 +151,7 @@ macro_rules! ground {
 
             async fn apply(
                 &self,
-                connection: &mut <<Self as crate::test_store::StoreKind>::Outbox as postrider::Source>::Connection,
+                connection: &mut <<Self as crate::test_store::StoreKind>::Outbox as postrider::store::Source>::Connection,
                 event: Uuid,
                 moved: &crate::Moved,
             ) -> sqlx::Result<()> {

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use postrider::mysql::Outbox;
-use postrider::{Error, ErrorKind, Source, Uuid};
+use postrider::store::Source;
+use postrider::{Error, ErrorKind, Uuid};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
 

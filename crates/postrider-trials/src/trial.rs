@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::{EventState, Figures, Source, State, StateQuery, Store, Uuid};
+use postrider::Uuid;
+use postrider::store::{EventState, Figures, Source, State, StateQuery, Store};
 use tokio::time::Instant;
 
 use crate::relay_process::{RelayProcess, Said};

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postrider::{Source, Uuid};
+use postrider::Uuid;
+use postrider::store::Source;
 
 use crate::Moved;
 use crate::test_store::{Applied, Sight, TestStore};
@@ -41,7 +42,7 @@ impl Verdict {
             *notes.entry(note.headers.causation_id().expect("a note has a cause")).or_default() += 1;
         }
         let moves = log.iter().filter(|event| &*event.stream == "moves");
-        let moved = |event: &postrider::Recorded| <Moved as postrider::Decode>::decode(event, None);
+        let moved = |event: &postrider::Recorded| <Moved as postrider::store::Decode>::decode(event, None);
         let moves = moves.map(|event| (event.event_id, moved(event).expect("a move"))).collect();
         let sights = ground.sights().await.expect("what was seen");
         Self { moves, notes, sights, applied: ground.applied().await.expect("what was applied") }

@@ -2,7 +2,7 @@
 //!
 //! An application records an event in the transaction that changes its data, so that there is never one
 //! without the other; Postrider delivers it, at least once and in order per aggregate. An event is written
-//! once and never updated; a [`Subscription`] is a position in that log.
+//! once and never updated; a [subscription](Subscriber) is a position in that log.
 //!
 //! # Record in your transaction
 //!
@@ -64,7 +64,7 @@
 //! # Which mapping
 //!
 //! A domain struct becomes an event by a derive, by an implementation of [`trait@Event`] in an adapter module,
-//! or, where the struct lives in another crate, by an [`EventMapping`] of a [`EventMappings`]. A [`NewEvent`] is made by hand.
+//! or, where the struct lives in another crate, by an [`EventMapping`] of the [`EventMappings`]. A [`NewEvent`] is made by hand.
 //!
 //! # Features
 //!
@@ -79,9 +79,35 @@
 //! | `kafka-tls-vendored` | the same with an OpenSSL of its own, which takes some minutes more to build |
 //! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
 
-pub use postrider_core::*;
+// What applications write events with.
+pub use postrider_core::{
+    CloudEvents, Event, EventBus, EventMapping, EventMappings, Headers, Limits, NewEvent, Payload, Recorded,
+    Template, Trace,
+};
 pub use postrider_macros::Event;
-pub use postrider_relay::*;
+
+// What they handle them with.
+pub use postrider_core::{Clock, Filter, OnDead, Order, Pattern, Retry, Start};
+pub use postrider_relay::{
+    Context, Death, Failure, Handle, HandleWithin, Health, Lines, Raw, Received, Relay, Running, Subscriber,
+    Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end, wait,
+};
+
+// What all of it speaks of.
+pub use postrider_core::{Error, ErrorKind, OffsetDateTime, Result, Uuid};
+pub use postrider_relay::{Kind, METRICS, Metric};
+
+/// For those who write a store, a sink or a tool for operators: the contracts, and the words of these contracts.
+///
+/// A destination of your own implements [`Sink`](store::Sink). A database implements [`EventLog`](store::EventLog),
+/// [`Inspect`](store::Inspect), [`Operate`](store::Operate) and [`Coordinate`](store::Coordinate), and passes the suite of
+/// `postrider-conformance`.
+pub mod store {
+    pub use postrider_core::*;
+    pub use postrider_relay::{
+        Answer, Answered, Answers, Argument, Bounded, Decode, Dispatcher, DispatcherBuilder, Handler, Pace,
+    };
+}
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,6 +1,7 @@
 //! What a mapping, derived or not, makes of a value.
 
-use postrider::{Event, EventMapping, EventMappings, NewEvent, Payload, Recordable};
+use postrider::store::Recordable;
+use postrider::{Event, EventMapping, EventMappings, NewEvent, Payload};
 use serde::Serialize;
 
 /// An event of version 1 in the default stream, with nothing else said.

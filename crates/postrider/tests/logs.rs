@@ -4,8 +4,9 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
-use postrider::{DeliveryFailure, Event, Failure, NewEvent, Outcome, Received, Relay, Retry, Source};
+use postrider::{Event, Failure, NewEvent, Received, Relay, Retry};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -64,7 +65,7 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
     let outbox = Outbox::builder().trace(|| Some(TRACE.to_owned())).build();
     let record = async |order: &str| {
         let event = OrderPaid { order: order.to_owned(), card: "4111-1111".to_owned() };
-        let event = postrider::Recordable::to_new_event(&event).expect("an event").into_owned();
+        let event = postrider::store::Recordable::to_new_event(&event).expect("an event").into_owned();
         outbox.record_alone(&event).await.expect("recorded")
     };
     let fine = record("fine").await;

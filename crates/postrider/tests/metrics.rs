@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusBuilder;
+use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
-use postrider::{DeliveryFailure, Kind, METRICS, NewEvent, Outcome, Raw, Received, Relay, Retry, Source};
+use postrider::{Kind, METRICS, NewEvent, Raw, Received, Relay, Retry};
 
 async fn record(outbox: &Outbox, aggregate: &str) {
     let event = NewEvent::of("orders", "OrderPaid", "Order", aggregate, &1).expect("an event");

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postrider::{OffsetDateTime, OpenDelivery, OpenDeliveryQuery, Result, Store, Uuid};
+use postrider::store::{OpenDelivery, OpenDeliveryQuery, Store};
+use postrider::{OffsetDateTime, Result, Uuid};
 use serde::{Deserialize, Serialize};
 
 use super::message::Message;

@@ -1,6 +1,7 @@
 //! Incidents that are open for events that died, with those who keep any: each is over when its events are dead no longer.
 
-use postrider::{OpenDeliveryQuery, Result, Store};
+use postrider::Result;
+use postrider::store::{OpenDeliveryQuery, Store};
 use serde::{Deserialize, Serialize};
 
 use super::dead_event::DeadEvent;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::{Figures, Result};
+use postrider::Result;
+use postrider::store::Figures;
 
 use crate::config::Alert;
 use crate::config::alert::{Figure, Of, Than, When};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postrider::{EventRef, PastAttempt, Store};
+use postrider::store::{EventRef, PastAttempt, Store};
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
@@ -108,7 +108,8 @@ fn wrapped(answer: &str, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use postrider::{DeliveryFailure, Excerpt, OffsetDateTime};
+    use postrider::OffsetDateTime;
+    use postrider::store::{DeliveryFailure, Excerpt};
     use unicode_width::UnicodeWidthStr;
 
     use super::*;

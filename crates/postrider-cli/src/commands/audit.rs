@@ -1,7 +1,7 @@
 //! `postrider audit`: who did what, and why.
 
 use clap::Args;
-use postrider::Audit;
+use postrider::store::Audit;
 use serde::Serialize;
 
 use crate::Failure;

@@ -4,7 +4,8 @@ mod list;
 mod resolve;
 
 use clap::{Args, Subcommand};
-use postrider::{OpenDelivery, OpenDeliveryQuery, Pattern, Uuid};
+use postrider::store::{OpenDelivery, OpenDeliveryQuery};
+use postrider::{Pattern, Uuid};
 
 use super::times::Span;
 use super::unknown;

@@ -1,6 +1,7 @@
 //! What became of an event for each subscription.
 
-use postrider::{EventRef, EventState, OffsetDateTime, State, StateQuery};
+use postrider::OffsetDateTime;
+use postrider::store::{EventRef, EventState, State, StateQuery};
 use serde::Serialize;
 
 use super::attempts::{self, AttemptView};

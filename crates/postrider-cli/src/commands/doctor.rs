@@ -8,7 +8,7 @@ mod subscriptions;
 mod topics;
 
 use clap::Args;
-use postrider::Severity;
+use postrider::store::Severity;
 use serde::Serialize;
 
 use self::finding::Finding;

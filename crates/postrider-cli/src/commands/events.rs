@@ -3,7 +3,8 @@
 mod search;
 
 use clap::{Args, Subcommand};
-use postrider::{EventQuery, LoggedEvent, OffsetDateTime, Pattern, State, Uuid};
+use postrider::store::{EventQuery, LoggedEvent, State};
+use postrider::{OffsetDateTime, Pattern, Uuid};
 use serde::Serialize;
 
 use super::page::{self, EventView};

@@ -1,7 +1,8 @@
 //! One event as it is shown: what it is, what became of it for each subscription, and what it has to do with others.
 
 use clap::Args;
-use postrider::{Chain, ErrorKind, LoggedEvent, OffsetDateTime, Payload, State, Uuid};
+use postrider::store::{Chain, LoggedEvent, State};
+use postrider::{ErrorKind, OffsetDateTime, Payload, Uuid};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

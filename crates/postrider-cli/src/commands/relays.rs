@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use postrider::{OffsetDateTime, RelayInfo};
+use postrider::OffsetDateTime;
+use postrider::store::RelayInfo;
 use serde::Serialize;
 
 use crate::Failure;

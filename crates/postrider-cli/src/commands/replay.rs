@@ -6,10 +6,8 @@ pub(crate) mod unfinished;
 use std::time::Duration;
 
 use clap::Args;
-use postrider::{
-    EventQuery, OffsetDateTime, Replay, ReplayFrom, Replayed, Start, Subscription, SubscriptionInfo, Uuid,
-    asked_to_end,
-};
+use postrider::store::{EventQuery, Replay, ReplayFrom, Replayed, Subscription, SubscriptionInfo};
+use postrider::{OffsetDateTime, Start, Uuid, asked_to_end};
 use serde::Serialize;
 use tokio::time::Instant;
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use postrider::{
-    Attempt, Delivery, Headers, OffsetDateTime, Outcome, Payload, Recorded, Sink as Destination, Uuid,
-};
+use postrider::store::{Attempt, Delivery, Outcome, Sink as Destination};
+use postrider::{Headers, OffsetDateTime, Payload, Recorded, Uuid};
 use serde::Serialize;
 
 use crate::Failure;

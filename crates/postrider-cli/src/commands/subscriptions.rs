@@ -5,7 +5,7 @@ mod lanes;
 mod list;
 
 use clap::{Args, Subcommand};
-use postrider::Subscription;
+use postrider::store::Subscription;
 use serde::Serialize;
 
 use super::unknown;

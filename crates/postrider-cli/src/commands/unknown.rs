@@ -1,6 +1,6 @@
 //! Names that are not known: said in a sentence, with the one that was meant.
 
-use postrider::{Store, SubscriptionInfo};
+use postrider::store::{Store, SubscriptionInfo};
 
 use crate::Failure;
 use crate::config::nearest::nearest;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
+use postrider::store::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
 
 use super::{Problem, Section};
 

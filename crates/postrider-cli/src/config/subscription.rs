@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, Subscription, WhileUnavailable};
+use postrider::store::Subscription;
+use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
 use super::nearest::nearest;

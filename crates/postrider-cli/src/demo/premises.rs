@@ -6,7 +6,8 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
-use postrider::{Source, Uuid};
+use postrider::Uuid;
+use postrider::store::Source;
 
 pub(crate) use mysql::Mysql;
 pub(crate) use postgres::Postgres;

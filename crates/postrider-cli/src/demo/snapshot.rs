@@ -1,6 +1,6 @@
 //! How things stand while the demo runs: what the screen shows, and what the script waits for.
 
-use postrider::{Figures, OpenDeliveryQuery};
+use postrider::store::{Figures, OpenDeliveryQuery};
 
 use super::handlers::SUBSCRIPTIONS;
 use super::premises::Premises;

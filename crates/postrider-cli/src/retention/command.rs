@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use postrider::{Pacing, Sweep, Sweepable, asked_to_end};
+use postrider::asked_to_end;
+use postrider::store::{Pacing, Sweep, Sweepable};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -223,7 +224,7 @@ fn report(
             older_than_seconds: task.sweep.older_than().as_secs(),
             rows: count.rows,
             counted: count.counted,
-            target: task.target().map(postrider::ArchiveTable::name),
+            target: task.target().map(postrider::store::ArchiveTable::name),
         });
         let taken = taken.collect();
         output::json(&Report {

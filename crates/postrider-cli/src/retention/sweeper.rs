@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use postrider::{Error, ErrorKind, Pacing};
+use postrider::store::Pacing;
+use postrider::{Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::{DUTY, Task};
@@ -69,7 +70,7 @@ impl Sweeper {
     }
 
     /// One round, tried again while others are in its way; nothing if the process is to end meanwhile.
-    async fn round(&mut self, task: &Task) -> Result<Option<postrider::Swept>, Error> {
+    async fn round(&mut self, task: &Task) -> Result<Option<postrider::store::Swept>, Error> {
         let mut wait = FIRST_WAIT;
         for _ in 1..TRIES {
             match self.log.sweep(&task.sweep).await {

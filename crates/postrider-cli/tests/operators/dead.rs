@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use postrider::{DeliveryChange, DeliveryFailure, Subscription, Uuid};
+use postrider::Uuid;
+use postrider::store::{DeliveryChange, DeliveryFailure, Subscription};
 
 use crate::support::log::{Log, Mess};
 use crate::support::{RelayProcess, postrider, until};

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
-use postrider::{AuditEntry, NewEvent, Payload};
+use postrider::store::AuditEntry;
+use postrider::{NewEvent, Payload};
 
 use crate::support::log::{Log, Mess};
 use crate::support::postrider;

@@ -185,7 +185,7 @@ async fn a_replay_that_is_given_up_leaves_nothing_behind(log: Log) {
     assert!(output.status.code() == Some(1) && said.contains("nothing was changed"), "{said}");
     assert_eq!((&status()["paused"], &status()["pending"]), (&false.into(), &0.into()));
     // Who pauses it by other means than the command is not taken for the replay.
-    log.log.pause("mail", Some(&postrider::Pause::by("ada"))).await.expect("paused");
+    log.log.pause("mail", Some(&postrider::store::Pause::by("ada"))).await.expect("paused");
     assert!(status()["paused_for_replay"].is_null(), "{}", status());
 }
 

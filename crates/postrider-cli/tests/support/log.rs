@@ -5,10 +5,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::{
-    ArchiveOptions, DeliveryChange, DeliveryFailure, Leas, Lease, NewEvent, OnDead, Payload,
-    SettlementSubscription, Sweep, Uuid, postgres, sqlite,
+use postrider::store::{
+    ArchiveOptions, DeliveryChange, DeliveryFailure, EventRef, Lease, LeaseStatus, Settlement, Store,
+    Subscription, Sweep,
 };
+use postrider::{NewEvent, OnDead, Payload, Uuid, postgres, sqlite};
 use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 
@@ -252,7 +253,7 @@ impl Mess {
         })
         .await;
         let pending = log.record("late", 7).await;
-        log.log.pause("resting", Some(&postrider::Pause::by("ada"))).await.expect("paused");
+        log.log.pause("resting", Some(&postrider::store::Pause::by("ada"))).await.expect("paused");
         let mut growing = log.claim("growing").await;
         log.settle(&mut growing, |_, _| None).await;
         log.store.relane("growing", 3).await.expect("begun");

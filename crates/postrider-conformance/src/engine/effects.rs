@@ -4,11 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::store::{Effect, Source, State, Subscription};
 use postrider::testing::{recorded, recorded_of, until_quiet};
-use postrider::{
-    Clock, Context, Effect, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Source,
-    State, Subscription, Tx,
-};
+use postrider::{Clock, Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, relay, state};
 

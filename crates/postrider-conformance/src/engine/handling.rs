@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::store::{Source, State};
 use postrider::testing::until_quiet;
 use postrider::{
     Clock, Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry,
-    Source, State, Subscriber, Unknown, Upcasters,
+    Subscriber, Unknown, Upcasters,
 };
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};

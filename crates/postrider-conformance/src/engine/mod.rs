@@ -19,10 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::{
-    Clock, Event, EventState, Headers, ManualClock, NewEvent, OffsetDateTime, Received, Recordable, Relay,
-    Source, StateQuery, Store, Uuid,
-};
+use postrider::store::{EventState, ManualClock, Recordable, Source, StateQuery, Store};
+use postrider::{Clock, Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
 use serde::{Deserialize, Serialize};
 
 /// Makes fresh outboxes of one kind of store.

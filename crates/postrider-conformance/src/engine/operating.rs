@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::testing::Destination;
-use postrider::{
-    DeliveryChange, DeliveryFailure, EventRef, EventState, Excerpt, Failure, ManualClock, Outcome,
-    PastAttempt, Received, Replay, ReplayFrom, ResolveDead, Retry, Settlement, Source, State, Store,
-    Subscription,
+use postrider::store::{
+    DeliveryChange, DeliveryFailure, EventRef, EventState, Excerpt, ManualClock, Outcome, PastAttempt,
+    Replay, ReplayFrom, ResolveDead, Settlement, Source, State, Store, Subscription,
 };
+use postrider::testing::Destination;
+use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -174,7 +174,7 @@ pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, operator: Arc<dy
     until("it runs", async || began.count() == 1).await;
     record(outbox, "b", 1).await;
     until("the lane goes on without it", async || done.count() == 1).await;
-    operator.pause("s", Some(&postrider::Pause::by("ada"))).await.expect("pause");
+    operator.pause("s", Some(&postrider::store::Pause::by("ada"))).await.expect("pause");
     let lease = async || {
         let info = operator.subscriptions().await.expect("subscriptions").remove(0);
         info.lanes.into_iter().next().and_then(|lane| lane.owner.and(lane.lease_until))
@@ -223,7 +223,7 @@ pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, operat
     assert_eq!(operator.replay(&replay).await.expect("replay").events, 2);
     until("two of them again, under the holder's hands", async || seen.count() == 7).await;
 
-    operator.pause("s", Some(&postrider::Pause::by("ada"))).await.expect("pause");
+    operator.pause("s", Some(&postrider::store::Pause::by("ada"))).await.expect("pause");
     until("a paused subscription's lanes are given back", async || !is_held(&*operator).await).await;
     record(outbox, "a", 4).await;
     operator.pause("s", None).await.expect("resume");

@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use postrider::store::{Attempt, DeliveryFailure, Outcome, ResolveDead, Source, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{
-    Attempt, Clock, DeliveryFailure, Failure, OnDead, Order, Outcome, Received, Recorded, ResolveDead, Retry,
-    Source, State,
-};
+use postrider::{Clock, Failure, OnDead, Order, Received, Recorded, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, record, relay, state, until};
 

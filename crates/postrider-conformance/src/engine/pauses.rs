@@ -5,11 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use postrider::store::{Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{
-    Clock, Delivery, DeliveryFailure, Failure, Outcome, Received, Retry, Sink, Source, State, Subscription,
-    Unavailable,
-};
+use postrider::{Clock, Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, OrderChanged, record, relay, state, until};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use postrider::store::{Relane, Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Order, Received, Relane, Retry, Running, Source, State, Tx};
+use postrider::{Clock, Failure, Order, Received, Retry, Running, Tx};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, LEASE, OrderChanged, Seen, record, relay, state, until};

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use postrider::store::{DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{
-    Clock, DeliveryFailure, ErrorKind, Outcome, Received, Relane, Relay, Retry, Source, State, StateQuery,
-};
+use postrider::{Clock, ErrorKind, Received, Relay, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, Seen, record, relay, state, until};
 
@@ -132,7 +131,7 @@ pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Fixture) {
     let shop = Destination::new();
     let sink = shop.clone();
     // Somebody claims the lane and is never heard of again.
-    store.subscribe(&postrider::Subscription::new("s")).await.expect("subscribed");
+    store.subscribe(&postrider::store::Subscription::new("s")).await.expect("subscribed");
     let gone = store.claim("s", "gone", Duration::from_millis(800)).await.expect("claim").expect("a lane");
     for version in 1..=3 {
         record(&outbox, "a", version).await;

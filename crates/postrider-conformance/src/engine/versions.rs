@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::store::State;
 use postrider::testing::until_quiet;
-use postrider::{Clock, Event, Headers, Received, Retry, State, Upcasters};
+use postrider::{Clock, Event, Headers, Received, Retry, Upcasters};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

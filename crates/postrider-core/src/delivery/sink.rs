@@ -20,7 +20,7 @@ use crate::{Lease, Order, Outcome, Recorded, Unavailable};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a sink",
     label = "not a sink",
-    note = "a sink is `Kafka`, `Http`, `Lines` or a type that implements `postrider::Sink`; a sink that is made by `connect().await?` is made before \
+    note = "a sink is `Kafka`, `Http`, `Lines` or a type that implements `postrider::store::Sink`; a sink that is made by `connect().await?` is made before \
             `subscribe`, whose closure is not async"
 )]
 #[async_trait]

@@ -4,8 +4,9 @@ use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use postrider::store::Source;
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, OffsetDateTime, Payload, Recorded, Relay, Source, Uuid};
+use postrider::{NewEvent, OffsetDateTime, Payload, Recorded, Relay, Uuid};
 use postrider_kafka::{Format, Kafka};
 use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use postrider::store::{Source, State};
 use postrider::testing::{Clock, ManualClock, Outbox, until_quiet};
-use postrider::{
-    NewEvent, OffsetDateTime, Order, Relay, Retry, Running, Source, State, Uuid, WhileUnavailable,
-};
+use postrider::{NewEvent, OffsetDateTime, Order, Relay, Retry, Running, Uuid, WhileUnavailable};
 use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use postrider::postgres::Outbox;
-use postrider::{Figures, NewEvent, Running, Uuid};
+use postrider::store::Figures;
+use postrider::{NewEvent, Running, Uuid};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
 use tokio::task::JoinSet;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use postrider::Relay;
 use postrider::postgres::PgStore;
-use postrider::{Delivery, Relay, Sink, Unavailable};
+use postrider::store::{Delivery, Sink, Unavailable};
 use postrider_kafka::Kafka;
 use xtask::kafka::{Broker, Options};
 

@@ -20,7 +20,8 @@ mod topics;
 
 use std::time::{Duration, Instant};
 
-use postrider::{EventState, StateQuery, Store, Uuid};
+use postrider::Uuid;
+use postrider::store::{EventState, StateQuery, Store};
 
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

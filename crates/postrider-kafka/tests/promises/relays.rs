@@ -120,16 +120,16 @@ async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     assert!(again <= BATCH as usize, "{again} came again: more than was in flight");
 }
 
-pub(crate) async fn undelivered(store: &dyn postrider::Store) -> u64 {
+pub(crate) async fn undelivered(store: &dyn postrider::store::Store) -> u64 {
     let figures = store.figures("kafka").await.expect("figures");
-    figures.iter().map(postrider::Figures::undelivered).sum()
+    figures.iter().map(postrider::store::Figures::undelivered).sum()
 }
 
 /// Who has delivered something so far.
 pub(crate) async fn deliverers(ground: &Fixture) -> Vec<String> {
-    use postrider::Inspect as _;
+    use postrider::store::Inspect as _;
     let store = ground.outbox.store().await.expect("the log");
-    let query = postrider::StateQuery { limit: 100_000, ..postrider::StateQuery::default() };
+    let query = postrider::store::StateQuery { limit: 100_000, ..postrider::store::StateQuery::default() };
     let states = store.states(&query).await.expect("states");
     let names: std::collections::BTreeSet<String> =
         states.into_iter().filter_map(|state| state.delivered_by).collect();

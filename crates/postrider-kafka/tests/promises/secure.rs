@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use postrider::store::Source;
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{EventBus, Failure, NewEvent, Received, Relay, Source};
+use postrider::{EventBus, Failure, NewEvent, Received, Relay};
 use postrider_kafka::{Consumer, DeadLetters, Kafka, KafkaBuilder, KafkaBus, Mechanism};
 use xtask::kafka::{Broker, Listener, Options};
 

@@ -4,10 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::store::{Operate, Replay, ReplayFrom};
 use postrider::testing::until_quiet;
-use postrider::{
-    Failure, NewEvent, OffsetDateTime, Operate, Received, Relay, Replay, ReplayFrom, Running, Uuid,
-};
+use postrider::{Failure, NewEvent, OffsetDateTime, Received, Relay, Running, Uuid};
 use postrider_kafka::{Consumer, Format, Kafka};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use postrider::store::{Source, State};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Received, Relay, Source, State};
+use postrider::{NewEvent, Received, Relay};
 use postrider_kafka::{Consumer, Kafka};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};

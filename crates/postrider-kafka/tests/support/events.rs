@@ -6,9 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider::{
-    Attempt, Delivery, Headers, OffsetDateTime, Order, Outcome, Payload, Recorded, Sink, Unavailable, Uuid,
-};
+use postrider::store::{Attempt, Delivery, Outcome, Sink, Unavailable};
+use postrider::{Headers, OffsetDateTime, Order, Payload, Recorded, Uuid};
 use postrider_kafka::Kafka;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message;

@@ -40,7 +40,7 @@ pub fn consumer(outbox: &Outbox, brokers: &str, group: &str, topic: &str) -> Con
 }
 
 /// The same consumer with short times: a test should not wait for long.
-pub fn brisk<S: postrider::Source>(consumer: Consumer<S>) -> Consumer<S> {
+pub fn brisk<S: postrider::store::Source>(consumer: Consumer<S>) -> Consumer<S> {
     consumer
         .property("session.timeout.ms", "6000")
         .property("heartbeat.interval.ms", "500")

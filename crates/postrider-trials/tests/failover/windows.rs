@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postrider::{Operate, Relay, Start};
+use postrider::store::Operate;
+use postrider::{Relay, Start};
 use postrider_trials::endpoint::Endpoint;
 use postrider_trials::proxy::Clients;
 
@@ -18,7 +19,7 @@ async fn a_change_of_lanes_that_aims_beyond_the_new_primary_loses_nothing_that_i
     let store = scene.outbox.store().await.expect("a store");
     scene.proxy.hold(STAND);
     let changing = tokio::spawn(async move {
-        while store.relane("plain", 2).await.is_ok_and(|step| step != postrider::Relane::Done) {
+        while store.relane("plain", 2).await.is_ok_and(|step| step != postrider::store::Relane::Done) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

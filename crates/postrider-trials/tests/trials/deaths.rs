@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postrider::{State, Uuid};
+use postrider::Uuid;
+use postrider::store::State;
 use postrider_trials::relay_process::RelayProcess;
 use postrider_trials::ride::{Poison, Ride};
 use postrider_trials::test_store::{Change, TestStore};

@@ -1,7 +1,8 @@
 //! `postrider dead list` and `dead show`.
 
 use clap::Args;
-use postrider::{EventQuery, LoggedEvent, OffsetDateTime, OpenDelivery, State, Uuid};
+use postrider::store::{EventQuery, LoggedEvent, OpenDelivery, State};
+use postrider::{OffsetDateTime, Uuid};
 use serde::Serialize;
 
 use super::super::deliveries::{self, DeliveryView};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
-use postrider::{ResolveDead, Uuid};
+use postrider::Uuid;
+use postrider::store::ResolveDead;
 use serde::Serialize;
 
 use super::{Dead, Wanted, each_dead};

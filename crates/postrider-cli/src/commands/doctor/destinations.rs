@@ -1,6 +1,6 @@
 //! The destinations: whether each of them takes a connection.
 
-use postrider::LoggedEvent;
+use postrider::store::LoggedEvent;
 
 use super::finding::Finding;
 use super::topics;

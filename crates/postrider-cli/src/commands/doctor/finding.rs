@@ -1,6 +1,6 @@
 //! What was found, and what to do about it.
 
-use postrider::{Check, Severity};
+use postrider::store::{Check, Severity};
 use serde::{Serialize, Serializer};
 
 /// What was found, and what to do about it.

@@ -1,6 +1,7 @@
 //! The log: whether its database answers, what that says of itself, and what was recorded last.
 
-use postrider::{ErrorKind, EventQuery, LoggedEvent, OffsetDateTime, Store, SubscriptionInfo};
+use postrider::store::{EventQuery, LoggedEvent, Store, SubscriptionInfo};
+use postrider::{ErrorKind, OffsetDateTime};
 
 use super::super::replay::unfinished::{self, Unfinished};
 use super::finding::Finding;

@@ -1,6 +1,6 @@
 //! Findings for people: a line each, wrapped where the terminal ends, with what to do under it.
 
-use postrider::Severity;
+use postrider::store::Severity;
 use unicode_width::UnicodeWidthStr;
 
 use super::finding::Finding;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postrider::{Away, Figures, OffsetDateTime, RelayInfo, SubscriptionInfo, SubscriptionState};
+use postrider::OffsetDateTime;
+use postrider::store::{Away, Figures, RelayInfo, SubscriptionInfo, SubscriptionState};
 
 use super::super::relays;
 use super::finding::Finding;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::kafka::{Kafka, TopicHealth};
-use postrider::{Filter, LoggedEvent, Pattern};
+use postrider::store::LoggedEvent;
+use postrider::{Filter, Pattern};
 
 use super::finding::Finding;
 use crate::config::sink::KafkaSink;
@@ -136,7 +137,7 @@ fn judged(topic: &str, health: &TopicHealth) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use postrider::Severity;
+    use postrider::store::Severity;
 
     use super::*;
 

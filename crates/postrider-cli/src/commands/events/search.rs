@@ -3,9 +3,8 @@
 //! States have no index of their own, except for what failed or died: so these are found by it, and the others by looking
 //! at events one after the other, no more of them than a person waits for.
 
-use postrider::{
-    EventQuery, EventState, LoggedEvent, OffsetDateTime, OpenDeliveryQuery, State, StateQuery, Uuid,
-};
+use postrider::store::{EventQuery, EventState, LoggedEvent, OpenDeliveryQuery, State, StateQuery};
+use postrider::{OffsetDateTime, Uuid};
 
 use crate::Failure;
 use crate::database::SharedStore;

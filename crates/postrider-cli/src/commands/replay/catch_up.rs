@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::{SubscriptionInfo, asked_to_end};
+use postrider::asked_to_end;
+use postrider::store::SubscriptionInfo;
 use tokio::time::Instant;
 
 use super::super::progress::{self, Progress};

@@ -3,7 +3,7 @@
 //! A replay writes into the audit that it pauses a subscription, before it does, and what came of it afterwards. So one that
 //! was killed in between is found by who looks.
 
-use postrider::{Audit, Store, SubscriptionInfo};
+use postrider::store::{Audit, Store, SubscriptionInfo};
 use serde::Serialize;
 
 use crate::Failure;

@@ -1,6 +1,7 @@
 //! One look at the subscriptions: what is counted, and what is estimated because counting would take too long.
 
-use postrider::{Figures, LaneInfo, OffsetDateTime, RelayInfo, SubscriptionInfo, SubscriptionState};
+use postrider::OffsetDateTime;
+use postrider::store::{Figures, LaneInfo, RelayInfo, SubscriptionInfo, SubscriptionState};
 use serde::{Serialize, Serializer};
 
 use super::super::replay::unfinished::{self, Unfinished};
@@ -195,7 +196,7 @@ impl SubscriptionStatus {
                 oldest_seconds: figures.oldest_seconds,
             })
             .collect();
-        let away = postrider::Away::of(&info, relays).map(|away| Away {
+        let away = postrider::store::Away::of(&info, relays).map(|away| Away {
             since: Time(away.since),
             reason: away.reason,
             next_probe: away.next_probe.map(Time),

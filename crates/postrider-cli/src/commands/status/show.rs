@@ -1,6 +1,7 @@
 //! The status as tables.
 
-use postrider::{OffsetDateTime, SubscriptionState};
+use postrider::OffsetDateTime;
+use postrider::store::SubscriptionState;
 
 use super::super::replay::unfinished::Unfinished;
 use super::look::{Lane, Status, SubscriptionStatus};

@@ -1,7 +1,8 @@
 //! `postrider subscriptions create`: by flags, or as the settings have it.
 
 use clap::Args;
-use postrider::{OnDead, Order, Start, Subscription};
+use postrider::store::Subscription;
+use postrider::{OnDead, Order, Start};
 
 use super::super::times;
 use super::{Answer, wanted};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use postrider::{Relane, Subscription, asked_to_end};
+use postrider::asked_to_end;
+use postrider::store::{Relane, Subscription};
 use tokio::time::Instant;
 
 use super::super::progress::Progress;

@@ -1,7 +1,8 @@
 //! `postrider subscriptions list`.
 
 use clap::Args;
-use postrider::{Start, SubscriptionInfo};
+use postrider::Start;
+use postrider::store::SubscriptionInfo;
 use serde::Serialize;
 
 use super::wanted;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use postrider::store::{EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
 use postrider::testing::Outbox;
-use postrider::{Clock, EventLog as _, ManualClock, NewEvent, Pacing, Settlement, Source as _, Subscription};
+use postrider::{Clock, NewEvent};
 use time::macros::datetime;
 
 use super::*;
@@ -52,7 +53,7 @@ impl Fixture {
             inbox: DAY * 30,
             at: 2 * 60,
             pacing: Pacing { batch: 1, pause: Duration::ZERO, share: 1.0 },
-            archiving: postrider::ArchiveOptions::default(),
+            archiving: postrider::store::ArchiveOptions::default(),
         };
         let store = Store { url: None, ..store() };
         Daily { store, retention, owner: name.to_owned(), lease: DAY / 2, longest_sleep: DAY }
@@ -143,7 +144,7 @@ async fn while_one_is_at_it_another_leaves_it_alone() {
     let ground = Fixture::new().await;
     ground.deliver(5).await;
     ground.clock.advance(DAY * 8);
-    let log: Arc<dyn postrider::Store> = ground.log.clone();
+    let log: Arc<dyn postrider::store::Store> = ground.log.clone();
     log.acquire_leader_lease(DUTY, "somebody", DAY).await.expect("a duty").expect("nobody has it");
     assert_eq!(ground.look(&ground.relay("one")).await, Look::Elsewhere);
     assert_eq!(ground.left(), (5, 0));
