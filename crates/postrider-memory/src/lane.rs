@@ -143,7 +143,7 @@ pub(crate) fn claim(log: &Log, subscription: &str, owner: &str, lease: Duration)
         order: reader.order,
         target: reader.target.map(Place::position),
         bytes: postrider_core::BATCH_BYTES,
-        cookie: String::new(),
+        row_location: String::new(),
         away: None,
     }))
 }

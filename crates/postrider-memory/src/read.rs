@@ -63,7 +63,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });
     let next = if next == start { from.clone() } else { next.position() };
-    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, mark: String::new() })
+    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, witness: None })
 }
 
 /// Marks the events that an earlier one of their key (or lane) still holds up.

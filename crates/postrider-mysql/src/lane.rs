@@ -107,7 +107,7 @@ fn lease_of(subscription: &str, owner: &str, lane: &MySqlRow, reader: &MySqlRow)
         order: words("order_policy")?.parse::<Order>()?,
         target: maybe_number(reader, "target", OP)?.map(position),
         bytes: postrider_core::BATCH_BYTES,
-        cookie: String::new(),
+        row_location: String::new(),
         away: None,
     })
 }

@@ -173,7 +173,7 @@ impl Look<'_> {
             scanned: u32::try_from(scanned).unwrap_or(u32::MAX),
             more: scanned >= self.limit,
             recalled: seen.recalled,
-            mark: seen.gathered.mark(),
+            witness: seen.gathered.witness(),
         }
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! This module owns the way from numbers to events: which runs there are, and reading what is in them.
 
-use std::fmt;
-
-use postrider_core::{Error, ErrorKind, Result};
+use postrider_core::{Result, Witness};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::number::MOST;
@@ -41,28 +39,6 @@ pub(crate) struct Run {
     witness: Witness,
 }
 
-/// What proves that a log is the one that was read: a run, by its last number and by the mark that only its own step knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Witness {
-    seq: i64,
-    mark: String,
-}
-
-impl fmt::Display for Witness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.seq, self.mark)
-    }
-}
-
-/// The number and the mark of a witness, as a batch carries it; nothing if nothing was read.
-pub(crate) fn witness_of<'m>(mark: &'m str, op: &'static str) -> Result<Option<(i64, &'m str)>> {
-    if mark.is_empty() {
-        return Ok(None);
-    }
-    let parts = mark.split_once(':').and_then(|(seq, mark)| Some((seq.parse().ok()?, mark)));
-    parts.map(Some).ok_or_else(|| Error::new(ErrorKind::Invalid, op, "the mark is not one of a MySQL store"))
-}
-
 /// An event that was read: its number, whether it is late, and its columns.
 pub(crate) struct Numbered {
     pub(crate) number: i64,
@@ -78,7 +54,7 @@ impl Run {
             id: column("id")?,
             length: column("length")?,
             late: flag(row, "late", op)?,
-            witness: Witness { seq: column("seq")?, mark: text(row, "mark", op)?.into_owned() },
+            witness: Witness { number: column("seq")?, id: text(row, "mark", op)?.into_owned() },
         })
     }
 
@@ -158,8 +134,8 @@ impl Gathered {
     }
 
     /// What proves that these numbers are those of a log; empty if there are none.
-    pub(crate) fn mark(&self) -> String {
-        self.runs.last().map(|run| run.witness.to_string()).unwrap_or_default()
+    pub(crate) fn witness(&self) -> Option<Witness> {
+        self.runs.last().map(|run| run.witness.clone())
     }
 
     /// How many numbers there are, and the last of them.
@@ -281,7 +257,7 @@ mod tests {
     use super::*;
 
     fn run() -> Run {
-        let witness = Witness { seq: 20, mark: "0A".to_owned() };
+        let witness = Witness { number: 20, id: "0A".to_owned() };
         Run { last: 20, id: 120, length: 10, late: false, witness }
     }
 
@@ -303,9 +279,6 @@ mod tests {
     fn the_witness_of_a_part_is_the_whole_run() {
         let part = run().within(12, 15).expect("three numbers");
         let gathered = Gathered { runs: vec![part], after: 12, upto: 15, at: 15, left: 0 };
-        assert_eq!(gathered.mark(), "20:0A");
-        assert_eq!(witness_of("20:0A", "settle").expect("a witness"), Some((20, "0A")));
-        assert_eq!(witness_of("", "settle").expect("none"), None);
-        assert!(witness_of("F/A/X", "settle").is_err());
+        assert_eq!(gathered.witness(), Some(Witness { number: 20, id: "0A".to_owned() }));
     }
 }

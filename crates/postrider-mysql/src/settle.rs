@@ -9,7 +9,6 @@ use crate::clock::{given, micros_of};
 use crate::lane::standing;
 use crate::position::id_of;
 use crate::row::flag;
-use crate::run::witness_of;
 use crate::sql::statement;
 use crate::store::MySqlStore;
 
@@ -26,11 +25,11 @@ pub(crate) async fn settle(
     let settle = store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(lease.lane);
     let settle = settle.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading);
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
-    let witness = witness_of(&settlement.mark, OP)?.filter(|_| from != to);
+    let witness = settlement.witness.as_ref().filter(|_| from != to);
     let settle = settle
         .bind(changes(&settlement.deliveries, settlement.one_by_one, lease.epoch))
-        .bind(witness.map(|(seq, _)| seq));
-    let settle = settle.bind(witness.map(|(_, mark)| mark)).bind(settlement.one_by_one);
+        .bind(witness.map(|witness| witness.number));
+    let settle = settle.bind(witness.map(|witness| witness.id.as_str())).bind(settlement.one_by_one);
     let settle = settle.bind(effects(&settlement.effects)).bind(succeeded(&settlement.succeeded));
     let mut conn = store.conn(OP).await?;
     let settled = settle.call(&mut conn, OP).await?;

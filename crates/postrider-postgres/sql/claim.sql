@@ -28,7 +28,7 @@ set lease_owner = $2, lease_for = $3::bigint * interval '1 microsecond',
     away = null, away_since = null
 from free
 where l.subscription = free.subscription and l.lane = free.lane
-returning l.lane, free.lanes, l.lease_epoch, l.lease_until, l.position, l.claims_since_settle, l.ctid::text as cookie,
+returning l.lane, free.lanes, l.lease_epoch, l.lease_until, l.position, l.claims_since_settle, l.ctid::text as row_location,
           (exists (select from {schema}.delivery d where d.subscription = $1 and d.state in ('waiting', 'running', 'retrying'))
            or exists (select from {schema}.delivery d where d.subscription = $1 and d.holds)) as open,
           free.streams, free.types, free.since, free.order_policy, free.target, free.wanted_until

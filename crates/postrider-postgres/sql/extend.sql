@@ -11,7 +11,7 @@ set lease_until = clock.now + $6::bigint * interval '1 microsecond',
 from clock
 where {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text
       and l.position = $9
-returning l.ctid::text as cookie, l.lease_until,
+returning l.ctid::text as row_location, l.lease_until,
           (exists (select from {schema}.delivery d where d.subscription = $2::text and d.state in ('waiting', 'running', 'retrying'))
            or exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds)) as open,
           (select s.paused or (s.lanes_next is not null and (s.target is null or s.target = l.position))

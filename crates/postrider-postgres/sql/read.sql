@@ -26,17 +26,22 @@ with late as materialized (
         order by e.tx_id, e.id limit $5::bigint) as e
     order by e.id limit $5::bigint
 ){scan}
-select (select count(*) from late) as id, null::uuid as event_id, pg_current_snapshot()::text as stream,
-       case when exists (select from late)
-                 or (select e.id from {schema}.event e where e.id > $1::bigint and e.id <= {end} order by e.id limit 1) is not null
-            then pg_current_xact_id()::text end as event_type,
-       {witness} as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
-       (select max(id) from late) as sequence, null::json as payload, null::text as content_type, null::bytea as content,
-       null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
-       {scanned}::integer as max_attempts,
-       {stands} as late,
-       coalesce((select paused or lanes_next is not null from {schema}.subscription where name = $6::text), true) as held,
-       {scanned_to}::bigint as scanned_to
+select null::bigint as id, null::uuid as event_id, null::text as stream, null::text as event_type, null::text as aggregate_type,
+       null::text as aggregate_id, null::text as ordering_key, null::bigint as sequence, null::json as payload,
+       null::text as content_type, null::bytea as content, null::json as headers, null::timestamptz as occurred_at,
+       null::timestamptz as recorded_at, null::integer as max_attempts, null::boolean as late, null::boolean as held,
+       json_build_object(
+           'stands', {stands},
+           'recalled', coalesce((select paused or lanes_next is not null from {schema}.subscription where name = $6::text), true),
+           'snapshot', pg_current_snapshot()::text,
+           'bound', case when exists (select from late)
+                              or (select e.id from {schema}.event e where e.id > $1::bigint and e.id <= {end} order by e.id limit 1) is not null
+                         then pg_current_xact_id()::text end,
+           'late', (select count(*) from late),
+           'last_late', (select max(id) from late),
+           'fresh', {scanned}::bigint,
+           'last_fresh', {scanned_to}::bigint,
+           'witness', {witness}) as head
 union all
 (select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
         e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null

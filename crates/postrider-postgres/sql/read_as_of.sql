@@ -18,15 +18,19 @@ with late as materialized (
       and (e.id <= $20::bigint or pg_visible_in_snapshot(e.tx_id, $18::text::pg_snapshot))
     order by e.id limit $5::bigint
 )
-select (select count(*) from late) as id, null::uuid as event_id, null::text as stream, null::text as event_type,
-       (select w.id || '/' || w.event_id from (select * from fresh union all select * from late) as w
-        order by w.id desc limit 1) as aggregate_type, null::text as aggregate_id, null::text as ordering_key,
-       (select max(id) from late) as sequence, null::json as payload, null::text as content_type, null::bytea as content,
-       null::json as headers, null::timestamptz as occurred_at, null::timestamptz as recorded_at,
-       (select count(*) from fresh)::integer as max_attempts,
-       {stands} as late,
-       coalesce((select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text), true) as held,
-       (select max(id) from fresh) as scanned_to
+select null::bigint as id, null::uuid as event_id, null::text as stream, null::text as event_type, null::text as aggregate_type,
+       null::text as aggregate_id, null::text as ordering_key, null::bigint as sequence, null::json as payload,
+       null::text as content_type, null::bytea as content, null::json as headers, null::timestamptz as occurred_at,
+       null::timestamptz as recorded_at, null::integer as max_attempts, null::boolean as late, null::boolean as held,
+       json_build_object(
+           'stands', {stands},
+           'recalled', coalesce((select paused or (lanes_next is not null and target is null) from {schema}.subscription where name = $6::text), true),
+           'late', (select count(*) from late),
+           'last_late', (select max(id) from late),
+           'fresh', (select count(*) from fresh),
+           'last_fresh', (select max(id) from fresh),
+           'witness', (select json_build_object('number', w.id, 'id', w.event_id)
+                       from (select * from fresh union all select * from late) as w order by w.id desc limit 1)) as head
 union all
 (select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.ordering_key, e.sequence, e.payload,
         e.content_type, e.content, e.headers, e.occurred_at, e.recorded_at, e.max_attempts, true, {held}, null

@@ -33,7 +33,7 @@ with clock as materialized (
       and ($22::uuid[] is null
            or (select count(*) from {schema}.inbox i where i.consumer = $2::text and i.event_id = any ($22::uuid[])) = cardinality($22::uuid[]))
       and {by_ctid} l.subscription = $2::text and l.lane = $3::integer and l.lease_epoch = $4::bigint and l.lease_owner = $5::text and l.position = $6::text
-    returning l.ctid::text as cookie, l.position
+    returning l.ctid::text as row_location, l.position
 ), subscription as (
     select s.lanes,
            s.paused or (s.lanes_next is not null and (s.target is null or s.target = $7::text))
@@ -45,7 +45,7 @@ with clock as materialized (
     select $2::text, $3::integer, subscription.lanes, $13::bigint, $14::bigint, $15::bigint[], $16::integer, clock.now, $5::text
     from moved, clock, subscription where $6::text <> $7::text
 ){deliveries}
-select moved.cookie, subscription.recalled,
+select moved.row_location, subscription.recalled,
        (exists (select from {schema}.delivery d where d.subscription = $2::text and d.state in ('waiting', 'running', 'retrying'))
            or exists (select from {schema}.delivery d where d.subscription = $2::text and d.holds)) as open
 from moved, subscription

@@ -20,7 +20,7 @@ impl PgStore {
             .bind(lease.lane.cast_signed())
             .bind(i64::from(limit))
             .bind(self.clock.now())
-            .bind(lease.cookie.clone())
+            .bind(lease.row_location.clone())
             .bind(lease.epoch)
             .bind(lease.owner.clone())
             .bind(lease.position.as_str().to_owned())

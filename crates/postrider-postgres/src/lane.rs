@@ -68,7 +68,7 @@ impl PgStore {
         for text in [&self.sql.extend, &self.sql.extend_by_key] {
             let row = text
                 .query()
-                .bind(lease.cookie.clone())
+                .bind(lease.row_location.clone())
                 .bind(lease.subscription.clone())
                 .bind(lease.lane.cast_signed())
                 .bind(lease.epoch)
@@ -82,7 +82,7 @@ impl PgStore {
                 .await
                 .map_err(during("extend"))?;
             if let Some(row) = row {
-                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.row_location = row::text(&row, 0)?.to_owned();
                 lease.until = row::timestamp(&row, 1)?;
                 lease.open = row::flag(&row, 2)?;
                 return Ok(if row::flag(&row, 3)? { LeaseStatus::Recalled } else { LeaseStatus::Held });
@@ -111,7 +111,7 @@ impl PgStore {
     }
 }
 
-fn granted(row: &PgRow, subscription: &str, owner: &str, cookie: String) -> Result<Lease> {
+fn granted(row: &PgRow, subscription: &str, owner: &str, row_location: String) -> Result<Lease> {
     let patterns = |column| -> Result<Vec<Pattern>> {
         let likes: Vec<String> = row.try_get(column).map_err(during("claim"))?;
         Ok(likes.iter().map(|like| Pattern::from_like(like)).collect())
@@ -125,7 +125,7 @@ fn granted(row: &PgRow, subscription: &str, owner: &str, cookie: String) -> Resu
         until: row::timestamp(row, 3)?,
         position: Position::new(row::text(row, 4)?),
         claims: row::count(row, 5)?,
-        cookie,
+        row_location,
         open: row::flag(row, 7)?,
         filter: Filter { streams: patterns(8)?, types: patterns(9)? },
         since: row::opt_time(row, 10)?,

@@ -1,7 +1,8 @@
 //! Reading what follows a position.
 
 use futures_util::TryStreamExt;
-use postrider_core::{Batch, ByteBudget, Lease, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Lease, Position, ReadEvent, Result, Witness};
+use serde::Deserialize;
 use sqlx_core::query::Query;
 use sqlx_postgres::{PgArguments, Postgres};
 
@@ -10,10 +11,13 @@ use crate::position::{LogPosition, Snapshot};
 use crate::row::{self, Names};
 use crate::store::{Home, PgStore};
 
+/// The column that only the first row of a read has.
+const HEAD: usize = 17;
+
 /// The rows of a read, as far as they were taken.
 struct Taken {
     events: Vec<ReadEvent>,
-    scan: Scan,
+    head: Head,
     /// Whether the rest was left, because the events would have exceeded their bytes; and whether the first of it is late.
     cut: Option<bool>,
 }
@@ -30,17 +34,34 @@ impl Taken {
     }
 }
 
-/// What the first row of a read says of the read itself.
-struct Scan {
+/// What the first row of a read says of the read itself: the column `head` of read.sql.
+#[derive(Deserialize)]
+struct Head {
+    /// Whether the lane stands where the lease says.
+    stands: bool,
+    /// Whether the lane is wanted back.
+    recalled: bool,
+    snapshot: Option<String>,
+    bound: Option<String>,
     late: i64,
     last_late: Option<i64>,
     fresh: Option<i64>,
     last_fresh: Option<i64>,
-    snapshot: Option<Snapshot>,
-    bound: Option<u64>,
-    recalled: bool,
     /// A row at or above the new frontier, if the statement has looked for one.
-    witness: Option<String>,
+    witness: Option<Row>,
+}
+
+/// A row of the log, by its number and its event id.
+#[derive(Deserialize)]
+struct Row {
+    number: i64,
+    id: String,
+}
+
+impl From<Row> for Witness {
+    fn from(row: Row) -> Self {
+        Self { number: row.number, id: row.id }
+    }
 }
 
 impl PgStore {
@@ -64,19 +85,20 @@ impl PgStore {
         let query = if filtered { bind_filter(query, lease) } else { query };
         let taken = self.fetch(query, lease.bytes).await?;
         let (cut_late, cut_fresh) = (taken.cut_late(), taken.cut_fresh(position.frontier));
-        let Taken { mut events, scan, cut } = taken;
-        let witness = scan.witness;
-        let (Some(snapshot), Some(bound)) = (scan.snapshot, scan.bound) else {
-            return Ok(idle(from, scan.recalled));
+        let Taken { mut events, head, cut } = taken;
+        let snapshot = head.snapshot.as_deref().and_then(Snapshot::parse);
+        let bound = head.bound.as_deref().and_then(|bound| bound.parse().ok());
+        let (Some(snapshot), Some(bound)) = (snapshot, bound) else {
+            return Ok(idle(from, head.recalled));
         };
-        let next = match cut_late.or(scan.last_late.filter(|_| scan.late >= i64::from(limit))) {
+        let next = match cut_late.or(head.last_late.filter(|_| head.late >= i64::from(limit))) {
             // There may be more late rows: read them all, as this snapshot shows them, before anything fresh.
             Some(last) => {
                 events.retain(|read| read.late);
                 position.within(last, home.system, snapshot, bound)
             }
             None => {
-                let last_fresh = cut_fresh.or(if filtered { scan.last_fresh } else { last_fresh(&events) });
+                let last_fresh = cut_fresh.or(if filtered { head.last_fresh } else { last_fresh(&events) });
                 LogPosition {
                     system: home.system,
                     frontier: position.frontier.max(last_fresh.unwrap_or(0)),
@@ -88,11 +110,11 @@ impl PgStore {
         };
         let scanned = match cut {
             Some(_) => events.len() as i64,
-            None if filtered => scan.late + scan.fresh.unwrap_or(0),
-            None => scan.late + fresh(&events).count() as i64,
+            None if filtered => head.late + head.fresh.unwrap_or(0),
+            None => head.late + fresh(&events).count() as i64,
         };
         let more = cut.is_some() || scanned >= i64::from(limit);
-        Ok(batch(from, &next, events, (scanned, more), scan.recalled, witness))
+        Ok(batch(from, &next, events, (scanned, more), head.recalled, head.witness))
     }
 
     /// The next part of late rows that were too many for one read.
@@ -117,8 +139,8 @@ impl PgStore {
         .bind(home.floor());
         let taken = self.fetch(query, lease.bytes).await?;
         let cut_late = taken.cut_late();
-        let Taken { events, scan, cut } = taken;
-        let next = match cut_late.or(scan.last_late.filter(|_| scan.late >= i64::from(limit))) {
+        let Taken { events, head, cut } = taken;
+        let next = match cut_late.or(head.last_late.filter(|_| head.late >= i64::from(limit))) {
             Some(last) => position.within(last, part.system, part.snapshot.clone(), part.bound),
             None => LogPosition {
                 system: part.system,
@@ -128,9 +150,9 @@ impl PgStore {
                 part: None,
             },
         };
-        let scanned = if cut.is_some() { events.len() as i64 } else { scan.late };
+        let scanned = if cut.is_some() { events.len() as i64 } else { head.late };
         let more = cut.is_some() || scanned >= i64::from(limit);
-        Ok(batch(from, &next, events, (scanned, more), scan.recalled, scan.witness))
+        Ok(batch(from, &next, events, (scanned, more), head.recalled, head.witness))
     }
 
     /// What lies between a lane and the common position of a change of lanes.
@@ -155,10 +177,10 @@ impl PgStore {
             .bind(home.floor());
         let taken = self.fetch(query, lease.bytes).await?;
         let (cut_late, cut_fresh) = (taken.cut_late(), taken.cut_fresh(position.frontier));
-        let Taken { mut events, scan, cut } = taken;
-        let (late, fresh, limit) = (scan.late, scan.fresh.unwrap_or(0), i64::from(limit));
-        let last_late = cut_late.or(scan.last_late.filter(|_| late >= limit));
-        let last_fresh = cut_fresh.or(scan.last_fresh.filter(|_| fresh >= limit));
+        let Taken { mut events, head, cut } = taken;
+        let (late, fresh, limit) = (head.late, head.fresh.unwrap_or(0), i64::from(limit));
+        let last_late = cut_late.or(head.last_late.filter(|_| late >= limit));
+        let last_fresh = cut_fresh.or(head.last_fresh.filter(|_| fresh >= limit));
         let next = match (last_late, last_fresh) {
             (Some(last), _) => {
                 events.retain(|read| read.late);
@@ -169,7 +191,7 @@ impl PgStore {
         };
         let scanned = if cut.is_some() { events.len() as i64 } else { late + fresh };
         let more = cut.is_some() || scanned >= limit;
-        Ok(batch(from, &next, events, (scanned, more), scan.recalled, scan.witness))
+        Ok(batch(from, &next, events, (scanned, more), head.recalled, head.witness))
     }
 
     /// Whether the rows must be filtered in the database.
@@ -194,7 +216,7 @@ impl PgStore {
             .bind(after.max(home.floor_of(position.system)))
             .bind(i64::from(limit.max(1)))
             .bind(lease.subscription.clone())
-            .bind(lease.cookie.clone())
+            .bind(lease.row_location.clone())
             .bind(lease.lane.cast_signed())
             .bind(lease.epoch)
             .bind(lease.owner.clone())
@@ -209,24 +231,15 @@ impl PgStore {
     async fn fetch(&self, query: Query<'_, Postgres, PgArguments>, bytes: u64) -> Result<Taken> {
         let mut connection = self.pool.hold("read").await?;
         let mut rows = query.fetch(&mut *connection);
-        let mut scan = None;
-        let mut stands = false;
+        let mut head = None;
         let mut events: Vec<ReadEvent> = Vec::new();
         let (mut fill, mut cut) = (ByteBudget::new(bytes), None);
         let mut names = Names::of(&self.sql);
         while let Some(row) = self.noticed(rows.try_next().await).map_err(during("read"))? {
             if row::opt_bytes(&row, 1)?.is_none() {
-                scan = Some(Scan {
-                    late: row::int64(&row, 0)?,
-                    last_late: row::opt_i64(&row, 7)?,
-                    fresh: row::opt_i32(&row, 14)?.map(i64::from),
-                    last_fresh: row::opt_i64(&row, 17)?,
-                    snapshot: row::opt_text(&row, 2)?.and_then(Snapshot::parse),
-                    bound: row::opt_text(&row, 3)?.and_then(|bound| bound.parse().ok()),
-                    recalled: row::flag(&row, 16)?,
-                    witness: row::opt_text(&row, 4)?.map(ToOwned::to_owned),
-                });
-                stands = row::flag(&row, 15)?;
+                head = Some(
+                    serde_json::from_str::<Head>(row::text(&row, HEAD)?).map_err(|_| row::malformed(HEAD))?,
+                );
             } else {
                 let decoded = row::decoded(&row, &mut names)?;
                 let late = row::flag(&row, 15)?;
@@ -249,13 +262,14 @@ impl PgStore {
         } else {
             connection.finish("read").await?;
         }
-        if !stands {
+        let head = head.ok_or_else(|| row::malformed(HEAD))?;
+        if !head.stands {
             return Err(self.elsewhere("read").await);
         }
         if !events.is_sorted_by_key(|read| read.event.id) {
             events.sort_by_key(|read| read.event.id);
         }
-        Ok(Taken { events, scan: scan.ok_or_else(|| row::malformed(0))?, cut })
+        Ok(Taken { events, head, cut })
     }
 }
 
@@ -293,7 +307,7 @@ fn idle(from: &Position, recalled: bool) -> Batch {
         scanned: 0,
         more: false,
         recalled,
-        mark: String::new(),
+        witness: None,
     }
 }
 
@@ -304,10 +318,11 @@ fn batch(
     events: Vec<ReadEvent>,
     (scanned, more): (i64, bool),
     recalled: bool,
-    witness: Option<String>,
+    witness: Option<Row>,
 ) -> Batch {
     let scanned = u32::try_from(scanned).unwrap_or(u32::MAX);
-    let last = || events.last().map(|read| format!("{}/{}", read.event.id, read.event.event_id));
-    let mark = witness.or_else(last).unwrap_or_default();
-    Batch { from: from.clone(), next: next.into(), events, scanned, more, recalled, mark }
+    let last =
+        || events.last().map(|read| Witness { number: read.event.id, id: read.event.event_id.to_string() });
+    let witness = witness.map(Into::into).or_else(last);
+    Batch { from: from.clone(), next: next.into(), events, scanned, more, recalled, witness }
 }

@@ -26,7 +26,7 @@ impl PgStore {
             let query = self.sql.settle[by_key + with_deliveries].query();
             let query = self.bind_settle(query, lease, settlement)?;
             if let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("settle"))? {
-                lease.cookie = row::text(&row, 0)?.to_owned();
+                lease.row_location = row::text(&row, 0)?.to_owned();
                 lease.open =
                     row::flag(&row, 2)? || settlement.deliveries.iter().any(|change| is_open(change.state));
                 lease.position = settlement.to.clone();
@@ -46,7 +46,7 @@ impl PgStore {
         let from = LogPosition::parse(&settlement.from)?;
         let to = LogPosition::parse(&settlement.to)?;
         let home = self.home();
-        let witness = witness(&settlement.mark);
+        let witness = settlement.witness.as_ref();
         // In the middle of late rows, the part's snapshot is that of the read.
         let (seen_in, seen) = match &to.part {
             Some(part) => (part.system, &part.snapshot),
@@ -57,7 +57,7 @@ impl PgStore {
         let target = lease.target.as_ref().map(|target| target.as_str().to_owned());
         let late = (!settlement.late.is_empty()).then(|| settlement.late.clone());
         let query = query
-            .bind(lease.cookie.clone())
+            .bind(lease.row_location.clone())
             .bind(lease.subscription.clone())
             .bind(lease.lane.cast_signed())
             .bind(lease.epoch)
@@ -73,20 +73,14 @@ impl PgStore {
             .bind(to.frontier)
             .bind(late)
             .bind(settlement.count.cast_signed())
-            .bind(witness.map(|(id, _)| id))
-            .bind(witness.map(|(_, event)| event))
+            .bind(witness.map(|witness| witness.number))
+            .bind(witness.and_then(|witness| witness.id.parse::<Uuid>().ok()))
             .bind(target)
             .bind(home.system)
             .bind(seen)
             .bind(effects);
         Ok(if writes_deliveries(settlement) { bind_deliveries(query, settlement) } else { query })
     }
-}
-
-/// The batch's witness, as [`batch`](crate::read) wrote it into its mark.
-fn witness(mark: &str) -> Option<(i64, Uuid)> {
-    let (id, event) = mark.split_once('/')?;
-    Some((id.parse().ok()?, event.parse().ok()?))
 }
 
 /// How far a position reaches, for the *processing* state.

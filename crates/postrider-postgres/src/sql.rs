@@ -71,8 +71,8 @@ const END: &str =
     "(select case when is_called then last_value else last_value - 1 end from {schema}.event_id)";
 /// A row at or above the end of the scan, which that end itself may not be.
 const WITNESS: &str = "coalesce(\
-     (select w.id || '/' || w.event_id from {schema}.event w where w.id >= (select last from scan) order by w.id limit 1), \
-     (select w.id || '/' || w.event_id from late w order by w.id desc limit 1))";
+     (select json_build_object('number', w.id, 'id', w.event_id) from {schema}.event w where w.id >= (select last from scan) order by w.id limit 1), \
+     (select json_build_object('number', w.id, 'id', w.event_id) from late w order by w.id desc limit 1))";
 /// Whether the lane stands where the lease says, and this is the server that the store knows. A lane that was given back, and
 /// that nobody has claimed since, stands there, too.
 const STANDS: &str = "{schema}.is_at({system}::bigint) and case \
@@ -154,7 +154,7 @@ impl Sql {
                         ("{scanned}", if filtered { "(select last - first + 1 from scan)" } else { "null" }),
                         ("{scanned_to}", if filtered { "(select last from scan)" } else { "null" }),
                         ("{held}", if open { HELD } else { "false" }),
-                        ("{witness}", if filtered { WITNESS } else { "null::text" }),
+                        ("{witness}", if filtered { WITNESS } else { "null::json" }),
                         ("{stands}", &stands(READ_PROOF)),
                         ("{end}", END),
                     ],

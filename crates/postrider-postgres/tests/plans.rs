@@ -46,7 +46,7 @@ fn read_arguments(lease: &Lease, filtered: bool, in_flight: &[u64]) -> Vec<Strin
         "0".into(),
         "1000".into(),
         format!("'{}'", lease.subscription),
-        format!("'{}'", lease.cookie),
+        format!("'{}'", lease.row_location),
         lease.lane.to_string(),
         lease.epoch.to_string(),
         format!("'{}'", lease.owner),
@@ -176,7 +176,7 @@ async fn settles_stay_flat_while_somebody_holds_a_transaction_open() {
         );
         arguments
     };
-    let ctid = lease.cookie.clone();
+    let ctid = lease.row_location.clone();
     // A read proves where the lane stands, and finds its row in the same way.
     let reading = log.store.read_sql(false, false).to_owned();
     let ran = run(&mut connection, &reading, true, &read_arguments(&lease, false, &[])).await;
@@ -263,7 +263,7 @@ async fn a_look_at_what_is_due_costs_what_it_returns() {
                     lease.lane.to_string(),
                     limit.to_string(),
                     "null".into(),
-                    format!("'{}'", lease.cookie),
+                    format!("'{}'", lease.row_location),
                     lease.epoch.to_string(),
                     format!("'{}'", lease.owner),
                     format!("'{}'", lease.position.as_str()),

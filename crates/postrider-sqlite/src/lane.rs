@@ -91,7 +91,7 @@ fn lease_of(subscription: &str, owner: &str, lane: &SqliteRow, reader: &SqliteRo
         order: words("order_policy")?.parse::<Order>()?,
         target: target.map(position),
         bytes: postrider_core::BATCH_BYTES,
-        cookie: String::new(),
+        row_location: String::new(),
         away: None,
     })
 }

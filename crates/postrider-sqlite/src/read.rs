@@ -14,7 +14,7 @@ use crate::position::{id_of, position};
 use crate::row::{self, Names};
 use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
-use crate::witness::Witness;
+use crate::witness::Passed;
 
 const OP: &str = "read";
 
@@ -41,7 +41,7 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
             events.push(ReadEvent { event, late: false, held: false, unreadable });
         }
         scanned += 1;
-        last = Some(Witness::of(row, OP)?);
+        last = Some(Passed::of(row, OP)?);
     }
     drop(rows);
     let more = cut || scanned >= limit;
@@ -56,8 +56,8 @@ pub(crate) async fn read(store: &SqliteStore, lease: &Lease, from: &Position, li
         hold(store.sql, &mut conn, lease, &mut events).await?;
     }
     let next = if next == start { from.clone() } else { position(next) };
-    let mark = last.map(|last| last.to_string()).unwrap_or_default();
-    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, mark })
+    let witness = last.map(Into::into);
+    Ok(Batch { from: from.clone(), next, events, scanned, more, recalled, witness })
 }
 
 /// Whether the lane is wanted back, if it stands where its reader believes it to be.

@@ -19,7 +19,7 @@ use crate::position::id_of;
 use crate::row;
 use crate::sql::{Sql, statement};
 use crate::store::SqliteStore;
-use crate::witness::Witness;
+use crate::witness::Passed;
 
 const OP: &str = "settle";
 
@@ -42,8 +42,8 @@ pub(crate) async fn settle(
         return Ok(LeaseStatus::Lost);
     }
     if from != to {
-        if !settlement.mark.is_empty()
-            && !settlement.mark.parse::<Witness>()?.is_there(store.sql, &mut tx, OP).await?
+        if let Some(witness) = &settlement.witness
+            && !Passed::try_from(witness)?.is_there(store.sql, &mut tx, OP).await?
         {
             // The file was set back, and what was read is not what is there.
             tx.rollback().await.map_err(failed(OP))?;

@@ -4,10 +4,7 @@
 //! to be, while the events of its batch are gone, and their numbers are given to others. A log that still has the witness has
 //! given out only higher numbers since: one writer at a time, and the counter of numbers goes with the rows.
 
-use std::fmt;
-use std::str::FromStr;
-
-use postrider_core::{Error, ErrorKind, Result};
+use postrider_core::{Error, ErrorKind, Result, Witness};
 use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
@@ -18,12 +15,12 @@ use crate::sql::{Sql, statement};
 
 /// A row of the log, by its number and its event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Witness {
+pub(crate) struct Passed {
     pub(crate) id: i64,
     event_id: Uuid,
 }
 
-impl Witness {
+impl Passed {
     /// A row of read.sql.
     pub(crate) fn of(row: &SqliteRow, op: &'static str) -> Result<Self> {
         Ok(Self { id: row.try_get(0).map_err(failed(op))?, event_id: row::event_id(row) })
@@ -41,25 +38,21 @@ impl Witness {
     }
 }
 
-impl fmt::Display for Witness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.id, self.event_id)
+impl From<Passed> for Witness {
+    fn from(passed: Passed) -> Self {
+        Self { number: passed.id, id: passed.event_id.to_string() }
     }
 }
 
-impl FromStr for Witness {
-    type Err = Error;
+impl TryFrom<&Witness> for Passed {
+    type Error = Error;
 
-    fn from_str(mark: &str) -> Result<Self> {
-        let parts =
-            mark.split_once('/').and_then(|(id, event_id)| Some((id.parse().ok()?, event_id.parse().ok()?)));
-        let (id, event_id) = parts.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                "settle",
-                format!("{mark:?} is no mark of a batch of an SQLite store"),
-            )
+    fn try_from(witness: &Witness) -> Result<Self> {
+        let event_id = witness.id.parse().map_err(|_| {
+            let message =
+                format!("{:?} must be the id of an event to be a witness in an SQLite store", witness.id);
+            Error::new(ErrorKind::Invalid, "settle", message)
         })?;
-        Ok(Self { id, event_id })
+        Ok(Self { id: witness.number, event_id })
     }
 }

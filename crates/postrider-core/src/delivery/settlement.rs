@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::{Batch, DeliveryChange, EventRef, Position};
+use crate::{Batch, DeliveryChange, EventRef, Position, Witness};
 
 /// What became of a batch (or of due deliveries), to be written in one transaction.
 #[derive(Debug, Clone)]
@@ -25,8 +25,8 @@ pub struct Settlement {
     /// Events whose handlers committed their effects together with a mark in the subscription's inbox. A settle is taken only
     /// if the marks are there: after a failover the events may be in the log, and what was done about them gone.
     pub effects: Vec<Uuid>,
-    /// For the store's own use: the mark of the batch.
-    pub mark: String,
+    /// The witness of the batch.
+    pub witness: Option<Witness>,
     /// Asks the store to write the deliveries one by one: what the database refuses becomes a dead delivery with the code
     /// [`UNWRITABLE`], without a message, and the rest is written as it is.
     pub one_by_one: bool,
@@ -47,7 +47,7 @@ impl Settlement {
             deliveries: Vec::new(),
             succeeded: Vec::new(),
             effects: Vec::new(),
-            mark: batch.mark.clone(),
+            witness: batch.witness.clone(),
             one_by_one: false,
         }
     }
@@ -63,7 +63,7 @@ impl Settlement {
             deliveries: Vec::new(),
             succeeded: Vec::new(),
             effects: Vec::new(),
-            mark: String::new(),
+            witness: None,
             one_by_one: false,
         }
     }

@@ -20,8 +20,8 @@ pub struct Batch {
     pub more: bool,
     /// Whether the lane is wanted back: see [`LeaseStatus::Recalled`](crate::LeaseStatus::Recalled).
     pub recalled: bool,
-    /// For the store's own use.
-    pub mark: String,
+    /// What a settle proves by that this read is of its database's past; nothing where nothing was read.
+    pub witness: Option<Witness>,
 }
 
 impl Batch {
@@ -29,6 +29,18 @@ impl Batch {
     pub fn is_idle(&self) -> bool {
         self.from == self.next
     }
+}
+
+/// A row of the log at or above where a batch ends.
+///
+/// A server that has it hands out only higher numbers from then on, so what was read below it stays as it was read. After a
+/// failover or a restore it may be missing, or be another: then the batch is of a past that never was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Witness {
+    /// Its number in the log.
+    pub number: i64,
+    /// What no other row has at that number: the event's id, or what the store wrote when it gave the number.
+    pub id: String,
 }
 
 /// An event of a batch.

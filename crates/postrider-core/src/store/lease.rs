@@ -40,8 +40,8 @@ pub struct Lease {
     /// About how many bytes of events its holder takes at once: [`BATCH_BYTES`](crate::BATCH_BYTES) unless it sets less. A read and
     /// a look at what is due stop before the event that would exceed it; an event that is larger by itself comes alone.
     pub bytes: u64,
-    /// For the store's own use.
-    pub cookie: String,
+    /// Where the store keeps the lane's row, if it can find it faster by that; empty otherwise.
+    pub row_location: String,
     /// Why its destination is away, in the words of its holder and without secrets; nothing while it is not.
     /// [`extend`](crate::Store::extend) writes it down for operators.
     pub away: Option<String>,

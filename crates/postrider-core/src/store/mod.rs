@@ -29,7 +29,7 @@ mod state;
 mod subscription_state;
 
 pub use audit::{Audit, AuditEntry};
-pub use batch::{BATCH_BYTES, Batch, ByteBudget, ReadEvent};
+pub use batch::{BATCH_BYTES, Batch, ByteBudget, ReadEvent, Witness};
 pub use bell::Bell;
 pub use check::{Check, Severity};
 pub use clock::{Clock, ManualClock};

@@ -303,7 +303,7 @@ pub(crate) mod tests {
             scanned: 9,
             more: false,
             recalled: false,
-            mark: String::new(),
+            witness: None,
         };
         Work::of_batch(batch, open)
     }
