@@ -78,6 +78,13 @@
 //! | `kafka-tls` | TLS and SCRAM for it, by the OpenSSL of the machine |
 //! | `kafka-tls-vendored` | the same with an OpenSSL of its own, which takes some minutes more to build |
 //! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
+//!
+//! # What it needs to build
+//!
+//! Rust 1.94 or later, and a C compiler: `sqlite` builds SQLite and `kafka` builds librdkafka (with `make`) from source. `kafka-tls`
+//! needs the headers of OpenSSL and pkg-config (Debian: `libssl-dev pkg-config`); `kafka-tls-vendored` builds OpenSSL, with perl.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // What applications write events with.
 pub use postrider_core::{
