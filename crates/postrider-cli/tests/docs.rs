@@ -151,6 +151,29 @@ fn every_test_that_the_guarantees_name_exists() {
     }
 }
 
+/// The Rust of a folder, all of it.
+fn rust_in(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let text = |path: PathBuf| match path.is_dir() {
+        true => rust_in(&path),
+        false if path.extension().is_some_and(|extension| extension == "rs") => Page::read(path).text,
+        false => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn every_test_that_the_architecture_names_exists() {
+    let prose = page("ARCHITECTURE.md").prose();
+    let named: Vec<&str> = prose.split('`').skip(1).step_by(2).filter(|name| is_test(name)).collect();
+    let rust = rust_in(&root().join("crates"));
+    for name in &named {
+        let there = [format!("fn {name}("), format!("fn {name}<")].iter().any(|f| rust.contains(f));
+        assert!(there, "no test is named {name}");
+    }
+    assert!(named.len() > 40, "only {} tests are named", named.len());
+}
+
 #[test]
 fn what_is_quoted_stands_in_its_file() {
     let mut quoted = 0;
