@@ -38,6 +38,18 @@ impl Page {
         found.map(|pair| (pair[0], &pair[1][language.len() + 1..])).collect()
     }
 
+    /// All fenced blocks but pictures, which are translated as well.
+    fn code(&self) -> Vec<&str> {
+        let fenced = self.text.split("```").skip(1).step_by(2);
+        fenced.filter(|block| !block.starts_with("mermaid\n")).collect()
+    }
+
+    /// The English page, where this is a translation of one: `README.ko.md` is one of `README.md`.
+    fn original(&self) -> Option<Page> {
+        let path = self.path.to_str()?.strip_suffix(".ko.md")?;
+        Some(Page::read(PathBuf::from(format!("{path}.md"))))
+    }
+
     /// Where its links lead.
     fn links(&self) -> Vec<String> {
         let prose = self.prose();
@@ -139,6 +151,29 @@ fn every_test_that_the_guarantees_name_exists() {
     }
 }
 
+/// The Rust of a folder, all of it.
+fn rust_in(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let text = |path: PathBuf| match path.is_dir() {
+        true => rust_in(&path),
+        false if path.extension().is_some_and(|extension| extension == "rs") => Page::read(path).text,
+        false => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn every_test_that_the_architecture_names_exists() {
+    let prose = page("ARCHITECTURE.md").prose();
+    let named: Vec<&str> = prose.split('`').skip(1).step_by(2).filter(|name| is_test(name)).collect();
+    let rust = rust_in(&root().join("crates"));
+    for name in &named {
+        let there = [format!("fn {name}("), format!("fn {name}<")].iter().any(|f| rust.contains(f));
+        assert!(there, "no test is named {name}");
+    }
+    assert!(named.len() > 40, "only {} tests are named", named.len());
+}
+
 #[test]
 fn what_is_quoted_stands_in_its_file() {
     let mut quoted = 0;
@@ -199,11 +234,12 @@ fn every_settings_file_that_is_shown_is_understood() {
 }
 
 /// What a reader copies compiles: each page with Rust in it is compiled by the doctests of the library, whole and as it stands.
+/// Translations are not: they have the code of their originals.
 #[test]
 fn every_line_of_rust_in_the_documents_is_compiled() {
     let library = std::fs::read_to_string(root().join("crates/postrider/src/lib.rs")).expect("the library");
     let mut found = 0;
-    for page in pages() {
+    for page in pages().into_iter().filter(|page| page.original().is_none()) {
         let fences = page.text.lines().filter(|line| line.starts_with("```rust"));
         for fence in fences {
             assert!(["```rust", "```rust,no_run"].contains(&fence), "{}: {fence}", page.name());
@@ -221,7 +257,23 @@ fn every_line_of_rust_in_the_documents_is_compiled() {
             assert!(library.contains(&include), "{} is not compiled: {include}", page.name());
         }
     }
-    assert_eq!(found, 5, "of README.md and getting-started.md");
+    assert_eq!(found, 7, "of README.md, getting-started.md, handlers.md, http.md, kafka.md and testing.md");
+}
+
+/// A translation shows the same code, byte for byte, and leads to its original and back.
+#[test]
+fn every_translation_has_the_code_of_its_original() {
+    let mut found = 0;
+    for page in pages() {
+        let Some(original) = page.original() else { continue };
+        found += 1;
+        assert_eq!(page.code(), original.code(), "{} and {}", page.name(), original.name());
+        assert!(!page.code().is_empty(), "{} shows no code", page.name());
+        let file = |page: &Page| page.path.file_name().expect("a file").display().to_string();
+        assert!(page.links().contains(&file(&original)), "{} does not name its original", page.name());
+        assert!(original.links().contains(&file(&page)), "{} does not name its translation", original.name());
+    }
+    assert_eq!(found, 2, "README.ko.md and getting-started.ko.md");
 }
 
 /// Every publisher that is shown can be started by what is shown beside it.

@@ -135,6 +135,18 @@ mod documents {
     #[doc = include_str!("../../../docs/getting-started.md")]
     struct GettingStarted;
 
+    #[doc = include_str!("../../../docs/handlers.md")]
+    struct Handlers;
+
+    #[doc = include_str!("../../../docs/http.md")]
+    struct HttpPage;
+
+    #[doc = include_str!("../../../docs/kafka.md")]
+    struct KafkaPage;
+
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
+
     /// An event that is recorded need not be readable; one that is handled must be.
     ///
     /// ```compile_fail,E0277
