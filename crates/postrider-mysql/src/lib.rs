@@ -39,6 +39,7 @@ mod file;
 mod hash;
 mod inbox;
 mod lane;
+mod limit;
 mod migrate;
 mod months;
 mod number;
