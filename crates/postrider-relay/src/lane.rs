@@ -16,7 +16,7 @@ use crate::pace::Pace;
 use crate::portion::{Portion, Share};
 use crate::reader::Reader;
 use crate::watch::DueWatch;
-use crate::work::Work;
+use crate::work::{Work, may_be_of_an_event};
 
 /// How a lane's work ended.
 #[derive(Debug)]
@@ -329,7 +329,7 @@ impl Lane {
             // It may have been moved before the answer was lost.
             self.lease.position = work.settlement.from.clone();
             self.reader.outage.begins(&error);
-            if !error.is_retryable() && !in_doubt {
+            if may_be_of_an_event(&error) && !in_doubt {
                 work.write_one_by_one(&error);
             }
             in_doubt |= error.kind() != ErrorKind::Invalid;
