@@ -145,7 +145,8 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
         1045 | 1698 => (ErrorKind::Denied, said("the database refused the login; check user and password")),
         1044 if op == "migrate" => (
             ErrorKind::Denied,
-            said("this user may not use the database, or may not lock tables in it, which a migration of MySQL needs"),
+            said("there is no such database, or this user may not use it, or not lock its tables, as a migration of MySQL does; \
+                  check the address and the privileges"),
         ),
         1044 | 1049 => (
             ErrorKind::Denied,
