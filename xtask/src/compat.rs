@@ -56,8 +56,51 @@ const MYSQL_TESTS: &[&[&str]] = &[
 #[derive(Debug)]
 struct Row {
     server: String,
-    code: u8,
+    outcome: Outcome,
     took: Duration,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// The tests ended with this code.
+    Ended(u8),
+    /// The server could not be fetched or started.
+    NotRun(TaskError),
+}
+
+impl Row {
+    /// What came of `begun` on a server. One that can't be had keeps nobody from running the others.
+    fn of(server: String, begun: Instant, ended: Result<(String, u8), TaskError>) -> Self {
+        let (server, outcome) = match ended {
+            Ok((tested, code)) => (tested, Outcome::Ended(code)),
+            Err(failure) => {
+                say(&format!("{server} was not run: {failure}"));
+                (server, Outcome::NotRun(failure))
+            }
+        };
+        Self { server, outcome, took: begun.elapsed() }
+    }
+
+    fn code(&self) -> u8 {
+        match self.outcome {
+            Outcome::Ended(code) => code,
+            Outcome::NotRun(_) => 1,
+        }
+    }
+
+    fn line(&self) -> String {
+        let (verdict, why) = match &self.outcome {
+            Outcome::Ended(0) => ("green".to_owned(), String::new()),
+            Outcome::Ended(code) => (format!("red (exit code {code})"), String::new()),
+            Outcome::NotRun(failure) => ("red (not run)".to_owned(), format!("  {}", first_line(failure))),
+        };
+        format!("{:<20} {verdict:<20} {:>4} s{why}", self.server, self.took.as_secs())
+    }
+}
+
+/// The table has a line a server.
+fn first_line(failure: &TaskError) -> String {
+    failure.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
@@ -73,30 +116,39 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, TaskError> {
         )));
     }
     if !maven::is_there() && package::can_install()? {
-        package::install("Maven", java::PACKAGES)?;
+        // What comes without it is run all the same.
+        package::install("Maven", java::PACKAGES).unwrap_or_else(|failure| say(&failure.to_string()));
     }
     let mut rows = Vec::new();
     for version in chosen {
-        let begun = Instant::now();
-        let code = on_postgres(foreground, version)?;
+        let (server, begun) = (format!("PostgreSQL {version}"), Instant::now());
+        let ended = on_postgres(foreground, version).map(|code| (server.clone(), code));
+        rows.push(Row::of(server, begun, ended));
         if foreground.is_interrupted() {
-            return Ok(code);
+            return Ok(last_code(&rows));
         }
-        rows.push(Row { server: format!("PostgreSQL {version}"), code, took: begun.elapsed() });
     }
     for (name, version, origin) in mysql {
         let begun = Instant::now();
-        let (server, code) = on_mysql(foreground, name, version, *origin)?;
+        let ended = on_mysql(foreground, name, version, *origin);
+        rows.push(Row::of(format!("{name} {version}"), begun, ended));
         if foreground.is_interrupted() {
-            return Ok(code);
+            return Ok(last_code(&rows));
         }
-        rows.push(Row { server, code, took: begun.elapsed() });
     }
-    for Row { server, code, took } in &rows {
-        let verdict = if *code == 0 { "green".to_owned() } else { format!("red (exit code {code})") };
-        println!("{server:<20} {verdict:<20} {:>4} s", took.as_secs());
+    for row in &rows {
+        println!("{}", row.line());
     }
-    Ok(rows.iter().map(|row| row.code).find(|code| *code != 0).unwrap_or(0))
+    Ok(code_of(&rows))
+}
+
+fn last_code(rows: &[Row]) -> u8 {
+    rows.last().map_or(0, Row::code)
+}
+
+/// 0 if all are green.
+fn code_of(rows: &[Row]) -> u8 {
+    rows.iter().map(Row::code).find(|code| *code != 0).unwrap_or(0)
 }
 
 fn is_wanted(version: &str, wanted: &[&str]) -> bool {
@@ -263,6 +315,25 @@ mod tests {
                 && is_wanted("13.23.0", &["18", "13.23"])
         );
         assert!(!is_wanted("13.23.0", &["1"]) && !is_wanted("13.23.0", &["18"]));
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_had_is_a_red_line_and_keeps_no_other_from_running() {
+        let begun = Instant::now();
+        let moved = TaskError::new("what was found for MySQL 9.7 is 9.8.0: name another version\nand more");
+        let rows = [
+            Row::of("MariaDB 11.8".into(), begun, Ok(("MariaDB 11.8.9".into(), 0))),
+            Row::of("MySQL 9.7".into(), begun, Err(moved)),
+        ];
+        let lines = rows.each_ref().map(Row::line);
+        assert_eq!(lines[0].trim_end(), "MariaDB 11.8.9       green                   0 s");
+        assert!(
+            lines[1].starts_with(
+                "MySQL 9.7            red (not run)           0 s  what was found for MySQL 9.7"
+            )
+        );
+        assert!(!lines[1].contains('\n') && code_of(&rows) == 1, "{lines:?}");
+        assert_eq!(code_of(&rows[..1]), 0);
     }
 
     #[test]

@@ -119,7 +119,11 @@ pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
             let pool = pool.connect_lazy_with(options);
             let from = mysql::schema_version(&pool).await?;
             let lacks = !mysql::migration_sql(&pool).await?.is_empty();
-            mysql::Outbox::migrated(&pool).await?;
+            let outbox = match store.max_payload {
+                Some(bytes) => mysql::Outbox::builder().limits(payload_limit(bytes)),
+                None => mysql::Outbox::builder(),
+            };
+            outbox.migrated(&pool).await?;
             Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None)
         }
         Address::Sqlite(options) => {

@@ -37,8 +37,7 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
     move |error| {
         let (kind, message, source) = match &error {
             SqlxError::Database(database) => {
-                let number =
-                    database.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
+                let number = number_of(&error).unwrap_or(0);
                 let (kind, message) = explained(op, number, database.message());
                 (kind, message, Some(code(number)))
             }
@@ -74,6 +73,12 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
             None => ours,
         }
     }
+}
+
+/// The number that the server gives an error.
+pub(crate) fn number_of(error: &SqlxError) -> Option<u16> {
+    let SqlxError::Database(database) = error else { return None };
+    database.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
 }
 
 fn code(number: u16) -> String {
@@ -125,7 +130,11 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             "the statement is larger than the server takes: raise max_allowed_packet, or record less at once"
                 .to_owned(),
         ),
-        1644 => match text.strip_prefix("postrider: ") {
+        // MySQL cuts what is said after 128 characters: one sentence goes without the name.
+        1644 => match text
+            .strip_prefix("postrider: ")
+            .or_else(|| text.starts_with("the payload has ").then_some(text))
+        {
             Some(sentence) => (ErrorKind::Invalid, sentence.to_owned()),
             None => (ErrorKind::Database, said("a trigger refused it")),
         },
@@ -134,6 +143,11 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             said("the tables are missing or too old; run `postrider migrate` or call Outbox::migrated"),
         ),
         1045 | 1698 => (ErrorKind::Denied, said("the database refused the login; check user and password")),
+        1044 if op == "migrate" => (
+            ErrorKind::Denied,
+            said("there is no such database, or this user may not use it, or not lock its tables, as a migration of MySQL does; \
+                  check the address and the privileges"),
+        ),
         1044 | 1049 => (
             ErrorKind::Denied,
             said("there is no such database, or this user may not use it; check the address"),
@@ -147,7 +161,7 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
         1142 | 1143 | 1227 | 1370 | 1410 => (
             ErrorKind::Denied,
             said("a privilege is missing; grant select, insert, update, delete and execute on the database, and for the \
-                  migration create, alter, drop, index, trigger, create view and create routine"),
+                  migration create, alter, drop, index, trigger, create view and create routine, on MySQL also lock tables"),
         ),
         1290 | 1792 | 1836 | 3100 => {
             (ErrorKind::Denied, "the server is read-only, as replicas are; connect to the primary".to_owned())

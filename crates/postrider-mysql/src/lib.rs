@@ -39,6 +39,7 @@ mod inbox;
 mod inspect;
 mod lane;
 mod leader_lease;
+mod limit;
 mod migrate;
 mod months;
 mod number;

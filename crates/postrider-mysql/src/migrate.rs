@@ -10,6 +10,7 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
+use crate::limit;
 use crate::pools::SESSION;
 use crate::routines;
 use crate::row::number;
@@ -23,7 +24,7 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 11] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
@@ -33,6 +34,8 @@ const MIGRATIONS: [Migration; 9] = [
     Migration { version: 7, name: "away", text: include_str!("../sql/migrations/0007_away.sql") },
     Migration { version: 8, name: "relays", text: include_str!("../sql/migrations/0008_relays.sql") },
     Migration { version: 9, name: "attempts", text: include_str!("../sql/migrations/0009_attempts.sql") },
+    Migration { version: 10, name: "limits", text: include_str!("../sql/migrations/0010_limits.sql") },
+    Migration { version: 11, name: "refusals", text: include_str!("../sql/migrations/0011_refusals.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -78,7 +81,8 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     }
     let mut pending = vec![TABLE.to_owned()];
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        pending.extend(for_server(&statements(migration.text), kind));
+        let statements = limit::filled(&mut conn, statements(migration.text), OP).await?;
+        pending.extend(for_server(&statements, kind));
         let Migration { version, name, .. } = migration;
         pending.push(format!(
             "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))"
@@ -138,15 +142,18 @@ pub async fn migrate_to(pool: &MySqlPool, version: i64) -> Result<()> {
     Ok(())
 }
 
-/// Brings the schema up to date, and makes its triggers and routines anew where they are missing. Many may do it at once; one of
-/// them does.
-pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
+/// Brings the schema up to date, makes its triggers and routines anew where they are missing, and sets the largest payload, if one is given.
+/// Many may do it at once; one of them does.
+pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Result<()> {
     const OP: &str = "migrate";
     let mut conn = session(pool, OP).await?;
     let kind = server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
     refuse_newer(found, OP)?;
-    if found == LATEST && routines::missing(&mut conn, OP).await?.is_empty() {
+    if found == LATEST
+        && routines::missing(&mut conn, OP).await?.is_empty()
+        && is_set(&mut conn, max_payload, OP).await?
+    {
         return Ok(());
     }
     let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
@@ -155,15 +162,53 @@ pub(crate) async fn migrate(pool: &MySqlPool) -> Result<()> {
             "another process has been migrating this database for a minute; try again when it is done";
         return Err(Error::new(ErrorKind::Conflict, OP, message));
     }
-    let done = apply(&mut conn, kind, OP).await;
+    let done = async {
+        apply(&mut conn, kind, OP).await?;
+        set(&mut conn, max_payload, kind, OP).await
+    };
+    let done = done.await;
     query(UNLOCK).execute(&mut *conn).await.map_err(failed(OP))?;
     done
+}
+
+/// Whether the largest payload is the one that is given; nobody who may not ask for it may set it.
+async fn is_set(conn: &mut MySqlConnection, max_payload: Option<usize>, op: &'static str) -> Result<bool> {
+    if max_payload.is_none() {
+        return Ok(true);
+    }
+    let known = limit::known(conn, op).await?;
+    Ok(known.is_none() || known == max_payload)
+}
+
+async fn set(
+    conn: &mut MySqlConnection,
+    max_payload: Option<usize>,
+    kind: Kind,
+    op: &'static str,
+) -> Result<()> {
+    let Some(bytes) = max_payload else { return Ok(()) };
+    if is_set(conn, max_payload, op).await? {
+        return Ok(());
+    }
+    for change in limit::changes(bytes, kind, op)? {
+        match run(conn, change, op).await {
+            // Whoever may not set it may use it as it is: it is the owner's.
+            Err(error) if error.kind() == ErrorKind::Denied => {
+                tracing::warn!(error = %error, "this user may not set the largest payload; the log keeps the one it has");
+                return Ok(());
+            }
+            done => done?,
+        }
+    }
+    Ok(())
 }
 
 async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<()> {
     let found = version(conn, op).await?;
     refuse_newer(found, op)?;
-    run(conn, TABLE.to_owned(), op).await?;
+    if found == 0 {
+        run(conn, TABLE.to_owned(), op).await?;
+    }
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         apply_one(conn, migration, kind, op).await?;
         tracing::info!(version = migration.version, name = migration.name, "migrated");
@@ -186,7 +231,8 @@ async fn apply_one(
     kind: Kind,
     op: &'static str,
 ) -> Result<()> {
-    for statement in for_server(&statements(migration.text), kind) {
+    let statements = limit::filled(conn, statements(migration.text), op).await?;
+    for statement in for_server(&statements, kind) {
         run(conn, statement, op).await?;
     }
     let applied = query(APPLIED).bind(migration.version).bind(migration.name);
@@ -219,13 +265,14 @@ pub(crate) async fn check(pool: &MySqlPool, planted: bool) -> Result<()> {
 }
 
 /// Whether the next event gets a place in the log behind all that was read, asked on a session of our own. A publisher can't see that;
-/// relays do.
-pub(crate) async fn check_end(pool: &MySqlPool, op: &'static str) -> Result<()> {
+/// relays do. Gives the largest payload, where this user may ask for it.
+pub(crate) async fn ready(pool: &MySqlPool, op: &'static str) -> Result<Option<usize>> {
     let mut conn = session(pool, op).await?;
-    if routines::is_publisher(&mut conn, op).await? {
-        return Ok(());
+    let max_payload = limit::known(&mut conn, op).await?;
+    if !routines::is_publisher(&mut conn, op).await? {
+        crate::position::check_end(&mut conn, op).await?;
     }
-    crate::position::check_end(&mut conn, op).await
+    Ok(max_payload)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Outbox {
 pub struct OutboxBuilder {
     source: Option<Arc<str>>,
     trace: Option<Trace>,
-    limits: Limits,
+    limits: Option<Limits>,
     clock: Clock,
     store: StoreOptions,
     planted: bool,
@@ -80,10 +80,11 @@ impl OutboxBuilder {
         self
     }
 
-    /// How large the parts of an event may be.
+    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
+    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -118,7 +119,7 @@ impl OutboxBuilder {
 
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
-        migrate::migrate(pool).await?;
+        migrate::migrate(pool, self.limits.as_ref().map(|limits| limits.payload)).await?;
         self.open(pool, "migrate").await
     }
 
@@ -129,14 +130,17 @@ impl OutboxBuilder {
     }
 
     async fn open(self, pool: &MySqlPool, op: &'static str) -> Result<Outbox> {
-        migrate::check_end(pool, op).await?;
+        let most = migrate::ready(pool, op).await?;
+        // Unless there are limits of its own, a payload may be what the log takes. A publisher may not ask: the trigger tells it.
+        let mut limits = self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
+        limits.payload = limits.payload.min(most.unwrap_or(usize::MAX));
         let pools = Pools::beside(pool, &self.store);
         let rounds = Arc::new(Rounds::new(pools.clone()));
         Ok(Outbox {
             pool: pool.clone(),
             source: self.source,
             trace: self.trace,
-            limits: Arc::new(self.limits),
+            limits: Arc::new(limits),
             clock: self.clock,
             // A quarter of the pool stays for the application, whatever handlers do.
             handlers: Arc::new(Semaphore::new(

@@ -10,6 +10,7 @@ use sqlx_core::raw_sql::raw_sql;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
+use crate::limit;
 use crate::migrate::all_statements;
 use crate::row::{maybe_text, text};
 use crate::script::{Definition, Object, dropped, for_server, plain};
@@ -25,7 +26,7 @@ const THERE: &str = "select 'routine' as sort, routine_name as name, routine_def
 
 /// Records an event, for a look at what its trigger makes of it.
 const TRIED: &str = "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload) \
-     values ('postrider.check', 'postrider', 'check', 'null')";
+     values ('postrider.check', 'postrider', 'check', '1')";
 
 /// Whether this user sees the lanes: a server shows who asks only what that user has a right to.
 const LANES: &str = "select 1 from information_schema.tables where table_schema = database() and table_name = 'postrider_lane'";
@@ -48,6 +49,13 @@ fn definitions(statements: &[String]) -> Vec<(Definition<'_>, &str)> {
         made.extend(definition.map(|definition| (definition, statement.as_str())));
     }
     made
+}
+
+/// The statement that makes what has this name, as this version ends with it.
+pub(crate) fn definition_of(name: &str) -> String {
+    let statements = all_statements();
+    let made = definitions(&statements).into_iter().find(|(definition, _)| definition.name == name);
+    made.map(|(_, statement)| statement.to_owned()).unwrap_or_default()
 }
 
 /// What is missing, or does something else than it should: its name and the statement that makes it.
@@ -73,6 +81,8 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
             Object::Procedure | Object::Function => "routine",
         };
         match there.get(&(sort.to_owned(), definition.name.to_owned())) {
+            // The number in it is a setting.
+            Some(Some(_)) if definition.name == limit::NAME => true,
             Some(Some(body)) => plain(body) == definition.body(),
             // What this user may call but not read is somebody else's to judge.
             Some(None) => true,
@@ -126,5 +136,6 @@ pub(crate) fn sentence(missing: &[(String, String)]) -> Option<String> {
 pub(crate) async fn repairs(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<Vec<String>> {
     let missing = missing(conn, op).await?;
     let statements: Vec<String> = missing.into_iter().map(|(_, statement)| statement).collect();
+    let statements = limit::filled(conn, statements, op).await?;
     Ok(for_server(&statements, kind))
 }

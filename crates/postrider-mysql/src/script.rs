@@ -47,7 +47,7 @@ impl<'t> Definition<'t> {
 
     /// What it does, without its parameters, comments and line breaks: as the server keeps it.
     pub(crate) fn body(&self) -> String {
-        let ends = ["sql data\n", "for each row\n", " as\n"];
+        let ends = ["sql data\n", "no sql\n", "for each row\n", " as\n"];
         let body = ends.iter().find_map(|end| self.rest.split_once(end)).map_or(self.rest, |(_, body)| body);
         plain(body)
     }

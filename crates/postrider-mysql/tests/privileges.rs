@@ -3,7 +3,7 @@
 mod support;
 
 use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, ErrorKind, EventLog, Subscription};
+use postrider_core::{Clock, ErrorKind, EventLog, Limits, NewEvent, Subscription};
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySqlPool, Row};
@@ -158,6 +158,27 @@ async fn a_publisher_records_by_the_library_and_by_sql_with_its_rights() {
     let error = Outbox::connect(&app).await.expect_err("a row would have no place");
     assert_eq!(error.kind(), ErrorKind::NotMigrated, "{error}");
     app.close().await;
+    users.end().await;
+}
+
+/// A program that sets a limit and may only record, or only deliver, starts all the same. The limit is the log's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_set_the_limit_of_payloads_starts_and_meets_that_of_the_log() {
+    let users = Users::make().await;
+    for user in 0..2 {
+        let pool = users.pool(user);
+        let limits = Limits { payload: 5_000_000, ..Limits::default() };
+        for builder in [Outbox::builder(), Outbox::builder().limits(limits)] {
+            let outbox =
+                builder.migrated(&pool).await.expect("it is not for it to set, and no reason to stop");
+            let event = NewEvent::of("s", "T", "A", "1", &"x".repeat(2_000_000)).expect("JSON");
+            let refused = outbox.record_outside_transaction(&event).await.expect_err("above the limit");
+            let said = "the payload has 2000002 bytes, more than the limit of 1048576; raise the limit or store it \
+                        elsewhere and record a reference";
+            assert_eq!((refused.kind(), refused.message()), (ErrorKind::Invalid, said));
+        }
+        pool.close().await;
+    }
     users.end().await;
 }
 

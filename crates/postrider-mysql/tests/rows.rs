@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use postrider_conformance::TestLog;
 use postrider_core::{
-    Clock, DeliveryChange, DeliveryFailure, DeliveryState, EventLog, Inspect, LeaseStatus, NewEvent,
-    OpenDeliveryQuery, Settlement, Subscription, UNWRITABLE, Uuid,
+    Clock, DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, EventLog, Inspect, LeaseStatus,
+    NewEvent, OpenDeliveryQuery, Settlement, Subscription, UNWRITABLE, Uuid,
 };
+use postrider_mysql::Outbox;
 use sqlx::AssertSqlSafe;
 use support::{My, MyLog, run};
 
@@ -151,6 +152,41 @@ async fn a_delivery_that_the_tables_refuse_is_dead_and_the_rest_goes_on() {
         "the other is retried"
     );
     assert_eq!(due[0].error_code.as_deref(), Some("down"));
+}
+
+/// As in the moment of a migration in which one procedure is gone and the next is not there yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_that_misses_a_procedure_or_a_table_buries_no_event() {
+    let log = My::default().my_log(Clock::Database).await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    record(&log, "1").await;
+    let mut lease = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position, 100).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    settlement.one_by_one = true;
+    let retrying = DeliveryChange::retrying(&batch.events[0].event, 1, Duration::ZERO, failure());
+    settlement.deliveries.push(retrying);
+    for (gone, back) in [
+        ("drop procedure postrider_deliver", None),
+        ("drop function postrider_run_at", None),
+        (
+            "rename table postrider_delivery to elsewhere",
+            Some("rename table elsewhere to postrider_delivery"),
+        ),
+    ] {
+        log.run(gone).await;
+        let error = store.settle(&mut lease, &settlement).await.expect_err(gone);
+        assert_eq!(error.kind(), ErrorKind::NotMigrated, "{gone}: {error}");
+        if let Some(back) = back {
+            log.run(back).await;
+        }
+        Outbox::migrated(&log.pool).await.expect("repaired");
+        assert_eq!(log.count("postrider_delivery").await, 0, "nothing was written: {gone}");
+    }
+    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+    let due = store.due(&lease, 100).await.expect("due").deliveries;
+    assert_eq!(due.iter().map(|due| due.error_code.as_deref()).collect::<Vec<_>>(), [Some("down")]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

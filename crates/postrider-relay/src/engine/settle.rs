@@ -5,7 +5,7 @@ use std::time::Instant;
 use postrider_core::{ErrorKind, Lease, LeaseStatus};
 
 use crate::engine::lane::{FIRST_PAUSE, Halt, LONGEST_PAUSE, Lane};
-use crate::engine::work::Work;
+use crate::engine::work::{Work, may_be_of_an_event};
 
 impl Lane {
     /// Writes what became of events; asks again while the answer is in doubt.
@@ -44,7 +44,7 @@ impl Lane {
             // It may have been moved before the answer was lost.
             self.lease.position = work.settlement.from.clone();
             self.runtime.outage.begins(&error);
-            if !error.is_retryable() && !in_doubt {
+            if may_be_of_an_event(&error) && !in_doubt {
                 work.write_one_by_one(&error);
             }
             in_doubt |= error.kind() != ErrorKind::Invalid;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use postrider_core::{
-    Attempt, Batch, DeliveryChange, DeliveryState, Due, Error, EventRef, OffsetDateTime, OnDead, Order,
-    PastAttempt, Position, Recorded, Settlement, UNWRITABLE,
+    Attempt, Batch, DeliveryChange, DeliveryState, Due, Error, ErrorKind, EventRef, OffsetDateTime, OnDead,
+    Order, PastAttempt, Position, Recorded, Settlement, UNWRITABLE,
 };
 
 use crate::engine::flight::Flight;
@@ -246,6 +246,13 @@ impl Work {
     }
 }
 
+/// Whether the database may object to one of the deliveries in a settle. Somebody in the way, a schema that is being migrated and a
+/// right that is missing are no event's fault.
+pub(crate) fn may_be_of_an_event(error: &Error) -> bool {
+    let of_the_store = [ErrorKind::NotMigrated, ErrorKind::SchemaTooNew, ErrorKind::Denied];
+    !error.is_retryable() && !of_the_store.contains(&error.kind())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use postrider_core::{DeliveryFailure, Headers, Payload, ReadEvent, Uuid};
@@ -342,5 +349,15 @@ pub(crate) mod tests {
         let rows: Vec<_> = second.settlement.deliveries.iter().map(|row| row.id).collect();
         assert_eq!(rows, [1, 3, 4], "what was not tried has its place in the line");
         assert_eq!(second.open_keys(OnDead::Skip).len(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_database_is_no_events_fault() {
+        for kind in [ErrorKind::NotMigrated, ErrorKind::Denied, ErrorKind::Unreachable, ErrorKind::Conflict] {
+            assert!(!may_be_of_an_event(&Error::new(kind, "settle", "not now")), "{kind:?}");
+        }
+        for kind in [ErrorKind::Invalid, ErrorKind::Database] {
+            assert!(may_be_of_an_event(&Error::new(kind, "settle", "never")), "{kind:?}");
+        }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) const TABLES: &[Described] = &[
             other(
                 "max_payload",
                 COUNT,
-                "The largest payload in bytes, on PostgreSQL and SQLite: `postrider migrate` writes it into the database, where every publisher meets it, in any language. Unless set it stays as it is: 1048576 (1 MiB) in a new log.",
+                "The largest payload in bytes: `postrider migrate` writes it into the database, where every publisher meets it, in any language. Unless set it stays as it is: 1048576 (1 MiB) in a new log.",
             ),
             usual(
                 "pooler",
