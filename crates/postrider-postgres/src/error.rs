@@ -66,7 +66,7 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
 fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&str>) -> (ErrorKind, String) {
     // What our own functions say, with what to do about it.
     let ours = message.strip_prefix("postrider: ").map(|what| match hint {
-        Some(hint) => format!("{what}; to mend it: {}", hint.trim_end_matches('.')),
+        Some(hint) => format!("{what}; to fix it: {}", hint.trim_end_matches('.')),
         None => what.to_owned(),
     });
     let said = |what: &str| format!("{what}: {message}");
