@@ -58,7 +58,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         let message = format!(
-            "the database did not answer within {limit:?}; check that it runs, and what is between it and here"
+            "the database did not answer within {limit:?}; check that it is running and reachable from here"
         );
         Err(Error::new(ErrorKind::Unreachable, op, message))
     })

@@ -44,8 +44,8 @@ impl Sink for Lines {
         });
         match written.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Unavailable::new(format!("the lines can't be written: {error}"))),
-            Err(error) => return Err(Unavailable::new(format!("the writer ended: {error}"))),
+            Ok(Err(error)) => return Err(Unavailable::new(format!("can't write lines: {error}"))),
+            Err(error) => return Err(Unavailable::new(format!("the writer stopped: {error}"))),
         }
         for index in 0..delivery.events.len() {
             delivery.report(index, Outcome::Delivered);

@@ -129,29 +129,31 @@ impl<S: Source> Relay<S> {
     fn check(&self) -> Result<()> {
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, "start", message));
         if self.subscribers.is_empty() {
-            return invalid("the relay has no subscription: add one with subscribe(…)".to_owned());
+            return invalid("the relay has no subscription; add one with subscribe(…)".to_owned());
         }
         for (index, subscriber) in self.subscribers.iter().enumerate() {
             subscriber.check()?;
             let name = &subscriber.subscription.name;
             if self.subscribers[..index].iter().any(|other| other.subscription.name == *name) {
-                return invalid(format!("two subscriptions are called {name:?}; a name belongs to one"));
+                return invalid(format!("two subscriptions are named {name:?}; names must be unique"));
             }
         }
         if self.owner.is_empty() || self.owner.len() > Limits::NAME || self.owner.contains('\0') {
-            return invalid(format!("the owner's name has 1 to {} bytes and no NUL", Limits::NAME));
+            return invalid(format!(
+                "the owner's name must have 1 to {} bytes and no NUL character",
+                Limits::NAME
+            ));
         }
         if self.settings.lease < Duration::from_millis(100) {
-            return invalid("a lease lasts at least 100 ms".to_owned());
+            return invalid("lease must be at least 100 ms".to_owned());
         }
         if self.settings.poll.is_zero() {
-            return invalid("the poll interval is longer than nothing".to_owned());
+            return invalid("poll_interval must be greater than 0".to_owned());
         }
         let times = [self.settings.lease, self.settings.poll, self.settings.grace];
         if times.iter().chain(&self.settings.figures).any(|time| *time > A_YEAR) {
             return invalid(
-                "a lease, the poll interval, the grace period and the time between figures are at most a year"
-                    .to_owned(),
+                "lease, poll_interval, shutdown_grace and figures_every must be at most a year".to_owned(),
             );
         }
         Ok(())
@@ -169,8 +171,8 @@ impl<S: Source> Relay<S> {
             let (least, name) = (sink.least_lease(), &subscriber.subscription.name);
             if self.settings.lease < least {
                 let message = format!(
-                    "subscription {name:?}: a lease of {:?} is too short for what its destination may still hold when it is \
-                     lost; let it last {least:?} or more, or let the destination wait for less long",
+                    "subscription {name:?}: a lease of {:?} is too short for its destination, which could go on sending after the lease \
+                     is lost; set the lease to {least:?} or more, or shorten the timeout of the destination",
                     self.settings.lease
                 );
                 return Err(Error::new(ErrorKind::Invalid, "start", message));
@@ -267,11 +269,11 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     let at_least = if exact { "" } else { "at least " };
     match &events {
         Ok(0) => {
-            tracing::info!(subscription = %name, start, "the subscription is new; the log has no event for it yet");
+            tracing::info!(subscription = %name, start, "created the subscription; the log has no events for it yet");
         }
         Ok(events) => tracing::warn!(subscription = %name, start, events,
-            exact, "the subscription is new, and will be sent events that are in the log already; was it renamed?"),
-        Err(error) => tracing::warn!(subscription = %name, start, error = %error, "the subscription is new"),
+            exact, "created the subscription; it will receive events that are already in the log; was it renamed?"),
+        Err(error) => tracing::warn!(subscription = %name, start, error = %error, "created the subscription"),
     }
     let why = match events {
         Ok(events) => format!(
@@ -287,6 +289,6 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
         event_id: None,
     };
     if let Err(error) = store.audit(&entry).await {
-        tracing::warn!(subscription = %name, error = %error, "the audit does not have the new subscription");
+        tracing::warn!(subscription = %name, error = %error, "could not write the new subscription to the audit log");
     }
 }

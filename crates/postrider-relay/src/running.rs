@@ -67,7 +67,7 @@ impl Running {
         if let Some((hook, grace)) = self.hook.take()
             && tokio::time::timeout(grace, hook).await.is_err()
         {
-            tracing::warn!("the hook for deaths did not end within the grace period");
+            tracing::warn!("the on_death hook did not finish within the grace period");
         }
         // It may be in the middle of a report, which must not come after the last word.
         self.reporter.1.notify_one();
@@ -75,7 +75,7 @@ impl Running {
             self.reporter.0.abort();
         }
         if let Err(error) = self.store.deregister(self.relay).await {
-            tracing::debug!(error = %error, "the relay could not say that it ends; it is taken for gone after a minute");
+            tracing::debug!(error = %error, "could not report that this relay stops; it counts as gone after a minute");
         }
         result
     }

@@ -287,7 +287,7 @@ impl<S: Source> Subscriber<S> {
     pub(crate) fn check(&self) -> Result<()> {
         self.subscription.check()?;
         self.retry.check().map_err(|error| self.invalid(error.message()))?;
-        let zero = |what: &str| Err(self.invalid(&format!("{what} is at least 1")));
+        let zero = |what: &str| Err(self.invalid(&format!("{what} must be at least 1")));
         if self.concurrency == 0 {
             return zero("concurrency");
         }
@@ -298,16 +298,16 @@ impl<S: Source> Subscriber<S> {
             return zero("max_deaths");
         }
         if self.timeout.is_zero() {
-            return Err(self.invalid("the timeout is longer than nothing"));
+            return Err(self.invalid("timeout must be greater than 0"));
         }
         if self.longest_pause.is_zero() {
-            return Err(self.invalid("the longest pause is longer than nothing"));
+            return Err(self.invalid("longest_pause must be greater than 0"));
         }
         match (&self.sink, self.handlers.is_empty()) {
             (None, true) => {
-                Err(self.invalid("it has neither a handler nor a sink: add one with on(…) or sink(…)"))
+                Err(self.invalid("it has neither a handler nor a sink; add one with on(…) or sink(…)"))
             }
-            (Some(_), false) => Err(self.invalid("it has handlers and a sink: make two subscriptions of it")),
+            (Some(_), false) => Err(self.invalid("it has both handlers and a sink; make two subscriptions")),
             _ => Ok(()),
         }
     }

@@ -38,7 +38,7 @@ pub async fn delivered(
             Some(found) => match found.state {
                 State::Done => return Ok(()),
                 State::Dead | State::Discarded => {
-                    let why = found.error_message.as_deref().unwrap_or("no reason was given");
+                    let why = found.error_message.as_deref().unwrap_or("no message");
                     let message = format!("event {event_id} is {} in {subscription:?}: {why}", found.state);
                     return error(ErrorKind::NotDelivered, message);
                 }

@@ -73,7 +73,7 @@ async fn what_cannot_be_recorded_is_said_in_a_sentence(log: Log) {
     for (bytes, words) in [
         (&b"{\"card\": planted}"[..], "the payload is not JSON (line 1"),
         (b"{\"a\": \"\\u0000\"}", "NUL character"),
-        (b"\"\xff\"", "not UTF-8 from byte 1"),
+        (b"\"\xff\"", "must be UTF-8; it is not from byte 1"),
         (b"", "the payload is not JSON"),
         (large.as_bytes(), "more than the limit of 1048576"),
     ] {
@@ -83,7 +83,7 @@ async fn what_cannot_be_recorded_is_said_in_a_sentence(log: Log) {
     let long = "x".repeat(201);
     for (arguments, words) in [
         (with(&["@/nowhere/at/all"]), "can't read the file /nowhere/at/all: it does not exist"),
-        (with(&["{}", "--key", ""]), "the ordering key is empty"),
+        (with(&["{}", "--key", ""]), "the ordering key must not be empty"),
         (
             vec!["record", "--stream", &long, "--type", "T", "--aggregate", "A", "1", "{}"],
             "the stream has 201 bytes",

@@ -112,7 +112,7 @@ async fn a_replay_is_refused_where_it_must_be(log: Log) {
     assert!(sentence.contains("are being changed"), "{sentence}");
     let sentence =
         mess.log.run(&["replay", "mail", "--event", &mess.archived.to_string(), "--yes"]).sentence(1);
-    assert!(sentence.contains("retention has taken events"), "{sentence}");
+    assert!(sentence.contains("retention has removed events"), "{sentence}");
     let nobody = postrider::Uuid::new_v4().to_string();
     let sentence = mess.log.run(&["replay", "mail", "--event", &nobody, "--yes"]).sentence(1);
     assert!(sentence.contains("there is no event"), "{sentence}");

@@ -51,7 +51,7 @@ async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {
     assert_eq!(list[0]["lanes"], 2, "what is there stays as it is");
     assert!(log.run(&["subscriptions", "create"]).sentence(2).contains("pass a name"));
     let said = log.run(&["subscriptions", "create", "x", "--lanes", "1000"]);
-    assert!(said.sentence(2).contains("1 to 256"));
+    assert!(said.sentence(2).contains("between 1 and 256"));
     let said = log.run(&["subscriptions", "create", "x", "--order", "keys"]);
     assert!(said.code == Some(2) && said.err.contains("key, strict, none"), "{}", said.err);
     let audit = log.run(&["audit"]).good();

@@ -58,20 +58,21 @@ impl CloudEvents {
     pub fn read(attributes: &Attributes, payload: Payload, arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let get = |name: &str| attributes.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let need = |name: &str| {
-            get(name).ok_or_else(|| {
-                refused(format!("the attribute {name:?}, which CloudEvents requires, is missing"))
-            })
+            get(name)
+                .ok_or_else(|| refused(format!("the required CloudEvents attribute {name:?} is missing")))
         };
         let version = need("specversion")?;
         if version != "1" && !version.starts_with("1.") {
-            return Err(refused(format!("it follows CloudEvents {version:?}; 1.0 is understood")));
+            return Err(refused(format!(
+                "CloudEvents version {version:?} is not supported; specversion must be 1.0"
+            )));
         }
         let (id, source, kind) = (need("id")?, need("source")?, need("type")?);
         let time = |name: &str| match get(name) {
             None => Ok(None),
             Some(text) => OffsetDateTime::parse(text, &Rfc3339)
                 .map(Some)
-                .map_err(|_| refused(format!("the attribute {name:?} is no time as RFC 3339 writes it"))),
+                .map_err(|_| refused(format!("the attribute {name:?} must be a time in RFC 3339 format"))),
         };
         let occurred_at = time("time")?.unwrap_or(arrival.time);
         let recorded_at = time("recordedtime")?.unwrap_or(occurred_at);
@@ -118,7 +119,7 @@ impl CloudEvents {
                 "data" => data = Some(raw),
                 "data_base64" => {
                     let text = serde_json::from_str::<String>(raw.get());
-                    base64 = Some(text.map_err(|_| refused("its data_base64 is not text".to_owned()))?);
+                    base64 = Some(text.map_err(|_| refused("data_base64 must be text".to_owned()))?);
                 }
                 _ => match serde_json::from_str(raw.get()) {
                     Ok(Value::String(text)) => drop(attributes.insert(name, text)),
@@ -126,14 +127,14 @@ impl CloudEvents {
                         attributes.insert(name, raw.get().to_owned());
                     }
                     Ok(Value::Null) => {}
-                    _ => return Err(refused(format!("the attribute {name:?} is neither text nor a number"))),
+                    _ => return Err(refused(format!("the attribute {name:?} must be text or a number"))),
                 },
             }
         }
         let content_type = attributes.get("datacontenttype").map(String::as_str);
         let payload = match (data, base64) {
             (Some(_), Some(_)) => {
-                return Err(refused("it has both data and data_base64; one is possible".to_owned()));
+                return Err(refused("it has both data and data_base64; only one is allowed".to_owned()));
             }
             (Some(raw), None) if content_type.is_none_or(is_json) => Payload::Json(raw.get().to_owned()),
             (Some(raw), None) => {
@@ -142,8 +143,9 @@ impl CloudEvents {
                 Self::payload(content_type, Some(text.as_bytes()))?
             }
             (None, Some(text)) => {
-                let bytes =
-                    STANDARD.decode(text).map_err(|_| refused("its data_base64 is not Base64".to_owned()))?;
+                let bytes = STANDARD
+                    .decode(text)
+                    .map_err(|_| refused("data_base64 is not valid Base64".to_owned()))?;
                 Self::payload(content_type, Some(&bytes))?
             }
             (None, None) => Self::payload(content_type, None)?,
@@ -273,12 +275,13 @@ mod tests {
         let json = |text: &str| refusal(CloudEvents::read_json(text.as_bytes(), &ARRIVAL));
         assert_eq!(json("{\"secret\""), "cloud event: it is not a JSON object (line 1, column 9)");
         assert!(
-            json(r#"{"specversion":"1.0","id":"1","type":"x"}"#).contains(r#""source", which CloudEvents"#)
+            json(r#"{"specversion":"1.0","id":"1","type":"x"}"#)
+                .contains(r#"CloudEvents attribute "source" is missing"#)
         );
         assert!(json(r#"{"specversion":"0.3","id":"1","type":"x","source":"s"}"#).contains("0.3"));
-        assert!(refusal(foreign(r#","time":"yesterday""#)).contains(r#""time" is no time"#));
-        assert!(refusal(foreign(r#","data_base64":"?""#)).contains("not Base64"));
-        assert!(refusal(foreign(r#","data":1,"data_base64":"AA==""#)).contains("one is possible"));
+        assert!(refusal(foreign(r#","time":"yesterday""#)).contains(r#""time" must be a time"#));
+        assert!(refusal(foreign(r#","data_base64":"?""#)).contains("not valid Base64"));
+        assert!(refusal(foreign(r#","data":1,"data_base64":"AA==""#)).contains("only one is allowed"));
         let broken = CloudEvents::payload(Some("application/json; charset=utf-8"), Some(b"{\"a\":"));
         assert!(broken.expect_err("refused").to_string().contains("not JSON (line 1"));
     }

@@ -19,11 +19,11 @@ impl Limits {
 
     pub(crate) fn check_text(what: &str, value: &str, longest: usize) -> Result<()> {
         let problem = if value.is_empty() {
-            "is empty".to_owned()
+            "must not be empty".to_owned()
         } else if value.len() > longest {
-            format!("has {} bytes, more than the {longest} allowed", value.len())
+            format!("has {} bytes; at most {longest} are allowed", value.len())
         } else if value.contains('\0') {
-            "has a NUL character in it, which databases can't keep as text".to_owned()
+            "must not contain a NUL character".to_owned()
         } else {
             return Ok(());
         };

@@ -113,10 +113,7 @@ impl EventMappings {
                 Err(Error::new(
                     ErrorKind::Invalid,
                     "record",
-                    format!(
-                        "the catalog has no entry for {}; add one with EventMappings::with",
-                        type_name::<T>()
-                    ),
+                    format!("there is no mapping for {}; add one with EventMappings::with", type_name::<T>()),
                 ))
             },
             |entry| entry.event(value),

@@ -124,14 +124,12 @@ impl NewEvent {
         for (name, value) in self.headers.iter() {
             Limits::check_text("name of a header", name, Limits::NAME)?;
             if value.contains('\0') {
-                let message = format!(
-                    "the header {name} has a NUL character in it, which databases can't keep as text"
-                );
+                let message = format!("the header {name} must not contain a NUL character");
                 return Err(Error::new(ErrorKind::Invalid, "record", message));
             }
         }
         if self.max_attempts.is_some_and(|attempts| attempts == 0 || i32::try_from(attempts).is_err()) {
-            let message = "max_attempts must be at least 1 and below 2^31: it counts the first try";
+            let message = "max_attempts must be at least 1 and below 2^31; it includes the first attempt";
             return Err(Error::new(ErrorKind::Invalid, "record", message));
         }
         if let Payload::Bytes { content_type, .. } = &self.payload {
@@ -163,7 +161,7 @@ mod tests {
         assert_eq!(refusal(&NewEvent { stream: String::new(), ..event() }), "record: the stream is empty");
         assert_eq!(
             refusal(&NewEvent { event_type: "x".repeat(201), ..event() }),
-            "record: the event type has 201 bytes, more than the 200 allowed"
+            "record: the event type has 201 bytes; at most 200 are allowed"
         );
         assert!(refusal(&NewEvent { aggregate_id: "a\0b".into(), ..event() }).contains("NUL"));
         assert!(refusal(&event().ordered_by("")).contains("ordering key is empty"));

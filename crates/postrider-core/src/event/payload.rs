@@ -28,7 +28,7 @@ impl Payload {
     /// The JSON of a value.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let text = serde_json::to_string(value).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "record", "the event can't be written as JSON").caused_by(error)
+            Error::new(ErrorKind::Invalid, "record", "can't serialize the event as JSON").caused_by(error)
         })?;
         refuse_nul(&text)?;
         Ok(Self::Json(text))
@@ -60,7 +60,10 @@ impl Payload {
             Error::new(
                 ErrorKind::Invalid,
                 "record",
-                format!("the payload is not UTF-8 from byte {} on", error.utf8_error().valid_up_to()),
+                format!(
+                    "the payload must be UTF-8; it is not from byte {} on",
+                    error.utf8_error().valid_up_to()
+                ),
             )
         })?;
         Self::json_text(text)
@@ -111,7 +114,7 @@ impl Payload {
                 ErrorKind::Invalid,
                 "decode",
                 format!(
-                    "the payload does not fit its type at line {}, column {}",
+                    "the payload does not match its type at line {}, column {}",
                     error.line(),
                     error.column()
                 ),
@@ -133,7 +136,7 @@ fn refuse_nul(json: &str) -> Result<()> {
         return Err(Error::new(
             ErrorKind::Invalid,
             "record",
-            "the payload has a NUL character (\\u0000) in a string, which databases can't keep as text",
+            "the payload must not contain a NUL character (\\u0000)",
         ));
     }
     Ok(())

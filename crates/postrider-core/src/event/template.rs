@@ -47,7 +47,7 @@ impl Template {
                 parts.push(Part::Text(rest[..at].to_owned()));
             }
             let Some(end) = rest[at..].find('}').filter(|_| rest[at..].starts_with('{')) else {
-                return invalid(format!("{text:?} has a brace without its partner"));
+                return invalid(format!("{text:?} has an unmatched brace"));
             };
             parts.push(place(&rest[at + 1..at + end], text)?);
             rest = &rest[at + end + 1..];
@@ -56,7 +56,7 @@ impl Template {
             parts.push(Part::Text(rest.to_owned()));
         }
         if parts.is_empty() {
-            return invalid("a template is not empty".to_owned());
+            return invalid("a template must not be empty".to_owned());
         }
         Ok(Self { parts })
     }
@@ -84,7 +84,7 @@ fn place(name: &str, text: &str) -> Result<Part> {
         "domain" => Place::Domain,
         _ => {
             let message = format!(
-                "{text:?} has a place {{{name}}}; there are {{stream}}, {{event_type}}, {{aggregate_type}}, {{version}} and {{domain}}"
+                "{text:?} has an unknown placeholder {{{name}}}; the known ones are {{stream}}, {{event_type}}, {{aggregate_type}}, {{version}} and {{domain}}"
             );
             return Err(Error::new(ErrorKind::Invalid, "template", message));
         }
@@ -97,7 +97,7 @@ fn place(name: &str, text: &str) -> Result<Part> {
         "upper" => Spelling::Upper,
         _ => {
             let message = format!(
-                "{text:?} asks for the spelling {spelling:?}; there are kebab, snake, lower and upper"
+                "{text:?} has an unknown format {spelling:?}; the known ones are kebab, snake, lower and upper"
             );
             return Err(Error::new(ErrorKind::Invalid, "template", message));
         }

@@ -11,7 +11,7 @@ use crate::{NewEvent, Result};
 /// Derive it (`#[derive(Event)]`), or implement it in an adapter module so that the domain struct stays
 /// pure; where the struct lives in another crate, use a [`EventMappings`](crate::EventMappings) entry instead.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an event: it has no `Event`",
+    message = "`{Self}` is not an event: it does not implement `Event`",
     label = "not an event",
     note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`",
     note = "or implement `postrider::Event` for it in an adapter module"

@@ -42,15 +42,15 @@ impl ArchiveTable {
         let refuse = |what: String| Err(Error::new(ErrorKind::Invalid, "archive", what));
         let names: Vec<String> = table.split('.').map(ToOwned::to_owned).collect();
         if names.len() > 2 || !names.iter().all(|name| is_name(name)) {
-            return refuse(format!("{table:?} is no name of a table, as \"audit.events\" is"));
+            return refuse(format!("{table:?} is not a table name such as \"audit.events\""));
         }
         let columns: Vec<_> = columns.into_iter().collect();
         if let Some((column, _)) = columns.iter().find(|(column, _)| !is_name(column)) {
-            return refuse(format!("{column:?} is no name of a column"));
+            return refuse(format!("{column:?} is not a column name"));
         }
         if !columns.iter().any(|(_, field)| matches!(field, Field::EventId | Field::Id)) {
             return refuse(format!(
-                "no column of {table} takes the event_id: nobody could tell which event a row is"
+                "one column of {table} must store event_id, to identify the event of a row"
             ));
         }
         Ok(Self { table: names, columns })
@@ -146,7 +146,7 @@ impl FromStr for Field {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.iter().find(|field| field.as_str() == text).copied().ok_or_else(|| {
             let all: Vec<&str> = Self::ALL.iter().map(|field| field.as_str()).collect();
-            let message = format!("{text:?} is no field of an event; there is {}", all.join(", "));
+            let message = format!("{text:?} is not a field of an event; the fields are {}", all.join(", "));
             Error::new(ErrorKind::Invalid, "archive", message)
         })
     }

@@ -103,7 +103,7 @@ fn parts(path: &str) -> Result<Vec<String>> {
     }
     if parts.iter().any(String::is_empty) {
         let message =
-            format!("{path:?} is no name of a field; write it as \"email\", \"card.number\" or \"*.phone\"");
+            format!("{path:?} is not a field name; write it as \"email\", \"card.number\" or \"*.phone\"");
         return Err(Error::new(ErrorKind::Invalid, "mask", message));
     }
     Ok(parts)

@@ -23,7 +23,7 @@ enum Pause {
     Fixed(Duration),
 }
 
-/// In words: *after 1s, then 2 times as long each time, up to 300s, 10 tries*.
+/// In words: *after 1s, then 2 times as long each time, up to 300s, 10 attempts*.
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pause {
@@ -38,7 +38,7 @@ impl fmt::Display for Retry {
         }
         let most = self.max_attempts.or(self.max_age.is_none().then_some(Self::ATTEMPTS));
         if let Some(most) = most {
-            write!(f, ", {most} {}", if most == 1 { "try" } else { "tries" })?;
+            write!(f, ", {most} {}", if most == 1 { "attempt" } else { "attempts" })?;
         }
         if let Some(age) = self.max_age {
             write!(f, ", for {age:?}")?;
@@ -157,18 +157,18 @@ impl Retry {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, "retry", message));
         match &self.pause {
             Pause::Schedule(pauses) if pauses.is_empty() => {
-                return invalid("a retry schedule has at least one pause");
+                return invalid("a retry schedule must have at least one pause");
             }
             Pause::Exponential { factor, .. } if !factor.is_finite() || *factor < 1.0 => {
-                return invalid("the factor of an exponential retry is at least 1");
+                return invalid("the factor of an exponential retry must be at least 1");
             }
             Pause::Exponential { jitter, .. } if !(0.0..=1.0).contains(jitter) => {
-                return invalid("the jitter of an exponential retry is between 0 and 1");
+                return invalid("the jitter of an exponential retry must be between 0 and 1");
             }
             _ => {}
         }
         if self.max_attempts == Some(0) {
-            return invalid("max_attempts is at least 1: it counts the first try");
+            return invalid("max_attempts must be at least 1; it includes the first attempt");
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ mod tests {
         let shown = |retry: Retry| retry.to_string();
         assert_eq!(
             shown(Retry::exponential()),
-            "after 1s, then 2 times as long each time, up to 300s, 10 tries"
+            "after 1s, then 2 times as long each time, up to 300s, 10 attempts"
         );
         assert_eq!(shown(Retry::fixed(SECOND).max_age(MINUTE)), "every 1s, for 60s");
         assert_eq!(shown(Retry::fixed(SECOND).max_attempts(1)), "every 1s, 1 try");

@@ -93,19 +93,22 @@ impl Subscription {
     pub fn check(&self) -> Result<()> {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, "subscribe", message));
         if self.name.is_empty() || self.name.len() > Limits::NAME || self.name.contains('\0') {
-            return invalid(format!("a subscription's name has 1 to {} bytes and no NUL", Limits::NAME));
+            return invalid(format!(
+                "a subscription's name must have 1 to {} bytes and no NUL character",
+                Limits::NAME
+            ));
         }
         let name = &self.name;
         if self.lanes == 0 || self.lanes > Self::MOST_LANES {
             let (lanes, most) = (self.lanes, Self::MOST_LANES);
             return invalid(format!(
-                "subscription {name:?}: {lanes} lanes were asked for; 1 to {most} are possible"
+                "subscription {name:?}: lanes must be between 1 and {most}, not {lanes}"
             ));
         }
         if self.filter.streams.iter().chain(&self.filter.types).any(|pattern| pattern.as_str().contains('\0'))
         {
             return invalid(format!(
-                "subscription {name:?}: a pattern of its filter has a NUL character in it"
+                "subscription {name:?}: a pattern of its filter must not contain a NUL character"
             ));
         }
         Ok(())
@@ -249,7 +252,7 @@ macro_rules! words {
                     _ => Err(Error::new(
                         ErrorKind::Invalid,
                         "parse",
-                        format!("{word:?} is none of {}", [$($word),+].join(", ")),
+                        format!("{word:?} must be one of {}", [$($word),+].join(", ")),
                     )),
                 }
             }

@@ -35,7 +35,8 @@ impl AuditEntry {
         for (name, text, most) in parts {
             let Some(text) = text else { continue };
             if text.is_empty() || text.len() > most || text.contains('\0') {
-                let message = format!("the {name} of an audit entry has 1 to {most} bytes and no NUL");
+                let message =
+                    format!("the {name} of an audit entry must have 1 to {most} bytes and no NUL character");
                 return Err(Error::new(ErrorKind::Invalid, "audit", message));
             }
         }

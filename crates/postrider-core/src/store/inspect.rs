@@ -129,7 +129,7 @@ pub trait Inspect: Send + Sync + 'static {
     /// may be another number by the time it sweeps. *On failure*: nothing.
     async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
         let _ = sweep;
-        Err(Error::new(ErrorKind::Invalid, "sweep", "this store can't count what a sweep would take"))
+        Err(Error::new(ErrorKind::Invalid, "sweep", "this store can't count the rows of a sweep"))
     }
 
     /// Whether events can be filed so: a table of the application is there, has the columns, takes the fields, and may be
@@ -142,7 +142,7 @@ pub trait Inspect: Send + Sync + 'static {
             None => Ok(()),
             Some(target) => {
                 let message = format!(
-                    "this store can't archive into {}: it has an archive of its own only",
+                    "this store can't archive into {}; it supports only its own archive",
                     target.name()
                 );
                 Err(Error::new(ErrorKind::Invalid, "archive", message))

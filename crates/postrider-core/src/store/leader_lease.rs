@@ -23,12 +23,18 @@ impl LeaderLease {
     pub fn check(duty: &str, owner: &str, note: &str) -> Result<()> {
         for (name, text) in [("name", duty), ("owner", owner)] {
             if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
-                let message = format!("the {name} of a duty has 1 to {} bytes and no NUL", Limits::NAME);
+                let message = format!(
+                    "the {name} of a leader lease must have 1 to {} bytes and no NUL character",
+                    Limits::NAME
+                );
                 return Err(Error::new(ErrorKind::Invalid, "duty", message));
             }
         }
         if note.len() > Self::NOTE || note.contains('\0') {
-            let message = format!("the note of a duty has at most {} bytes and no NUL", Self::NOTE);
+            let message = format!(
+                "the note of a leader lease must have at most {} bytes and no NUL character",
+                Self::NOTE
+            );
             return Err(Error::new(ErrorKind::Invalid, "duty", message));
         }
         Ok(())

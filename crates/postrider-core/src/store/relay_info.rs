@@ -103,7 +103,10 @@ impl RelayReport {
     pub fn check(&self) -> Result<()> {
         for (what, text) in [("name", &self.name), ("host", &self.host), ("version", &self.version)] {
             if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
-                let message = format!("the {what} of a relay has 1 to {} bytes and no NUL", Limits::NAME);
+                let message = format!(
+                    "the {what} of a relay must have 1 to {} bytes and no NUL character",
+                    Limits::NAME
+                );
                 return Err(Error::new(ErrorKind::Invalid, "heartbeat", message));
             }
         }
@@ -114,7 +117,11 @@ impl RelayReport {
     pub fn runs_as_json(&self) -> Result<String> {
         // ASCII, as everything that only people read: a database of another encoding must not refuse it.
         serde_json::to_string(&self.runs).map(|json| ascii(&json)).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "heartbeat", format!("a report can't be written: {error}"))
+            Error::new(
+                ErrorKind::Invalid,
+                "heartbeat",
+                format!("can't serialize the relay's report: {error}"),
+            )
         })
     }
 
@@ -132,7 +139,7 @@ pub fn refuse_to_remove(subscription: &str, relays: &[RelayInfo]) -> Result<()> 
     let (name, host, others) = (&first.report.name, &first.report.host, names.len() - 1);
     let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let message = format!(
-        "the relay {name:?} on {host}{more} has the subscription {subscription:?}; stop it first, or force it"
+        "the relay {name:?} on {host}{more} runs the subscription {subscription:?}; stop it first, or force it"
     );
     Err(Error::new(ErrorKind::Refused, "remove", message))
 }

@@ -68,18 +68,18 @@ impl ReplayRefusal {
                 format!("the subscription {subscription:?} forbids replay; allow it in its settings first")
             }
             Self::Changing => {
-                format!("the lanes of {subscription:?} are being changed; try again when that is done")
+                format!("the lanes of {subscription:?} are being changed; try again when the change is done")
             }
             Self::Gone(until, whole) => {
                 let from = match whole {
-                    Some(from) => format!("a replay is possible from {} on", shown(*from)),
+                    Some(from) => format!("you can replay from {} on", shown(*from)),
                     None => "there is nothing left to replay".to_owned(),
                 };
-                format!("retention has taken events recorded up to {}; {from}", shown(*until))
+                format!("retention has removed events recorded up to {}; {from}", shown(*until))
             }
             Self::Forgotten(until) => format!(
-                "the inbox of {subscription:?} has forgotten what was handled up to {}: effects of events recorded by then \
-                 would happen again; replay from later on, or say that effects may repeat",
+                "the inbox of {subscription:?} has forgotten events that were handled up to {}, so their effects would \
+                 happen again; replay from a later time, or allow that effects may repeat",
                 shown(*until)
             ),
         };

@@ -8,7 +8,7 @@ use crate::Failure;
 
 /// A type that a handler can receive: whatever `serde` can make of JSON, or [`Raw`] for the payload as it is.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be received by a handler: it has no `serde::Deserialize`",
+    message = "`{Self}` can't be received by a handler: it does not implement `serde::Deserialize`",
     label = "no `serde::Deserialize`",
     note = "derive it: `#[derive(serde::Deserialize)]`; or receive the payload as it is, as `Received<Raw>`"
 )]
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
             return serde_path_to_error::deserialize(value).map_err(|error| refused(event, &error));
         }
         let Some(json) = event.payload.as_json() else {
-            return Err(undecodable(event, "its payload is not JSON: receive it as Raw"));
+            return Err(undecodable(event, "its payload is not JSON; receive it as Raw"));
         };
         let mut runtime = serde_json::Deserializer::from_str(json);
         // Twice in the rare case: keeping track of the path costs more than reading does.
@@ -64,11 +64,8 @@ fn refused(event: &Recorded, error: &serde_path_to_error::Error<serde_json::Erro
 }
 
 fn undecodable(event: &Recorded, reason: &str) -> Failure {
-    let message = format!(
-        "{} (version {}) can't be decoded: {reason}",
-        event.event_type,
-        event.headers.schema_version()
-    );
+    let message =
+        format!("can't decode {} (version {}): {reason}", event.event_type, event.headers.schema_version());
     Failure::reject(message).code("undecodable")
 }
 
@@ -89,6 +86,6 @@ fn reason(error: &serde_json::Error) -> String {
     if error.is_syntax() || error.is_eof() {
         format!("it is not valid JSON{place}")
     } else {
-        "its type refuses it".to_owned()
+        "its type rejects it".to_owned()
     }
 }

@@ -114,7 +114,7 @@ impl<S: Source> DispatcherBuilder<S> {
         Shape: 'static,
     {
         if self.other.replace(Route::new("*", handler, None)).is_some() {
-            self.refuse("two handlers are for all other events; one is possible".to_owned());
+            self.refuse("there are two handlers for all other events; there must be only one".to_owned());
         }
     }
 
@@ -131,7 +131,7 @@ impl<S: Source> DispatcherBuilder<S> {
     /// How many events of a lane may share one transaction of transactional handlers; 1 unless set.
     pub fn max_tx_batch(&mut self, events: usize) {
         if events == 0 {
-            self.refuse("0 events were asked for in a transaction; 1 or more are possible".to_owned());
+            self.refuse("max_tx_batch must be at least 1".to_owned());
         }
         self.max_tx_batch = events.max(1);
     }
@@ -148,7 +148,7 @@ impl<S: Source> DispatcherBuilder<S> {
 
     fn add(&mut self, event_type: &str, route: Route<S>) {
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
-            self.refuse(format!("two handlers are for {event_type}; one is possible"));
+            self.refuse(format!("there are two handlers for {event_type}; there must be only one"));
         }
     }
 
@@ -166,8 +166,10 @@ impl<S: Source> DispatcherBuilder<S> {
         for (event_type, timeout) in std::mem::take(&mut self.timeouts) {
             match self.by_type.get_mut(&event_type) {
                 Some(route) if !timeout.is_zero() => route.timeout = Some(timeout),
-                Some(_) => self.refuse(format!("the timeout of {event_type} is longer than nothing")),
-                None => self.refuse(format!("{event_type} has a timeout of its own and no handler")),
+                Some(_) => self.refuse(format!("the timeout of {event_type} must be greater than 0")),
+                None => self.refuse(format!(
+                    "{event_type} has a timeout but no handler; add a handler, or remove the timeout"
+                )),
             }
         }
         if let Some(problem) = self.problem {
@@ -226,7 +228,7 @@ impl<S: Source> Sink for Dispatcher<S> {
                 Ok(ended) => ended,
                 // It panicked outside a handler, over one of the events: the engine finds out which.
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Err(Unavailable::new(format!("a worker ended: {error}"))),
+                Err(error) => Err(Unavailable::new(format!("a worker stopped: {error}"))),
             };
             if let Err(unavailable) = ended {
                 delivery.stop();

@@ -13,7 +13,7 @@ use crate::{Context, Failure, Received, Tx};
 
 /// What a handler may take beside its event, in any order: a [`Context`], a [`Tx`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a handler on this outbox can take",
+    message = "a handler on this outbox can't take `{Self}`",
     label = "neither a `Context` nor a `Tx` of this outbox",
     note = "beside its event a handler takes a `Context`, and a `Tx` of the store that its relay is on, as `postrider::postgres::Tx`"
 )]
@@ -167,7 +167,7 @@ fn caught(result: std::thread::Result<Answered>) -> Answered {
 }
 
 fn without_transaction() -> Failure {
-    Failure::retry("the handler wants a transaction that could not be given").code("transaction")
+    Failure::retry("the handler takes a transaction, and none is available here").code("transaction")
 }
 
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {

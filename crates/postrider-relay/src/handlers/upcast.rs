@@ -63,7 +63,7 @@ impl Upcasters {
                 gap + 1
             ),
             (None, Some(last)) => format!(
-                "there is an upcaster of {event_type} from version {last}, but the handler wants version {newest}"
+                "there is an upcaster of {event_type} from version {last}, but the handler takes version {newest}"
             ),
             (None, None) => return Ok(()),
         };
@@ -85,13 +85,14 @@ impl Upcasters {
         let name = &event.event_type;
         if version > newest {
             let message = format!(
-                "{name} has version {version}, and this program knows up to {newest}: it waits for a newer program"
+                "{name} has version {version}, but this program knows versions up to {newest}; the event waits for a newer program"
             );
             return Err(Failure::hold(PATIENCE, message).code("version_from_the_future"));
         }
         let Some(json) = event.payload.as_json() else {
-            let message =
-                format!("{name} has version {version} and is not JSON, so no upcaster can make it {newest}");
+            let message = format!(
+                "{name} has version {version} and is not JSON, so upcasters can't convert it to version {newest}"
+            );
             return Err(Failure::reject(message).code("upcast"));
         };
         let mut value: Value = serde_json::from_str(json).map_err(|_| {
