@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use postrider_core::{CloudEvents, Delivery, Outcome, Sink, Unavailable};
 
-/// Writes each event as one line: a CloudEvent as JSON. Lines are flushed before their events count as delivered.
+/// Writes each event as one line: a CloudEvent as JSON. Lines are flushed before events count as delivered.
 ///
-/// A writer that fails is unavailable: its events wait. Lines that it took before it failed may come again.
+/// If the writer fails, the destination is unavailable and its events wait. Lines that were written before may come again.
 pub struct Lines {
     format: CloudEvents,
     writer: Arc<Mutex<dyn Write + Send>>,

@@ -11,16 +11,16 @@ use uuid::Uuid;
 
 use crate::{Attributes, CloudEvents, Error, ErrorKind, Headers, OffsetDateTime, Payload, Recorded, Result};
 
-/// What is known of an event beside what it says of itself: where it arrived.
+/// Where an event arrived: facts that the event itself does not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct IncomingEvent<'a> {
-    /// The topic: the stream of an event that names none.
+    /// The topic: becomes the stream of an event that has none.
     pub topic: &'a str,
-    /// The key: what an event is ordered by that does not say so itself.
+    /// The key: becomes the ordering key of an event that has none.
     pub key: Option<&'a str>,
-    /// Its number there: the offset.
+    /// The offset.
     pub number: i64,
-    /// When it was written: the time of an event that has none.
+    /// When it was written: becomes the time of an event that has none.
     pub time: OffsetDateTime,
 }
 
@@ -49,12 +49,11 @@ const HEADERS: [(&str, &str); 3] = [
 ];
 
 impl CloudEvents {
-    /// The event of these attributes: what [`attributes`](CloudEvents::attributes) wrote, read back.
+    /// Reads an event from its attributes: the reverse of [`attributes`](CloudEvents::attributes).
     ///
-    /// The attributes that CloudEvents requires must be there. An `id` that is no UUID becomes one of version 5, made from
-    /// `source` and `id`: the same event has the same one wherever and whenever it arrives. The application's own headers
-    /// come back under the names that they had as attributes, in lower case. *On failure*: one sentence that names the
-    /// attribute, and shows no payload.
+    /// The attributes that CloudEvents requires must be present. An `id` that is not a UUID becomes a UUIDv5 of `source` and `id`, so
+    /// the same event always gets the same id. The application's own headers keep the names that they had as attributes, in lower
+    /// case. *On failure*: the message names the attribute, and shows no payload.
     pub fn read(attributes: &Attributes, payload: Payload, arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let get = |name: &str| attributes.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let need = |name: &str| {
@@ -107,7 +106,7 @@ impl CloudEvents {
         })
     }
 
-    /// The event in one JSON object: what [`to_json`](CloudEvents::to_json) wrote, read back, its data byte for byte.
+    /// Reads an event from one JSON object: the reverse of [`to_json`](CloudEvents::to_json), with its data byte for byte.
     pub fn read_json(json: &[u8], arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let parts: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(json).map_err(|error| {
             let place = (error.line(), error.column());
@@ -153,8 +152,8 @@ impl CloudEvents {
         Self::read(&attributes, payload, arrival)
     }
 
-    /// What bytes of a content type say. What is called JSON must be JSON; no data at all is `null`; without a content
-    /// type it is JSON if it can be.
+    /// The payload of bytes with a content type. If the type is JSON, the bytes must be valid JSON. No data means `null`. Without a
+    /// content type, valid JSON is JSON.
     pub fn payload(content_type: Option<&str>, data: Option<&[u8]>) -> Result<Payload> {
         let data = data.unwrap_or_default();
         let json = || match serde_json::from_slice::<&RawValue>(data) {
@@ -177,7 +176,7 @@ impl CloudEvents {
         }
     }
 
-    /// The id of an event here: its own if it is a UUID, otherwise one made from its source and its id.
+    /// The id of an event: its own if it is a UUID, otherwise a UUIDv5 of its source and id.
     pub fn event_id(source: &str, id: &str) -> Uuid {
         id.parse().unwrap_or_else(|_| {
             // The lengths keep ("a", "bc") and ("ab", "c") apart.

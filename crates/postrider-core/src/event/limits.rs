@@ -5,9 +5,9 @@ use crate::{Error, ErrorKind, Payload, Result};
 /// The limits that `record` checks before anything reaches the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest payload in bytes; 1 MiB unless set.
+    /// The largest payload in bytes. Default: 1 MiB.
     pub payload: usize,
-    /// The largest size of all headers together, as JSON, in bytes; 64 KiB unless set.
+    /// The largest size of all headers together, as JSON, in bytes. Default: 64 KiB.
     pub headers: usize,
 }
 

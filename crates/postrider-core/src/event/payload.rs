@@ -10,10 +10,10 @@ use crate::{Error, ErrorKind, Limits, Result};
 
 /// The payload of an event.
 ///
-/// Its `Debug` form shows the size only: payloads stay out of logs.
+/// Its `Debug` form shows only the size, to keep payloads out of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// JSON text, kept exactly as it was given.
+    /// JSON text, kept byte for byte.
     Json(String),
     /// Anything else (Avro, Protobuf, text, …).
     Bytes {
@@ -25,7 +25,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// The JSON of a value.
+    /// Serializes a value as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let text = serde_json::to_string(value).map_err(|error| {
             Error::new(ErrorKind::Invalid, "record", "can't serialize the event as JSON").caused_by(error)
@@ -34,7 +34,7 @@ impl Payload {
         Ok(Self::Json(text))
     }
 
-    /// JSON text written by somebody else, kept byte for byte. It is checked, not changed.
+    /// JSON text from elsewhere, checked and kept byte for byte.
     pub fn json_text(text: impl Into<String>) -> Result<Self> {
         let payload = Self::Json(text.into());
         payload.check()?;
@@ -100,7 +100,7 @@ impl Payload {
         }
     }
 
-    /// The value that the JSON describes. The error names the place, never the payload.
+    /// Deserializes the JSON. The error shows line and column, never the payload.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
         let Self::Json(text) = self else {
             return Err(Error::new(

@@ -2,11 +2,11 @@
 
 use crate::{Error, ErrorKind, Recorded, Result};
 
-/// A text with places for what an event says of itself.
+/// A text with placeholders for fields of an event.
 ///
-/// `{stream}`, `{event_type}`, `{aggregate_type}`, `{version}` and `{domain}`, each with `:kebab`, `:snake`, `:lower` or
-/// `:upper` where another spelling is wanted: `{event_type:kebab}-events` makes `ledger-posted-events` of `LEDGER_POSTED`.
-/// The domain is the second part of a type like `loopers.order.paid.v1`, and the aggregate's type in kebab case otherwise.
+/// The placeholders are `{stream}`, `{event_type}`, `{aggregate_type}`, `{version}` and `{domain}`, each optionally with `:kebab`,
+/// `:snake`, `:lower` or `:upper`: `{event_type:kebab}-events` turns `LEDGER_POSTED` into `ledger-posted-events`. The domain is
+/// the second part of a type like `loopers.order.paid.v1`, otherwise the aggregate's type in kebab case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -37,7 +37,7 @@ enum Spelling {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, "template", message));
         let mut parts = Vec::new();
@@ -61,7 +61,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The name that it makes of an event.
+    /// Fills the template with the fields of an event.
     pub fn fill(&self, event: &Recorded) -> String {
         let mut name = String::new();
         for part in &self.parts {

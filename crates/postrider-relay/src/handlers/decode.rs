@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// A type that a handler can receive: whatever `serde` can make of JSON, or [`Raw`] for the payload as it is.
+/// A type that a handler can receive: anything that `serde` can deserialize from JSON, or [`Raw`] for the raw payload.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be received by a handler: it does not implement `serde::Deserialize`",
     label = "no `serde::Deserialize`",
     note = "derive it: `#[derive(serde::Deserialize)]`; or receive the payload as it is, as `Received<Raw>`"
 )]
 pub trait Decode: Sized + Send + 'static {
-    /// The payload, decoded; `newer` is what upcasters made of it, if they had to.
+    /// Decodes the payload; `newer` is the result of upcasters, if there was one.
     fn decode(event: &Recorded, newer: Option<Value>) -> Result<Self, Failure>;
 }
 
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
     }
 }
 
-/// A payload as it is: JSON text, or bytes with their content type.
+/// A raw payload: JSON text, or bytes with their content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw(pub Payload);
 

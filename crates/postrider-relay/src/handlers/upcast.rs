@@ -15,13 +15,13 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
-/// The steps from each old version of an event's payload to the next.
+/// Converts payloads of old versions to the next version, step by step.
 ///
-/// - An event of an older version goes through all steps up to the newest; where one is **missing**, the event is rejected:
-///   it is dead until the step is there and an operator requeues it.
-/// - An event of a version **from the future** (this program is older than the one that recorded it) waits, loses no attempt
-///   and is asked for again every half minute: a rolling deployment ends it by itself.
-/// - An **unknown field** is ignored, as `serde` does, unless the type denies it.
+/// - An event of an **older** version goes through all steps up to the newest. If a step is missing, the event is dead until the
+///   step exists and an operator requeues it.
+/// - An event of a **newer** version (this program is older than the one that recorded it) waits, loses no attempts, and is
+///   checked again every 30 s: a rolling deployment resolves it.
+/// - An **unknown field** is ignored, as in `serde`, unless the type denies it.
 #[derive(Clone, Default)]
 pub struct Upcasters {
     steps: BTreeMap<String, BTreeMap<u32, Step>>,

@@ -10,16 +10,16 @@ use futures_util::future::BoxFuture;
 use postrider_core::{BATCH_BYTES, DeliveryFailure, Recorded};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-/// An event that was given up by a subscription, until an operator acts.
+/// An event that is dead for a subscription, until an operator acts.
 #[derive(Debug, Clone)]
 pub struct Death {
     /// The subscription.
     pub subscription: Arc<str>,
     /// The event.
     pub event: Arc<Recorded>,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub failure: DeliveryFailure,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 

@@ -62,7 +62,7 @@ impl Run {
     }
 }
 
-/// What a relay can say of itself while it runs. Clones say the same.
+/// The health of a running relay. Clones share it.
 #[derive(Clone)]
 pub struct Health(Arc<Vec<Arc<SubscriptionRuntime>>>);
 
@@ -71,8 +71,8 @@ impl Health {
         Self(Arc::new(runtimes.to_vec()))
     }
 
-    /// What keeps subscriptions of this relay from being delivered though the database answers, a sentence each; none while all is
-    /// well. Today: that one was removed.
+    /// Problems that stop deliveries although the database answers, one sentence each; empty if there are none. Currently the only
+    /// one is a removed subscription.
     pub fn problems(&self) -> Vec<String> {
         let removed = self.0.iter().filter(|runtime| runtime.run.removed.load(Ordering::Acquire));
         removed.map(|runtime| was_removed(&runtime.name)).collect()
