@@ -118,7 +118,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[relay]\nlease = \"5s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nsend_timeout = \"10s\"\n".into(),
             &["sink.x.send_timeout: 10s is too long for relay.lease = 5s", "set send_timeout to 2s or less", "25s or more"],
         ),
-        ("[sink.x]\ntype = \"http\"\nurl = \"https://h/\"\nauthority = \"/nowhere.pem\"\n".into(), &["sink.x", "/nowhere.pem can't be read"]),
+        ("[sink.x]\ntype = \"http\"\nurl = \"https://h/\"\nauthority = \"/nowhere.pem\"\n".into(), &["sink.x", "can't read the certificate /nowhere.pem"]),
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is required"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
@@ -261,7 +261,7 @@ fn what_is_wrong_is_said_of_the_flag_or_the_variable_that_set_it() {
             &["--store", "postgres://ada:ge@heim@db/shop"],
             "--store: the user or password contains an unescaped @",
         ),
-        (&["--store", "postgres://db/shop", "--schema", "A B"], "--schema: a schema's name has"),
+        (&["--store", "postgres://db/shop", "--schema", "A B"], "--schema: a schema's name must have"),
     ];
     for (flags, words) in flagged {
         let sentence = said(&check(&file, flags, &[]), &format!("{flags:?}"));

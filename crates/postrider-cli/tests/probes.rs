@@ -98,7 +98,7 @@ fn a_probe_arrives_marked_as_one_and_needs_no_log() {
 #[test]
 fn a_probe_that_is_not_taken_ends_with_1_and_the_reason() {
     let (refusing, _heard) = endpoint("422 Unprocessable Content");
-    for (address, reason) in [(refusing, "422"), (nobody(), "nobody listens there")] {
+    for (address, reason) in [(refusing, "422"), (nobody(), "connection refused")] {
         let sentence = run(&hook(address), &["sinks", "test", "hook"]).sentence(1);
         assert!(
             sentence.contains("sink hook did not accept the probe (stream orders): ")

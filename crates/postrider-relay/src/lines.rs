@@ -108,7 +108,7 @@ mod tests {
         let sink = Lines::new(CloudEvents::default(), paper);
         let delivery = delivery();
         let error = sink.deliver(Arc::clone(&delivery)).await.expect_err("unavailable");
-        assert!(error.reason.contains("can't be written"), "{error}");
+        assert!(error.reason.contains("can't write lines"), "{error}");
         assert!(delivery.take_outcomes().iter().all(Option::is_none));
     }
 }

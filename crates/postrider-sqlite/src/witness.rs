@@ -57,7 +57,7 @@ impl FromStr for Witness {
             Error::new(
                 ErrorKind::Invalid,
                 "settle",
-                format!("{mark:?} is no mark of a batch of an SQLite store"),
+                format!("{mark:?} is not the mark of a batch of this store"),
             )
         })?;
         Ok(Self { id, event_id })

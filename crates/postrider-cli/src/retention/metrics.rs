@@ -17,7 +17,12 @@ const METRICS: &[Metric] = &[
         help: "rows that retention processed: `events` of the log, `marks` of inboxes, `archived` events of the archive",
     },
     Metric { name: SECONDS, kind: Kind::Gauge, labels: &[], help: "how long the last retention run took" },
-    Metric { name: DONE, kind: Kind::Gauge, labels: &[], help: "when this relay last finished a retention run" },
+    Metric {
+        name: DONE,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "when this relay last finished a retention run",
+    },
     Metric {
         name: FAILED,
         kind: Kind::Counter,

@@ -91,7 +91,7 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     let old = "set session_replication_role = replica; update postrider.event set recorded_at = now() - interval '1 hour'";
     ground.run(&format!("begin; {old}; commit")).await;
     let found = ground.doctor(settings);
-    found.assert("lanes", "warn", &["nobody reads what waits for: hooks", "start a relay"]);
+    found.assert("lanes", "warn", &["no relay reads the waiting events of: hooks", "start a relay"]);
     found.assert("relays", "warn", &["no relay runs hooks, and events wait for it", "start a relay"]);
     found.assert("backlog", "ok", &[]);
     let kept = format!("{settings}[retention]\ndelivered = \"30m\"\n");
@@ -102,7 +102,7 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     assert_eq!(found.verdict(), "warn");
 
     ground.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;
-    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep the inbox"]);
+    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep inbox marks"]);
     let retention = "[retention]\ndelivered = \"30d\"\ninbox = \"7d\"\n";
     let words =
         ["retention.inbox = 7d is shorter than retention.delivered = 30d", "set retention.inbox to at least"];
@@ -110,7 +110,7 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     assert!(!ground.doctor("[retention]\ndelivered = \"7d\"\n").has("retention"));
 
     ground.run("insert into postrider.migration (version, name) values (99, 'to come')").await;
-    ground.doctor("").assert("schema", "bad", &["99", "upgrade this program"]);
+    ground.doctor("").assert("schema", "bad", &["99", "upgrade postrider"]);
     ground.run("delete from postrider.migration where version = 99").await;
     ground.run("update postrider.migration set version = -version where version > 2").await;
     ground.doctor("").assert("schema", "bad", &["is at version 2", "run `postrider migrate`"]);
@@ -163,7 +163,8 @@ async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
     let found = ground.doctor("");
     // A database with one can't be dropped.
     ground.run("rollback prepared 'forgotten'").await;
-    let words = ["a prepared transaction is open for 36", "commit it or roll it back: see pg_prepared_xacts"];
+    let words =
+        ["a prepared transaction has been open for 36", "commit it or roll it back; see pg_prepared_xacts"];
     found.assert("long transactions", "warn", &words);
     assert_eq!(found.verdict(), "warn");
     ground.doctor("").assert("long transactions", "ok", &[]);
@@ -192,10 +193,10 @@ async fn a_pooler_that_hides_notifications_is_found_out() {
     let pooler = Pooler::before(port).await;
     let url = ground.url.replace(&format!(":{port}/"), &format!(":{}/", pooler.port));
     let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
-    found.assert("bell", "warn", &["a pooler hides LISTEN", "session mode"]);
+    found.assert("bell", "warn", &["a pooler blocks LISTEN", "session mode"]);
     assert_eq!(found.verdict(), "warn");
     let found = ground.doctor("[store]\nbell = false\n");
-    found.assert("bell", "warn", &["it is turned off"]);
+    found.assert("bell", "warn", &["it is off"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

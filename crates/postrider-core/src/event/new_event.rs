@@ -164,7 +164,7 @@ mod tests {
             "record: the event type has 201 bytes; at most 200 are allowed"
         );
         assert!(refusal(&NewEvent { aggregate_id: "a\0b".into(), ..event() }).contains("NUL"));
-        assert!(refusal(&event().ordered_by("")).contains("ordering key is empty"));
+        assert!(refusal(&event().ordered_by("")).contains("ordering key must not be empty"));
         assert!(refusal(&event().with_header("note", "a\0b")).contains("header note"));
         assert!(refusal(&event().max_attempts(0)).contains("at least 1"));
         assert!(refusal(&NewEvent { payload: Payload::Json("{".into()), ..event() }).contains("not JSON"));
