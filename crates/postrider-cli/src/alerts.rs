@@ -50,7 +50,7 @@ pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failur
         for reading in &readings {
             table.row([
                 reading.alert.name.clone(),
-                reading.subject.clone().unwrap_or_else(|| "(all together)".to_owned()),
+                reading.subject.clone().unwrap_or_else(|| "(all)".to_owned()),
                 shown(reading.value),
                 reading.alert.when.to_string(),
                 state(reading).to_owned(),
@@ -65,7 +65,7 @@ pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failur
 fn state(reading: &Reading<'_>) -> &'static str {
     match (&reading.value, &reading.alert.when) {
         (None, _) => "no such subscription",
-        (Some(_), When::EventDies) => "each is told",
+        (Some(_), When::EventDies) => "per event",
         (Some(_), When::Figure(..)) if reading.fires => "firing",
         (Some(_), When::Figure(..)) => "fine",
     }
@@ -101,7 +101,7 @@ pub(crate) async fn run(config: &Config) -> Result<bool, Failure> {
             return Err(error);
         }
     }
-    tracing::info!(alerts = config.alerts.len(), "looking after alerts");
+    tracing::info!(alerts = config.alerts.len(), "watching alerts");
     let (end, ended_by) = channel::channel(false);
     let watching = tokio::spawn(watch.run(ended_by));
     asked_to_end().await;
@@ -124,8 +124,8 @@ pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> 
     let names: Vec<&str> = voices.names().filter(|each| name.is_none_or(|name| name == *each)).collect();
     if names.is_empty() {
         let what = match name {
-            Some(name) => format!("there is no [notify.{name}]"),
-            None => "there is no [notify.NAME]: nobody but the log is told".to_owned(),
+            Some(name) => format!("there is no [notify.{name}] in the settings"),
+            None => "there is no [notify.NAME] in the settings, so alerts go to the log only".to_owned(),
         };
         return Err(Problem::new(what).into());
     }
@@ -135,8 +135,8 @@ pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> 
             voices.say(name, &Message::test(voices.source())).await.err().map(|unheard| unheard.what);
         match &failure {
             _ if as_json => {}
-            None => output::line(format!("{name}: told"))?,
-            Some(what) => output::line(format!("{name}: not told: {what}"))?,
+            None => output::line(format!("{name}: sent"))?,
+            Some(what) => output::line(format!("{name}: not sent: {what}"))?,
         }
         answers.push(json!({ "name": name, "told": failure.is_none(), "error": failure }));
     }
@@ -148,7 +148,7 @@ pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> 
 
 fn some(config: &Config) -> Result<(), Problem> {
     if config.alerts.is_empty() {
-        let what = "there is no [[alert]]; for example [[alert]] with when = \"undelivered > 1000\"";
+        let what = "no [[alert]] is configured; add one, for example with when = \"undelivered > 1000\"";
         return Err(Problem::new(what));
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::demo;
 use crate::manual;
 use crate::retention::{ArchiveArguments, PruneArguments};
 
-/// A transactional outbox: what an application records in its own transaction is delivered, at least once and in order.
+/// A transactional outbox: delivers the events that an application records in its own transactions, at least once and in order.
 #[derive(Parser)]
 #[command(name = "postrider", version)]
 pub(crate) struct Arguments {
@@ -27,16 +27,16 @@ const SETTINGS: &str = "Settings";
 /// What every command takes.
 #[derive(Args)]
 pub(crate) struct Common {
-    /// The file with the settings; POSTRIDER_CONFIG unless given, or else ./postrider.toml if it is there
+    /// Settings file (default: POSTRIDER_CONFIG, or ./postrider.toml if it exists)
     #[arg(long, short, global = true, help_heading = SETTINGS, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The database: postgres://…, mysql://… or sqlite:…
+    /// Database URL: postgres://…, mysql://… or sqlite:…
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "URL")]
     store: Option<String>,
-    /// The schema on PostgreSQL
+    /// PostgreSQL schema that holds the tables
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
     schema: Option<String>,
-    /// Any other setting, as in --set relay.lease=10s; it wins over the file and the environment
+    /// Set any other setting, as in --set relay.lease=10s; overrides the file and the environment
     #[arg(long = "set", global = true, help_heading = SETTINGS, value_name = "SETTING=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 }
@@ -64,76 +64,76 @@ impl Common {
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a setting and its value are expected, as in relay.lease=10s".to_owned()),
+        _ => Err("expected SETTING=VALUE, as in relay.lease=10s".to_owned()),
     }
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a small shop on an embedded database, or on a server (--store): what is recorded, delivered, lost (nothing)
+    /// Run a demo: a small shop with two relays, an outage and a crash, on SQLite or on a server (--store)
     Demo(demo::Options),
-    /// Run the relay: deliver what is recorded to Kafka, HTTP endpoints or stdout
+    /// Run the relay: deliver recorded events to Kafka, HTTP endpoints or standard output
     Relay,
-    /// Look after alerts
+    /// Check, run and test alerts
     Alerts {
         #[command(subcommand)]
         action: AlertsAction,
     },
-    /// Move events that every subscription has settled into the archive
+    /// Move events that every subscription has settled to the archive
     Archive(ArchiveArguments),
-    /// Delete events that every subscription has settled, old marks of inboxes, old months of the archive
+    /// Delete events that every subscription has settled, old inbox marks and old months of the archive
     Prune(PruneArguments),
     /// Create or update the schema
     Migrate {
-        /// Print the SQL that the database lacks instead, for who runs it by hand
+        /// Print the SQL of the pending migrations instead of running it
         #[arg(long)]
         print: bool,
-        /// Print all of it, for a database without the schema, and ask no database
+        /// Print the SQL of every migration, without connecting to a database (PostgreSQL only)
         #[arg(long, requires = "print")]
         all: bool,
         /// Print a JSON object
         #[arg(long, conflicts_with = "print")]
         json: bool,
     },
-    /// Show how the subscriptions are doing, and who holds their lanes
+    /// Show the state and backlog of each subscription, and which relay holds its lanes
     Status(status::Arguments),
-    /// Show the relays that are there, their subscriptions and lanes, and what does not fit together
+    /// List the relays with their subscriptions and lanes, and report settings that conflict
     Relays(relays::Arguments),
-    /// Look for events, or at one of them
+    /// Search for events, or show one
     Events(events::Arguments),
-    /// Look at what was given up, and requeue or discard it
+    /// List dead events, requeue or discard them
     Dead {
         #[command(subcommand)]
         action: dead::Action,
     },
-    /// Look at subscriptions, make, pause, resume and remove them, change their lanes
+    /// List, create, pause, resume and remove subscriptions, or change their lanes
     Subscriptions {
         #[command(subcommand)]
         action: subscriptions::Action,
     },
-    /// Let a subscription, or a new one like it, read again from a time or an event on
+    /// Deliver events again, from a time or an event on, to a subscription or to a copy of it
     Replay(replay::Arguments),
     /// Record an event from the shell
     Record(record::Arguments),
-    /// Say what is wrong with the database, the settings and the destinations, or will be, and what to do
+    /// Check the database, the settings and the destinations, and say how to fix what is wrong
     Doctor(doctor::Arguments),
-    /// Send a probe to a destination
+    /// Send a test event to a sink
     Sinks {
         #[command(subcommand)]
         action: sinks::Action,
     },
-    /// Say whether the relay on this machine is ready, by its /readyz: for a container's health check
+    /// Check whether the relay on this machine is ready (GET /readyz): for container health checks
     Health(health::Arguments),
-    /// Show who did what, and why
+    /// List what operators did, when and why
     Audit(audit::Arguments),
-    /// Print what a shell needs to complete commands
+    /// Print a completion script for a shell
     Completions(manual::Completions),
-    /// Print the manual page, or write one for each command
+    /// Print the manual page, or write one page per command
     Man(manual::Man),
     /// Print a page of the reference
     #[command(hide = true)]
     Reference { page: manual::Page },
-    /// Look at the settings
+    /// Check the settings
     Config {
         #[command(subcommand)]
         action: ConfigAction,
@@ -142,17 +142,17 @@ pub(crate) enum Command {
 
 #[derive(Subcommand)]
 pub(crate) enum AlertsAction {
-    /// Say how each alert stands now, and tell nobody; exits with 1 if one fires
+    /// Evaluate every alert now, without notifying anyone; exits with 1 if one is firing
     Check {
-        /// One JSON array instead of a table
+        /// Print a JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Look after alerts without delivering anything: beside relays that are part of an application
+    /// Watch alerts without delivering events: for relays that run inside an application
     Run,
-    /// Send a test message to everybody who can be told, or to one of them
+    /// Send a test message to every [notify.NAME], or to one of them
     Test {
-        /// The NAME of a [notify.NAME]
+        /// NAME of a [notify.NAME] (default: all)
         name: Option<String>,
         /// Print a JSON array
         #[arg(long)]
@@ -162,9 +162,9 @@ pub(crate) enum AlertsAction {
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigAction {
-    /// Say what was understood, with secrets hidden
+    /// Check the settings and print them, with secrets hidden
     Check {
-        /// Print a JSON object: the tables of the file, with all their settings
+        /// Print a JSON object with every table and setting
         #[arg(long)]
         json: bool,
     },

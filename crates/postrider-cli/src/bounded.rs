@@ -12,7 +12,7 @@ pub(crate) const OPEN: Duration = Duration::from_secs(10);
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);
 fn silent(op: &'static str, limit: Duration) -> Error {
     let message = format!(
-        "the database did not answer within {limit:?}; check that it runs, and what is between it and here"
+        "the database did not answer within {limit:?}; check that it is running and reachable from here"
     );
     Error::new(ErrorKind::Unreachable, op, message)
 }

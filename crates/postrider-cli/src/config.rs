@@ -96,7 +96,7 @@ impl Config {
             let reader = SubscriptionSection::read(section, &sinks)?;
             if !names.insert(reader.name.clone()) {
                 return Err(Problem::new(format!(
-                    "two subscriptions are called {:?}; a name belongs to one",
+                    "two subscriptions are named {:?}; names must be unique",
                     reader.name
                 )));
             }
@@ -119,11 +119,11 @@ impl Config {
 
 fn read(path: &Path) -> Result<Table, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Problem::new(format!("the file {} can't be read: {}", path.display(), secret::plain(&error)))
+        Problem::new(format!("can't read the file {}: {}", path.display(), secret::plain(&error)))
     })?;
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
-        let what = error.message().lines().next().unwrap_or("it can't be understood");
+        let what = error.message().lines().next().unwrap_or("this is not valid TOML");
         Problem::new(format!("{}: line {line}: {what}", path.display()))
     })
 }
@@ -141,10 +141,10 @@ fn variable(name: &str) -> Result<Option<(&'static str, &'static str)>, Problem>
     let names: Vec<String> =
         described::in_environment().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
     let what = match nearest::nearest(name, names.iter().map(String::as_str)) {
-        Some(meant) => format!("is {meant} meant?"),
-        None => format!("there is {}", names.join(", ")),
+        Some(meant) => format!("did you mean {meant}?"),
+        None => format!("the known ones are {}", names.join(", ")),
     };
-    Err(Problem::new(format!("the environment variable {name} is no setting; {what}")))
+    Err(Problem::new(format!("the environment variable {name} is not a setting; {what}")))
 }
 
 fn set(table: &mut Table, name: &str, path: &[&str], value: &str) -> Result<(), Problem> {
@@ -154,7 +154,7 @@ fn set(table: &mut Table, name: &str, path: &[&str], value: &str) -> Result<(), 
         let inner = table.entry((*section).to_owned()).or_insert_with(|| Value::Table(Table::new()));
         let Value::Table(inner) = inner else {
             return Err(Problem::new(format!(
-                "{name}: {section} is not a table in the file, so nothing in it can be set"
+                "{name}: {section} is not a table in the file, so no setting in it can be changed"
             )));
         };
         table = inner;

@@ -12,13 +12,13 @@ use crate::config::Problem;
 /// The flags of a command that changes something.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct Consent {
-    /// Do it without asking
+    /// Don't ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Who does it, for the audit; the user and the machine unless given
+    /// Who makes the change, for the audit log (default: user@host)
     #[arg(long, value_name = "NAME")]
     pub(crate) who: Option<String>,
-    /// Why, for the audit
+    /// Why, for the audit log
     #[arg(long, value_name = "REASON")]
     pub(crate) why: Option<String>,
 }
@@ -30,7 +30,9 @@ impl Consent {
             return Ok(true);
         }
         if !can_ask() {
-            let what = format!("{question} Nobody can be asked here; say --yes to do it");
+            let what = format!(
+                "{question} This is not a terminal, so postrider can't ask for confirmation; pass --yes"
+            );
             return Err(Problem::new(what).into());
         }
         let mut terminal = std::io::stderr().lock();
@@ -66,8 +68,11 @@ impl Consent {
     ) -> Result<(), Failure> {
         let entry = self.entry(what, subscription, event_id);
         log.audit(&entry).await.map_err(|error| {
-            format!("it was done ({what}), but could not be written into the audit: {}", error.message())
-                .into()
+            format!(
+                "the change was made ({what}), but writing it to the audit log failed: {}",
+                error.message()
+            )
+            .into()
         })
     }
 
@@ -79,7 +84,8 @@ impl Consent {
         subscription: &str,
     ) -> Result<(), Failure> {
         log.audit(&self.entry(what, Some(subscription), None)).await.map_err(|error| {
-            format!("nothing was changed: the audit could not be written: {}", error.message()).into()
+            format!("nothing was changed, because writing to the audit log failed: {}", error.message())
+                .into()
         })
     }
 

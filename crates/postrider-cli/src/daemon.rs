@@ -19,12 +19,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Runs until the process is asked to end, or a subscription's task has ended by itself.
 pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     if config.readers.is_empty() {
-        let what = "there is no [[subscription]]; a relay needs at least one, and a [sink.NAME] for it";
+        let what = "no [[subscription]] is configured; a relay needs at least one, and a [sink.NAME] for it";
         return Err(Problem::new(what).into());
     }
     logging::start(&config.log)?;
     if let Some(file) = config.file.as_ref().filter(|file| file.found) {
-        tracing::info!("the settings are from {file}");
+        tracing::info!("loaded the settings from {file}");
     }
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {
@@ -46,7 +46,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         None => None,
         Some(listen) => {
             let listener = endpoints::bind(listen).await?;
-            tracing::info!(address = %listener.local_addr()?, "answering /metrics, /healthz and /readyz");
+            tracing::info!(address = %listener.local_addr()?, "serving /metrics, /healthz and /readyz");
             // The endpoints answer until the relay has stopped.
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
             let serving = endpoints::serve(listener, pulse.clone(), async move {
@@ -73,7 +73,7 @@ async fn work(
     let alerts = alerts.map(|alerts| tokio::spawn(alerts.run(ended.clone())));
     let daily = retention::Daily::of(config).map(|daily| tokio::spawn(daily.run(ended.clone())));
     pulse.started(&running);
-    tracing::info!(subscriptions = config.readers.len(), "the relay works");
+    tracing::info!(subscriptions = config.readers.len(), "the relay is running");
     tell_systemd("READY=1");
     let failed = tokio::select! {
         _ = ended.wait_for(|ended| *ended) => None,
@@ -82,14 +82,11 @@ async fn work(
     pulse.stops();
     tell_systemd("STOPPING=1");
     if let Some(error) = failed {
-        tracing::error!(
-            "{}; the relay ends, so that whoever watches over it starts it anew",
-            error.message()
-        );
+        tracing::error!("{}; the relay exits so that its supervisor can restart it", error.message());
         let _ = running.stop().await;
         return Err(error.into());
     }
-    tracing::info!("stopping: what is in flight is finished, or given back");
+    tracing::info!("stopping: deliveries in flight finish, or are returned to the log");
     running.stop().await?;
     if let Some(alerts) = alerts {
         alerts::ended(alerts).await;
@@ -113,7 +110,7 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
         let error = match begun {
             Ok(running) => {
                 if waiting {
-                    tracing::info!("the database answers");
+                    tracing::info!("connected to the database");
                 }
                 return Ok(Some(running));
             }
@@ -128,7 +125,7 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
             return Err(error);
         }
         if !waiting {
-            tracing::warn!("{error}; trying again until it does");
+            tracing::warn!("{error}; retrying until it answers");
             waiting = true;
         }
         tokio::select! {
@@ -203,7 +200,7 @@ fn tell_systemd(state: &str) {
         let told =
             address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
         if let Err(error) = told {
-            tracing::debug!(error = %error, "systemd could not be told");
+            tracing::debug!(error = %error, "could not notify systemd");
         }
     }
     #[cfg(not(target_os = "linux"))]

@@ -37,13 +37,11 @@ impl Address {
     /// What the settings say.
     pub(crate) fn of(store: &Store) -> Result<Self, Problem> {
         let Some(url) = &store.url else {
-            let what =
-                "store.url: no database is named; set it in the file, as POSTRIDER_STORE_URL or by --store";
+            let what = "store.url is not set; set it in the file, in POSTRIDER_STORE_URL or with --store";
             return Err(Problem::new(what));
         };
-        let wrong = || {
-            Problem::of("store.url", format!("{} can't be understood as an address", without_password(url)))
-        };
+        let wrong =
+            || Problem::of("store.url", format!("{} is not a valid database URL", without_password(url)));
         if url.starts_with("sqlite:") {
             let options = SqliteConnectOptions::from_str(url).map_err(|_| wrong())?;
             return Ok(Self::Sqlite(options.busy_timeout(Duration::from_secs(10))));
@@ -136,7 +134,7 @@ impl Database {
         let recorded = tokio::time::timeout(bounded::ANSWER, Box::pin(self.recorded(event, once))).await;
         recorded.unwrap_or_else(|_| {
             let (id, limit) = (event.event_id, bounded::ANSWER);
-            Err(format!("the database did not answer within {limit:?}; look for the event {id} before you record it again").into())
+            Err(format!("the database did not answer within {limit:?}, so the event may have been recorded; run `postrider events show {id}` before you record it again").into())
         })
     }
 
@@ -180,10 +178,7 @@ pub(crate) async fn open(store: &Store) -> Result<SharedStore, Failure> {
 fn store_options(store: &Store) -> Result<postgres::StoreOptions, Problem> {
     let listen = store.listen_url.as_ref().map(|url| {
         let wrong = || {
-            Problem::new(format!(
-                "store.listen_url: {} can't be understood as an address",
-                without_password(url)
-            ))
+            Problem::new(format!("store.listen_url: {} is not a valid PostgreSQL URL", without_password(url)))
         };
         postgres_address(url).ok_or_else(wrong)
     });

@@ -32,14 +32,14 @@ const BUILD: Duration = Duration::from_secs(30);
 /// How the demo is run.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Where the shop is kept: an empty folder, or one to be made; a temporary one unless given. With --store the demo's own
-    /// schema (PostgreSQL) or database (MariaDB, MySQL) on that server stays as well, which is removed otherwise
+    /// Keep the shop in this folder, which must be empty or new (default: a temporary folder). With --store, also keep the
+    /// demo's schema (PostgreSQL) or database (MariaDB, MySQL), which is dropped otherwise
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// For developers: let a handler break a promise once, to see that the summary tells
+    /// For developers: make a handler break a promise once, to see that the summary reports it
     #[arg(long = "break", hide = true, value_name = "PROMISE")]
     fault: Option<Fault>,
-    /// For the demo itself: be one of its relays
+    /// For the demo itself: run as one of its relays
     #[arg(long, hide = true, value_name = "NAME", requires = "keep")]
     relay: Option<String>,
 }
@@ -85,8 +85,7 @@ pub(crate) async fn run(
         }
         Some(address) if begins(address, ["mysql://", "mariadb://"]) => on_mysql(options, address).await,
         Some(_) => {
-            let what = "--store: the demo runs on SQLite, with no server, unless it is given one: postgres://user@host/database or \
-                        mysql://user@host";
+            let what = "--store must be postgres://user@host/database or mysql://user@host; without it the demo uses SQLite";
             Err(Problem::new(what).into())
         }
     }
@@ -157,11 +156,12 @@ async fn on_server(
             Ok(held)
         }
         (Ending::Whole { held }, true) => {
-            screen.say(&format!("\n  Its {what} is removed; with --keep it stays, to look around."));
+            screen.say(&format!("\n  The demo's {what} was dropped. Pass --keep FOLDER to keep it."));
             Ok(held)
         }
         (ending, removed) => {
-            let kept = schema.map_or_else(|| place.clone(), |schema| format!("{place}, schema {schema},"));
+            let kept =
+                schema.map_or_else(|| place.clone(), |schema| format!("the schema {schema} on {place}"));
             ended(&ending, (!removed).then_some(kept), &format!("its {what}"))
         }
     }
@@ -171,10 +171,10 @@ async fn on_server(
 fn ended(ending: &Ending, kept: Option<String>, what: &str) -> Result<bool, Failure> {
     match (ending, kept) {
         (Ending::Interrupted, Some(kept)) => {
-            Err(format!("interrupted; its relays have ended, and {kept} is left").into())
+            Err(format!("interrupted; the relays have stopped, and the demo left {kept} behind").into())
         }
         (Ending::Interrupted, None) => {
-            Err(format!("interrupted; its relays have ended, and {what} is removed").into())
+            Err(format!("interrupted; the relays have stopped, and the demo removed {what}").into())
         }
         // Whoever closed the pipe has seen enough.
         (Ending::Unseen | Ending::Whole { .. }, _) => Ok(true),
@@ -193,11 +193,11 @@ fn prepared(keep: Option<&Path>) -> Result<PathBuf, Failure> {
         None => std::env::temp_dir().join(format!("postrider-demo-{}", unique())),
     };
     std::fs::create_dir_all(&folder).map_err(|error| {
-        let remedy = if keep.is_some() { "name another" } else { "set TMPDIR to one where it can" };
-        format!("the folder {} can't be made ({error}); {remedy}", folder.display())
+        let remedy = if keep.is_some() { "choose another folder" } else { "set TMPDIR to a writable folder" };
+        format!("can't create the folder {}: {error}; {remedy}", folder.display())
     })?;
     if std::fs::read_dir(&folder)?.next().is_some() {
-        let what = format!("--keep: the folder {} is not empty; name one that is", folder.display());
+        let what = format!("--keep: the folder {} must be empty; choose another one", folder.display());
         return Err(Problem::new(what).into());
     }
     Ok(folder)

@@ -74,16 +74,17 @@ pub(crate) async fn bind(listen: Listen) -> Result<TcpListener, Failure> {
     {
         bound = TcpListener::bind((address.ip(), 0)).await;
         if bound.is_ok() {
-            tracing::warn!("{address} is taken, so a free port is used; set http.listen to choose one");
+            tracing::warn!(
+                "{address} is already in use, so the relay listens on a free port; set http.listen to choose one"
+            );
         }
     }
     bound.map_err(|error| {
         let what = match error.kind() {
-            ErrorKind::AddrInUse => "somebody else listens there".to_owned(),
+            ErrorKind::AddrInUse => "the address is already in use".to_owned(),
             _ => error.to_string(),
         };
-        format!("http.listen: {address} can't be listened on: {what}; choose another address, or \"off\"")
-            .into()
+        format!("http.listen: can't listen on {address}: {what}; choose another address, or \"off\"").into()
     })
 }
 

@@ -8,9 +8,8 @@ use crate::config::{Log, Problem};
 /// What is said at this level.
 pub(crate) fn filter(log: &Log) -> Result<EnvFilter, Problem> {
     let wrong = |part: &str| {
-        let what =
-            "it must be off, error, warn, info, debug or trace, for one part as in \"postrider=debug\"";
-        Problem::of("log.level", format!("{part:?} is no level; {what}"))
+        let what = "it must be off, error, warn, info, debug or trace; set it for one module as in \"postrider=debug\"";
+        Problem::of("log.level", format!("{part:?} is not a log level; {what}"))
     };
     // A word that is no level would be taken for the name of a part, and silence all others.
     let is_level = |part: &&str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
@@ -33,7 +32,7 @@ pub(crate) fn start(log: &Log) -> Result<(), Problem> {
     } else {
         lines.compact().try_init()
     };
-    started.map_err(|_| Problem::new("log: somebody else writes log lines already"))
+    started.map_err(|_| Problem::new("log: a logger is already installed"))
 }
 
 #[cfg(test)]
@@ -50,7 +49,7 @@ mod tests {
             [("inof", "inof"), ("warn,postrider", "postrider"), ("postrider=loud", "postrider=loud")]
         {
             let problem = told(level).expect_err("no level").to_string();
-            assert!(problem.contains(&format!("{part:?} is no level")), "{problem}");
+            assert!(problem.contains(&format!("{part:?} is not a log level")), "{problem}");
         }
     }
 }

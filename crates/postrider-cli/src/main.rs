@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::note(format!("postrider: no threads can be started: {error}"));
+            output::note(format!("postrider: can't start threads: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -128,7 +128,7 @@ fn environment() -> Result<BTreeMap<String, String>, config::Problem> {
         match value.into_string() {
             Ok(value) => _ = environment.insert(name, value),
             Err(_) if name.starts_with("POSTRIDER_") => {
-                let what = format!("the environment variable {name} is not valid UTF-8; write it as text");
+                let what = format!("the environment variable {name} must be valid UTF-8");
                 return Err(config::Problem::new(what));
             }
             Err(_) => {}

@@ -23,7 +23,7 @@ pub(crate) struct Completions {
 /// The flags of `man`.
 #[derive(Args)]
 pub(crate) struct Man {
-    /// Write a page for each command into this folder, instead of the first one to standard output
+    /// Write one page per command to this folder, instead of printing the main page
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
 }
@@ -54,9 +54,9 @@ pub(crate) fn man(arguments: &Man) -> Result<bool, Failure> {
         return Ok(true);
     };
     write_pages(folder).map_err(|error| {
-        format!("the manual can't be written into {}: {}", folder.display(), plain(&error))
+        format!("can't write the manual pages to {}: {}", folder.display(), plain(&error))
     })?;
-    output::line(format!("the manual is in {}", folder.display()))?;
+    output::line(format!("wrote the manual pages to {}", folder.display()))?;
     Ok(true)
 }
 

@@ -13,11 +13,16 @@ use crate::{Failure, output};
 /// Prints the SQL that creates or updates the schema: what the database lacks, or all of it.
 pub(crate) async fn print(store: &Store, all: bool) -> Result<bool, Failure> {
     if store.is_file() {
-        return Err("--print is for servers; SQLite has no DBA to give it to".into());
+        return Err(
+            "--print works with PostgreSQL, MariaDB and MySQL only; for SQLite, run `postrider migrate`"
+                .into(),
+        );
     }
     let sql = match Address::of(store)? {
         Address::Mysql(_) if all => {
-            return Err("--all is for PostgreSQL: on MariaDB and MySQL the SQL depends on the server".into());
+            return Err(
+                "--all works with PostgreSQL only: on MariaDB and MySQL the SQL depends on the server".into(),
+            );
         }
         Address::Mysql(options) => {
             let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
@@ -39,7 +44,7 @@ async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure>
     };
     let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE).connect_lazy_with(options);
     let applied = postgres::applied_version(&pool, &store.schema).await.map_err(|error| {
-        format!("{error}; --print asks the database for its version, and --print --all prints everything without it")
+        format!("{error}; --print needs the schema version of the database; --print --all prints every migration without connecting")
     })?;
     Ok(postgres::migration_sql_since(&store.schema, applied)?)
 }
@@ -85,7 +90,7 @@ impl Migrated {
             Done::Created => format!("created the schema{name}, version {to}"),
             Done::Updated => format!("updated the schema{name} from version {from} to {to}"),
             Done::Repaired => {
-                format!("made the missing parts of the schema{name} anew; it stays at version {to}")
+                format!("recreated the missing parts of the schema{name}; it stays at version {to}")
             }
             Done::Nothing => format!("nothing to do: the schema{name} is up to date, at version {to}"),
         }

@@ -30,7 +30,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             CLOSED.store(true, Ordering::Release);
             Ok(())
         }
-        Err(error) => Err(format!("standard output can't be written: {error}").into()),
+        Err(error) => Err(format!("can't write to standard output: {error}").into()),
     }
 }
 

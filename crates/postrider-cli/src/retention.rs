@@ -63,7 +63,7 @@ impl Task {
         match self.sweep {
             Sweep::Archive { .. } => "archiving events",
             Sweep::Prune { .. } => "deleting events",
-            Sweep::Inbox { .. } => "deleting marks",
+            Sweep::Inbox { .. } => "deleting inbox marks",
             Sweep::Archived { .. } => "dropping months of the archive",
         }
     }
@@ -80,7 +80,7 @@ impl Task {
         let age = duration::show(self.sweep.older_than());
         let (thing, since) = match self.sweep {
             Sweep::Archive { .. } | Sweep::Prune { .. } => ("event", "every subscription settled more than"),
-            Sweep::Inbox { .. } => ("mark", "consumers made more than"),
+            Sweep::Inbox { .. } => ("inbox mark", "consumers made more than"),
             Sweep::Archived { .. } => ("archived event", "were recorded in months that ended more than"),
         };
         format!("{} that {since} {age} ago", crate::output::count(rows, thing))

@@ -52,13 +52,13 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             store.connections,
             if store.bell { "on" } else { "off" }
         )?,
-        None => writeln!(out, "store          none yet: store.url, POSTRIDER_STORE_URL or --store")?,
+        None => writeln!(out, "store          not set: use store.url, POSTRIDER_STORE_URL or --store")?,
     }
     let relay = &config.relay;
     let show = duration::show;
     writeln!(
         out,
-        "relay          {}lease {}, poll every {}, {} to stop, figures every {}, alerts every {}",
+        "relay          {}lease {}, poll interval {}, shutdown grace {}, figures every {}, alerts every {}",
         relay.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(),
         show(relay.lease),
         show(relay.poll),
@@ -72,7 +72,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     for (name, sink) in &config.sinks {
         let what = match sink {
             Sink::Kafka(kafka) => format!(
-                "kafka at {}, topic {}{}, {}, {} to send{}{}{}",
+                "kafka at {}, topic {}{}, {}, send timeout {}{}{}{}",
                 kafka.brokers,
                 kafka.topic,
                 kafka.topics.iter().map(|(kind, topic)| format!(", {kind} to {topic}")).collect::<String>(),
@@ -80,24 +80,28 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
                 show(kafka.timeout),
                 named(&kafka.properties),
                 if kafka.tls || kafka.authority.is_some() { ", tls" } else { "" },
-                kafka.login.as_ref().map(|(how, user, _)| format!(", {user} by {how}")).unwrap_or_default()
+                kafka.login.as_ref().map(|(how, user, _)| format!(", {how} as {user}")).unwrap_or_default()
             ),
             Sink::Http(http) => format!(
                 "http to {}, {}{}{}{}",
                 endpoint(&http.url),
                 http.format,
-                if http.format == Format::Batched { format!(" by {}", http.batch) } else { String::new() },
+                if http.format == Format::Batched {
+                    format!(" (up to {})", http.batch)
+                } else {
+                    String::new()
+                },
                 if http.secret.is_some() { ", signed" } else { "" },
                 if http.token.is_some() { ", with a token" } else { "" }
             ),
-            Sink::Stdout(_) => "stdout, a JSON object a line".to_owned(),
+            Sink::Stdout(_) => "stdout, one JSON object per line".to_owned(),
         };
         writeln!(out, "sink           {name}: {what}")?;
     }
     for reader in &config.readers {
         writeln!(
             out,
-            "subscription   {} -> {}: streams {}, types {}, order {}, {} lane{}, {} at once, {} each, replay {}",
+            "subscription   {} -> {}: streams {}, types {}, order {}, {} lane{}, concurrency {}, timeout {}, replay {}",
             reader.name,
             reader.sink,
             reader.streams.join(" "),
@@ -111,21 +115,21 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
         )?;
         writeln!(
             out,
-            "               from {}, {}tried again {}, {}, {}; what is away is left alone for {} at most",
+            "               from {}, {}retries {}, {}, {}, longest pause {}",
             match reader.start {
                 Start::Beginning => "the beginning".to_owned(),
                 Start::Now => "now on".to_owned(),
                 Start::At(time) => time.to_string(),
             },
-            reader.batch.map(|batch| format!("{batch} a batch, ")).unwrap_or_default(),
+            reader.batch.map(|batch| format!("batches of {batch}, ")).unwrap_or_default(),
             reader.retry,
             match reader.on_dead {
-                OnDead::Skip => "the dead hold up nobody",
-                OnDead::Hold => "the dead hold up their key",
+                OnDead::Skip => "dead events are skipped",
+                OnDead::Hold => "dead events block their key",
             },
             match reader.while_unavailable {
-                WhileUnavailable::Wait => "an outage makes nothing older",
-                WhileUnavailable::Expire => "an outage makes events older",
+                WhileUnavailable::Wait => "outages do not count toward max_age",
+                WhileUnavailable::Expire => "outages count toward max_age",
             },
             show(reader.longest_pause)
         )?;
@@ -133,7 +137,7 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
     if let Some(retention) = &config.retention {
         writeln!(
             out,
-            "retention      daily at {:02}:{:02} UTC: delivered after {} {}, inbox after {}, {} at once, {} between, {} of the time",
+            "retention      daily at {:02}:{:02} UTC: settled events after {} {}, inbox marks after {}; batches of {}, pause {}, share {}",
             retention.at / 60,
             retention.at % 60,
             show(retention.delivered),
@@ -148,25 +152,25 @@ fn text(config: &Config) -> Result<String, std::fmt::Error> {
             retention.pacing.share
         )?;
         if let Some(archived) = retention.archived {
-            writeln!(out, "               months of the archive are dropped after {}", show(archived))?;
+            writeln!(out, "               archive months dropped after {}", show(archived))?;
         }
         if retention.archiving.by_month {
-            writeln!(out, "               the archive is partitioned by month")?;
+            writeln!(out, "               archive partitioned by month")?;
         }
         if !retention.archiving.mask.is_empty() {
-            writeln!(out, "               masked on the way: {}", retention.archiving.mask)?;
+            writeln!(out, "               masked fields: {}", retention.archiving.mask)?;
         }
     }
     for alert in &config.alerts {
         let when = alert.when.to_string();
         writeln!(
             out,
-            "alert          {}{} of {} -> {}{}",
+            "alert          {}{} for {} -> {}{}",
             if alert.name == when { String::new() } else { format!("{}: ", alert.name) },
             when,
             alert.of,
             alert.to.join(", "),
-            alert.repeat.map(|repeat| format!(", again every {}", show(repeat))).unwrap_or_default()
+            alert.repeat.map(|repeat| format!(", repeated every {}", show(repeat))).unwrap_or_default()
         )?;
     }
     for (name, notify) in &config.notify {

@@ -265,7 +265,7 @@ fn a_broken_promise_is_named_and_ends_with_1() {
         let broken: Vec<&str> = said.lines().filter(|line| line.trim_start().starts_with("BROKEN")).collect();
         let named = match fault {
             "loss" => "lost: 1",
-            "order" => "out of order for a customer: 1",
+            "order" => "out of order within a customer: 1",
             _ => "1 twice",
         };
         assert!(broken.len() == 1 && broken[0].contains(named), "{fault}: {said}");
@@ -418,7 +418,7 @@ async fn on_a_mariadb_it_keeps_the_same_promises_in_a_database_of_its_own() {
     playing.signal("-INT");
     let (code, said) = playing.ended();
     assert!(
-        code == Some(1) && said.contains("interrupted") && said.contains("its database is removed"),
+        code == Some(1) && said.contains("interrupted") && said.contains("the demo removed its database"),
         "{said}"
     );
     playing.no_relay_is_left();
@@ -511,15 +511,15 @@ async fn on_a_postgresql_it_keeps_the_same_promises_in_a_schema_of_its_own() {
     // One that is there is nobody's to play in, and stays as it is.
     let output = demo(&folder.0, &["--store", &place.url, "--schema", "kept"]).output().expect("it runs");
     let said = text(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains("the schema kept is there already"), "{said}");
-    assert!(said.contains("name another by --schema"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("the schema kept already exists"), "{said}");
+    assert!(said.contains("choose another with --schema"), "{said}");
     assert_eq!(place.schemas().await, ["kept", "public"]);
 
     let mut playing = Playing::start_with(&folder, &["--store", &place.url]);
     playing.signal("-INT");
     let (code, said) = playing.ended();
     assert!(
-        code == Some(1) && said.contains("interrupted") && said.contains("its schema is removed"),
+        code == Some(1) && said.contains("interrupted") && said.contains("the demo removed its schema"),
         "{said}"
     );
     playing.no_relay_is_left();
@@ -541,8 +541,12 @@ fn a_server_that_will_not_do_is_said_so_without_its_password() {
         (&*format!("mysql://root:hush@{nobody}"), 1, "does not answer"),
         (&*server().replace("root@", "nobody:hush@"), 1, "Access denied"),
         (&*format!("postgres://u:hush@{nobody}/x"), 1, away.as_str()),
-        ("postgres://u:hu@sh@127.0.0.1/x", 2, "--store: its user or password has an unescaped @"),
-        ("oracle://u:hush@127.0.0.1/x", 2, "--store: the demo runs on SQLite, with no server, unless"),
+        ("postgres://u:hu@sh@127.0.0.1/x", 2, "--store: the user or password contains an unescaped @"),
+        (
+            "oracle://u:hush@127.0.0.1/x",
+            2,
+            "--store must be postgres://user@host/database or mysql://user@host",
+        ),
     ] {
         let output = demo(&folder.0, &["--store", address]).output().expect("it runs");
         let said = text(&output.stderr);
@@ -571,9 +575,9 @@ fn what_is_not_a_command_is_said_so() {
     std::fs::write(folder.0.join("mine"), "").expect("written");
     let full = demo(&folder.0, &["--keep"]).arg(&folder.0).output().expect("it runs");
     assert_eq!(full.status.code(), Some(2));
-    assert!(text(&full.stderr).contains("is not empty; name one that is"), "{}", text(&full.stderr));
+    assert!(text(&full.stderr).contains("must be empty; choose another one"), "{}", text(&full.stderr));
     let help = postrider(&["help"], &folder.0);
-    assert!(help.status.success() && text(&help.stdout).contains("Run a small shop"));
+    assert!(help.status.success() && text(&help.stdout).contains("Run a demo"));
     let help = postrider(&["demo", "--help"], &folder.0);
     assert!(help.status.success() && !text(&help.stdout).contains("--break"), "it is for developers");
 }

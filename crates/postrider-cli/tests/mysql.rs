@@ -285,7 +285,7 @@ async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
     for (url, part) in [
         (&*format!("mysql://root:hush@{}/shop", nobody()), "does not answer"),
         (&*ground.url.replace("root@", "nobody:hush@"), "check user and password"),
-        ("mysqll://root:hush@127.0.0.1/shop", "it begins with postgres://, mysql:// or sqlite:"),
+        ("mysqll://root:hush@127.0.0.1/shop", "it must begin with postgres://, mysql:// or sqlite:"),
     ] {
         let (code, said) = ground.run(url, &["migrate"]);
         assert!(matches!(code, Some(1 | 2)) && said.contains(part) && !said.contains("hush"), "{said}");

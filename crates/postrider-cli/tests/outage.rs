@@ -108,7 +108,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         assert!(state == "away" && why.contains(&reason) && away["since"].is_string(), "{state}: {away}");
         until("the next probe shows", || status(&ground).1["next_probe"].is_string()).await;
         let (_, text) = ground.run(&["status"]);
-        let line = "hook: its destination has been away since 2";
+        let line = "hook: its destination has been unavailable since 2";
         assert!(text.contains(" away ") && text.contains(line) && text.contains(&reason), "{text}");
         let (_, list) = ground.run(&["subscriptions", "list"]);
         assert!(list.contains(" away "), "{list}");

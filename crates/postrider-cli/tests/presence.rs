@@ -58,7 +58,7 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
     ground.record(0, 1).await;
     let (code, text) = ground.run(&["doctor", "--json"]);
     assert_eq!(code, Some(0), "nothing is broken: {text}");
-    assert!(text.contains("no relay has out") && text.contains("ended without a word"), "{text}");
+    assert!(text.contains("no relay runs out") && text.contains("disappeared without stopping"), "{text}");
     assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes"]).0, Some(0));
 }
 
@@ -73,7 +73,7 @@ async fn a_relay_that_stops_is_known_no_longer() {
     assert_eq!(json(&ground, &["relays", "--json"])["relays"], Value::Array(vec![]));
     assert_eq!(status(&ground)["state"], "no_relay");
     let text = ground.run(&["relays"]).1;
-    assert!(text.contains("no relay is there"), "{text}");
+    assert!(text.contains("no relay is running"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn relays_that_do_not_fit_together_are_shown() {
     let conflicts = || json(&ground, &["relays", "--json"])["conflicts"].to_string();
     until("both are there", || conflicts() != "[]").await;
     let conflicts = conflicts();
-    assert!(conflicts.contains("two relays are called twin"), "{conflicts}");
+    assert!(conflicts.contains("two relays are named twin"), "{conflicts}");
     assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
     assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");
     until("the second one says so, too", || {

@@ -68,7 +68,7 @@ fn a_probe_arrives_marked_as_one_and_needs_no_log() {
     let (address, heard) = endpoint("204 No Content");
     let probed = run(&hook(address), &["sinks", "test", "hook"]);
     assert_eq!(probed.code, Some(0), "{}", probed.err);
-    assert!(probed.err.contains("sink hook took the probe"), "{}", probed.err);
+    assert!(probed.err.contains("sink hook accepted the probe"), "{}", probed.err);
     let request = heard.recv_timeout(support::PATIENCE).expect("a request");
     for part in [
         "ce-type: PostriderProbe",
@@ -98,10 +98,10 @@ fn a_probe_arrives_marked_as_one_and_needs_no_log() {
 #[test]
 fn a_probe_that_is_not_taken_ends_with_1_and_the_reason() {
     let (refusing, _heard) = endpoint("422 Unprocessable Content");
-    for (address, reason) in [(refusing, "422"), (nobody(), "nobody listens there")] {
+    for (address, reason) in [(refusing, "422"), (nobody(), "connection refused")] {
         let sentence = run(&hook(address), &["sinks", "test", "hook"]).sentence(1);
         assert!(
-            sentence.contains("sink hook did not take the probe (stream orders): ")
+            sentence.contains("sink hook did not accept the probe (stream orders): ")
                 && sentence.contains(reason),
             "{sentence}"
         );
@@ -112,7 +112,7 @@ fn a_probe_that_is_not_taken_ends_with_1_and_the_reason() {
         assert!(answer["error"].as_str().is_some_and(|error| error.contains(reason)), "{answer}");
     }
     let sentence = run(&hook(refusing), &["sinks", "test", "hoook"]).sentence(2);
-    assert!(sentence.contains("there is no [sink.hoook]; is \"hook\" meant?"), "{sentence}");
+    assert!(sentence.contains("there is no [sink.hoook]; did you mean \"hook\"?"), "{sentence}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     assert_eq!(relay_process.ended(), Some(0));
     let sentence = health(&address, &[]).sentence(1);
     assert!(
-        sentence.contains(&format!("the relay at {address} is not ready: nobody listens there")),
+        sentence.contains(&format!("the relay at {address} is not ready: connection refused")),
         "{sentence}"
     );
     let answer = health(&address, &["--json"]);
@@ -165,5 +165,5 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     let sentence = health(&address, &[]).sentence(1);
     assert!(sentence.contains("is not ready: starting: the database has not answered yet"), "{sentence}");
     assert!(health("off", &[]).sentence(2).contains("http.listen is \"off\""));
-    assert!(health("127.0.0.1:0", &[]).sentence(2).contains("set a port"));
+    assert!(health("127.0.0.1:0", &[]).sentence(2).contains("set a fixed port"));
 }

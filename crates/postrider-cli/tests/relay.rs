@@ -127,7 +127,7 @@ async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
     assert!(said.contains("postrider migrate") && said.lines().count() == 1, "{said}");
     let (code, said) = ground.run(&["relay"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("there is no [[subscription]]"), "{said}");
+    assert!(said.contains("no [[subscription]] is configured"), "{said}");
     let (code, said) = ground.run(&["relay", "--config", &config, "--store", "sqlite:/nowhere/at/all.db"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.lines().count() == 1, "{said}");
@@ -135,7 +135,7 @@ async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
     let listen = format!("http.listen={}", taken.local_addr().expect("its address"));
     let (code, said) = ground.run(&["relay", "--config", &config, "--set", &listen]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("somebody else listens there"), "{said}");
+    assert!(said.contains("the address is already in use"), "{said}");
     let (code, said) = ground.run(&["relai"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("relay"), "{said}");
@@ -160,13 +160,13 @@ async fn a_relay_waits_for_a_database_that_is_away() {
     assert_eq!(impatient.ended(), Some(0), "{}", impatient.log());
 
     let patient = RelayProcess::start(cluster.folder(), &url, "patient");
-    let waits = "trying again until it does";
+    let waits = "retrying until it answers";
     until("it says that it waits", || patient.log().contains(waits)).await;
     cluster.start().expect("started");
     until("it is ready", || patient.get("/readyz").is_some_and(|answer| answer.contains("200 OK"))).await;
     let log = patient.log();
     assert_eq!(log.matches(waits).count(), 1, "once: {log}");
-    assert!(log.contains("the database answers"), "{log}");
+    assert!(log.contains("connected to the database"), "{log}");
 }
 
 /// Every line of a talkative relay goes into a pipe that nobody reads any more.
@@ -189,15 +189,15 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
     let settings = "[log]\nformat = \"json\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let mut relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "json", settings);
-    until("it works", || relay_process.log().contains("the relay works")).await;
+    until("it works", || relay_process.log().contains("the relay is running")).await;
     relay_process.signal("-TERM");
     assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
     let log = relay_process.log();
     let lines: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
-    let works = lines.iter().find(|line| line["message"] == "the relay works").expect("its line");
+    let works = lines.iter().find(|line| line["message"] == "the relay is running").expect("its line");
     assert_eq!((&works["level"], &works["subscriptions"]), (&"INFO".into(), &1.into()), "{works}");
-    assert!(works["timestamp"].is_string() && works["target"] == "postrider::store::daemon", "{works}");
+    assert!(works["timestamp"].is_string() && works["target"] == "postrider::daemon", "{works}");
     assert_eq!(lines.last().expect("a line")["message"], "stopped");
 }
 
@@ -258,8 +258,9 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     }
     let logs = [relays[0].log(), relays[1].log()];
     assert_ne!(relays[0].address(), relays[1].address());
-    let gave_way =
-        |log: &&String| log.contains("is taken, so a free port is used; set http.listen to choose one");
+    let gave_way = |log: &&String| {
+        log.contains("is already in use, so the relay listens on a free port; set http.listen to choose one")
+    };
     assert!(logs.iter().filter(gave_way).count() >= 1, "{logs:?}");
 
     // An address that somebody has chosen is not given up.
@@ -271,7 +272,7 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     assert!(
         refused
             .log()
-            .contains(&format!("http.listen: {address} can't be listened on: somebody else listens there"))
+            .contains(&format!("http.listen: can't listen on {address}: the address is already in use"))
     );
 }
 
@@ -286,7 +287,9 @@ async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
     ground.record(0, 1).await;
     until("it is delivered", || relay_process.lines().len() == 1).await;
     assert!(
-        relay_process.log().contains("the settings are from ./postrider.toml, found in this folder"),
+        relay_process
+            .log()
+            .contains("loaded the settings from ./postrider.toml (found in the current folder)"),
         "{}",
         relay_process.log()
     );

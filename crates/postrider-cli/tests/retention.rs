@@ -263,14 +263,14 @@ async fn of_two_relays_one_does_the_days_retention_once() {
     let done = || {
         relay_processes
             .iter()
-            .filter(|relay_process| relay_process.log().contains("retention is done"))
+            .filter(|relay_process| relay_process.log().contains("retention finished"))
             .count()
     };
     until("one says so", async || done() > 0).await;
     let log = relay_processes
         .iter()
         .map(RelayProcess::log)
-        .find(|log| log.contains("retention is done"))
+        .find(|log| log.contains("retention finished"))
         .expect("one did");
     assert!(log.contains("events=60") && log.contains("how=\"archived\""), "{log}");
     let clear = "select count(*) from {}archive where payload::text like '%planted%' or payload::text not like '%***%'";
@@ -288,7 +288,7 @@ async fn of_two_relays_one_does_the_days_retention_once() {
     })
     .await;
     assert_eq!(ground.left().await, (1, 60));
-    assert!(!third.log().contains("retention begins"), "{}", third.log());
+    assert!(!third.log().contains("retention started"), "{}", third.log());
     assert_eq!(done(), 1, "one did it, once");
 }
 
@@ -311,7 +311,7 @@ async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
     let (left, archived) = ground.left().await;
     assert!(left > 0 && left + archived == 400, "{left} and {archived}");
     let second = ground.relay("second", &settings("1ms"));
-    until("the heir is done", async || second.log().contains("retention is done")).await;
+    until("the heir is done", async || second.log().contains("retention finished")).await;
     assert_eq!(ground.left().await, (0, 400));
     assert_eq!(
         ground.number("select count(distinct event_id) from {}archive").await,
@@ -331,7 +331,7 @@ async fn a_sigterm_in_mid_sweep_ends_it_promptly() {
     relay_process.signal("-TERM");
     assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
     assert!(began.elapsed() < Duration::from_secs(5), "it did not wait for its pause: {:?}", began.elapsed());
-    assert!(relay_process.log().contains("retention stops"), "{}", relay_process.log());
+    assert!(relay_process.log().contains("retention stopped"), "{}", relay_process.log());
     assert!(ground.left().await.0 > 200);
     let free = ground.number("select count(*) from {}duty where name = 'retention' and owner is null").await;
     assert_eq!(free, 1, "the next relay need not wait");
@@ -392,8 +392,8 @@ async fn archive_and_prune(ground: Fixture) {
     );
 
     for (arguments, part) in [
-        (&["prune", "--yes"][..], "give --older-than 30d"),
-        (&["archive", "--yes"][..], "give --older-than 30d"),
+        (&["prune", "--yes"][..], "pass --older-than 30d"),
+        (&["archive", "--yes"][..], "pass --older-than 30d"),
     ] {
         let said = ground.run(arguments).sentence(2);
         assert!(said.contains(part), "{said}");
@@ -487,6 +487,6 @@ async fn a_command_does_not_work_beside_another() {
         )
         .await;
     let said = ground.run(&["archive", "--older-than", "0s", "--yes"]).sentence(1);
-    assert!(said.contains("is at work on retention"), "{said}");
+    assert!(said.contains("retention is already running"), "{said}");
     assert_eq!(ground.left().await, (5, 0));
 }

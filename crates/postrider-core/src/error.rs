@@ -10,44 +10,44 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller gave something that can't be recorded or configured: a name that is empty or too long,
-    /// a NUL, a payload above the limit. Nothing was written.
+    /// Invalid input or configuration: a name that is empty or too long, a NUL character, a payload above the
+    /// limit. Nothing was written.
     Invalid,
     /// The event id is already in the log. Nothing was written.
     AlreadyRecorded,
-    /// The schema is missing, or older than this program needs: run the migration.
+    /// The schema is missing or too old for this program: run the migration.
     NotMigrated,
-    /// The schema is newer than this program knows: upgrade the program.
+    /// The schema is newer than this program: upgrade the program.
     SchemaTooNew,
-    /// The database refused the user, the password or a privilege.
+    /// The database rejected the user or the password, or a privilege is missing.
     Denied,
-    /// The database can't be reached, or broke the connection.
+    /// The database is unreachable, or the connection broke.
     Unreachable,
     /// No connection became free in the pool in time.
     PoolExhausted,
-    /// Another transaction was in the way (a lock, a deadlock, a serialization failure): try again.
+    /// A conflict with another transaction (a lock, a deadlock, a serialization failure): retry.
     Conflict,
-    /// The lane is no longer this holder's, or the database was set back under it: claim anew.
+    /// The lease is no longer held, or the database went back in time (failover, restore): claim again.
     LeaseLost,
-    /// A subscription, an event or a delivery of that name or id does not exist.
+    /// There is no subscription, event or delivery with that name or id.
     NotFound,
-    /// The event that was waited for is dead or discarded; the sentence says why. It will not be delivered by itself.
+    /// The awaited event is dead or discarded; the message says why. It will not be delivered without an operator.
     NotDelivered,
-    /// What was waited for did not happen in time. It may happen later.
+    /// A wait timed out. What it waited for may still happen.
     TimedOut,
-    /// What was asked for would lose or repeat something as things stand; the sentence says what. Nothing was changed.
+    /// The request would lose or repeat something; the message says what. Nothing was changed.
     Refused,
-    /// What the log holds contradicts what it must hold; an operator has to look.
+    /// The log contradicts itself; an operator must check it.
     Corrupt,
-    /// A task of this program ended that must not: a defect of Postrider.
+    /// A task ended that must not: a bug in Postrider.
     Internal,
-    /// The database answered with an error that has no kind of its own here.
+    /// Any other error of the database.
     Database,
 }
 
-/// One error with its kind, the operation that failed, and the reason in a sentence.
+/// An error: its kind, the operation that failed, and a message.
 ///
-/// Neither a payload nor a secret ever appears in it.
+/// It never contains a payload or a secret.
 pub struct Error {
     kind: ErrorKind,
     op: &'static str,
@@ -56,19 +56,19 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind` during `op`, with a sentence for people.
+    /// An error of `kind` during `op`, with a message for people.
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Self {
         Self { kind, op, message: message.into(), source: None }
     }
 
-    /// The same error with the error that caused it.
+    /// Adds the error that caused it.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The same error with where the database was looked for, which must show no password.
+    /// Adds the address of the database, which must not contain a password.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
         self.message = format!("{}; the address is {place}", self.message);
@@ -85,12 +85,12 @@ impl Error {
         self.op
     }
 
-    /// The sentence alone, without the operation.
+    /// The message, without the operation.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later without any change.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,

@@ -60,7 +60,7 @@ impl Answers {
                 ErrorKind::Invalid,
                 "http",
                 format!(
-                    "status {status} can't be given a meaning; it must be from 300 to 599 (2xx is always delivered)"
+                    "status {status} can't be configured; it must be between 300 and 599 (2xx always means delivered)"
                 ),
             )),
             None => Ok(()),
@@ -85,7 +85,7 @@ impl Answers {
             return Outcome::Delivered;
         }
         let advice = match status {
-            300..400 => ", a redirect, and those are not followed: set its final address",
+            300..400 => ", a redirect; redirects are not followed, so set the final URL",
             _ => "",
         };
         let failure =
@@ -151,7 +151,10 @@ mod tests {
             let mut answers = Answers::default();
             answers.set(status, Blame::Event);
             let error = answers.check().expect_err("refused").to_string();
-            assert!(error.contains(&format!("status {status} ")) && error.contains("300 to 599"), "{error}");
+            assert!(
+                error.contains(&format!("status {status} ")) && error.contains("between 300 and 599"),
+                "{error}"
+            );
         }
     }
 

@@ -26,13 +26,13 @@ pub(crate) fn client_with(tls: ClientConfig) -> Result<Client> {
         .no_proxy()
         .connect_timeout(PATIENCE)
         .build()
-        .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))
+        .map_err(|error| invalid(format!("can't create the HTTP client: {error}")))
 }
 
 /// TLS with one provider, whatever else is in the process, that trusts a certificate (DER) and those in a file (PEM) besides
 /// those that everybody does.
 pub(crate) fn tls(root: Option<&[u8]>, authority: Option<&Path>) -> Result<ClientConfig> {
-    let unusable = |error: rustls::Error| invalid(format!("the certificate can't be used: {error}"));
+    let unusable = |error: rustls::Error| invalid(format!("can't use the certificate: {error}"));
     let mut trusted: Vec<_> = root.map(|der| CertificateDer::from(der.to_vec())).into_iter().collect();
     if let Some(file) = authority {
         let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -40,7 +40,7 @@ pub(crate) fn tls(root: Option<&[u8]>, authority: Option<&Path>) -> Result<Clien
             Ok(found) if !found.is_empty() => trusted.extend(found),
             _ => {
                 return Err(invalid(format!(
-                    "the authority's certificate {} can't be read; give a file with it in PEM",
+                    "can't read the certificate {}; it must be a file in PEM format",
                     file.display()
                 )));
             }

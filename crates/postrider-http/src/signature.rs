@@ -20,7 +20,7 @@ impl Secret {
         match key {
             Some(key) if (24..=64).contains(&key.len()) => Ok(Self(key)),
             _ => {
-                let message = "a signing secret is `whsec_` and 24 to 64 bytes as base64; this one is not (it is not shown)";
+                let message = "a signing secret must be `whsec_` followed by 24 to 64 bytes in base64 (the value is not shown)";
                 Err(Error::new(ErrorKind::Invalid, "http", message))
             }
         }

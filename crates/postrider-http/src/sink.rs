@@ -128,9 +128,9 @@ impl HttpBuilder {
         let parsed =
             Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = parsed
-            .ok_or_else(|| invalid("the address of an endpoint is like https://host/path".to_owned()))?;
+            .ok_or_else(|| invalid("the URL of an endpoint must be like https://host/path".to_owned()))?;
         if self.format == Format::Batched(0) {
-            return Err(invalid("0 events were asked for in a request; 1 or more are possible".to_owned()));
+            return Err(invalid("a batched request must have at least 1 event".to_owned()));
         }
         if self
             .bearer
@@ -138,7 +138,7 @@ impl HttpBuilder {
             .is_some_and(|token| HeaderValue::from_str(&format!("Bearer {token}")).is_err())
         {
             return Err(invalid(
-                "the bearer token has characters that no header can hold (it is not shown)".to_owned(),
+                "the bearer token contains characters that are not allowed in a header (the value is not shown)".to_owned(),
             ));
         }
         self.answers.check()?;
@@ -160,7 +160,7 @@ impl Http {
     pub async fn check(&self) -> Result<()> {
         let host = self.url.host_str().unwrap_or_default();
         let unreachable = |reason: String| {
-            Error::new(ErrorKind::Unreachable, "http", format!("{host} can't be reached: {reason}"))
+            Error::new(ErrorKind::Unreachable, "http", format!("can't reach {host}: {reason}"))
         };
         let connecting = async {
             let address = (host.trim_matches(['[', ']']), self.url.port_or_known_default().unwrap_or(80));
@@ -174,7 +174,7 @@ impl Http {
         match tokio::time::timeout(PATIENCE, connecting).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(unreachable(sentence(&error))),
-            Err(_) => Err(unreachable(format!("nobody answers there within {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(unreachable(format!("no answer within {} s", PATIENCE.as_secs()))),
         }
     }
 
@@ -215,7 +215,7 @@ impl Http {
                 Ok(self.settings.answers.outcome_of(status, retry_after.as_deref(), body, now))
             }
             Err(error) if error.is_connect() => Err(Unavailable::new(format!(
-                "{} can't be reached: {}",
+                "can't reach {}: {}",
                 self.url.host_str().unwrap_or("the endpoint"),
                 sentence(&error.without_url())
             ))),
@@ -336,10 +336,10 @@ fn header_map(own: &[(String, String)]) -> Result<HeaderMap, DeliveryFailure> {
     for (name, value) in own {
         let pair = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
         let (Ok(name), Ok(value)) = pair else {
-            return Err(DeliveryFailure::new("header", format!("its {name} can't be sent as a header")));
+            return Err(DeliveryFailure::new("header", format!("can't send its {name} as a header")));
         };
         if headers.try_append(name, value).is_err() {
-            let text = format!("it has {} headers, more than a request can have", own.len());
+            let text = format!("it has {} headers, too many for a request", own.len());
             return Err(DeliveryFailure::new("header", text));
         }
     }

@@ -15,22 +15,22 @@ pub(crate) fn sentence(error: &dyn StdError) -> String {
 const ADVICE: &[(&[&str], &str)] = &[
     (
         &["UnknownIssuer", "BadSignature", "CaUsedAsEndEntity"],
-        "no authority that is trusted here has signed its certificate; give the certificate of the authority that has",
+        "its certificate is not signed by a trusted authority; set `authority` to the certificate of the authority that signed it",
     ),
     (
         &["NotValidForName", "not valid for name"],
-        "its certificate is for another name; use one that is in the certificate",
+        "its certificate is for another host name; use a name that the certificate contains",
     ),
     (
         &["Expired", "NotValidYet"],
-        "its certificate is not valid now; see its dates, and this machine's clock",
+        "its certificate has expired or is not valid yet; check its dates and the clock of this machine",
     ),
     (
         &["InvalidContentType", "corrupt message", "handshake eof"],
-        "it speaks no TLS there; use http:// in its address, or the port that does",
+        "it does not use TLS on this port; use http:// in the URL, or another port",
     ),
-    (&["refused"], "nobody listens there; check the address, and that the endpoint runs"),
-    (&["lookup", "not known", "No address"], "there is no such name; check the address"),
+    (&["refused"], "connection refused; check the URL, and that the endpoint is running"),
+    (&["lookup", "not known", "No address"], "the host name does not exist; check the URL"),
 ];
 
 /// The reason of an error, down to its root, without the address: that may hold a secret.

@@ -684,5 +684,5 @@ async fn a_status_can_be_made_a_rejection_or_the_endpoints_trouble() {
     assert_eq!(state(&relay, name, bad).await.state, State::Dead);
     relay.stop().await.expect("stopped");
     let error = Http::builder().status(204, Blame::Event).build("http://host/").err().expect("refused");
-    assert!(error.to_string().contains("300 to 599"), "{error}");
+    assert!(error.to_string().contains("between 300 and 599"), "{error}");
 }

@@ -187,7 +187,7 @@ async fn an_event_with_more_headers_than_a_request_can_have_is_dead_and_the_othe
     };
     let dead = state(many).await;
     assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("header")), "{dead:?}");
-    assert!(dead.error_message.expect("a reason").contains("more than a request can have"));
+    assert!(dead.error_message.expect("a reason").contains("too many for a request"));
     assert_eq!((state(before).await.state, state(after).await.state), (State::Done, State::Done));
 }
 

@@ -227,7 +227,7 @@ async fn a_status_decides_and_retry_after_is_kept() {
         assert_eq!((dead.state, dead.attempts), (State::Dead, 3));
         assert_eq!(dead.error_code.as_deref(), Some(code));
         let message = dead.error_message.unwrap_or_default();
-        assert_eq!(message.contains("set its final address"), event == moved, "{message}");
+        assert_eq!(message.contains("set the final URL"), event == moved, "{message}");
         assert!(!message.contains("hush"), "{message}");
     }
     relay.stop().await.expect("stopped");

@@ -56,8 +56,8 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_and_its_partition_goes_on
         .collect();
     assert_eq!(told.len(), 5, "{told:?}");
     for (key, reason) in [
-        ("year", "\"time\" is no time"),
-        ("version", "it follows CloudEvents \"9\""),
+        ("year", "\"time\" must be a time"),
+        ("version", "CloudEvents version \"9\" is not supported"),
         ("value", "\"ce_tenant\" is not UTF-8"),
         ("name", "the name of one of its headers is not UTF-8"),
         ("far", "no CloudEvent"),

@@ -135,27 +135,24 @@ impl PgStore {
             query.fetch_one(&self.pool).await.map_err(|error| blame(Some(target), during(OP)(error)))?;
         if !row::flag(&row, 0)? {
             return refuse(format!(
-                "there is no table {name} to archive into, or this role may not see its schema"
+                "there is no table {name} to archive into, or this role has no access to its schema"
             ));
         }
         if row::flag(&row, 3)? {
-            return refuse(format!(
-                "the table {name} is Postrider's own; archive into one of the application"
-            ));
+            return refuse(format!("the table {name} belongs to Postrider; use a table of your own"));
         }
         let columns: Vec<String> = row.try_get(1).map_err(during(OP))?;
         let needed: Vec<String> = row.try_get(2).map_err(during(OP))?;
         let mapped = |column: &String| target.columns().iter().any(|(mapped, _)| mapped == column);
         if let Some((column, _)) = target.columns().iter().find(|(column, _)| !columns.contains(column)) {
             return refuse(format!(
-                "the table {name} has no column {column:?}; it has {}",
+                "the table {name} has no column {column:?}; its columns are {}",
                 columns.join(", ")
             ));
         }
         if let Some(column) = needed.iter().find(|column| !mapped(column)) {
-            let what = format!(
-                "the column {column:?} of {name} needs a value, and no field of an event is mapped to it"
-            );
+            let what =
+                format!("the column {column:?} of {name} must have a value; map a field of the event to it");
             return refuse(what);
         }
         // Of no event at all: the server says what it thinks of the statement, and nothing is written.
@@ -175,9 +172,9 @@ fn blame(target: Option<&ArchiveTable>, error: Error) -> Error {
             "this role may not archive into {name}; grant it usage of the schema and insert on the table"
         ),
         ErrorKind::NotMigrated => {
-            format!("events can't be archived into {name}: it is not as it was when the relay started")
+            format!("can't archive into {name}: the table has changed since the relay started")
         }
-        _ => format!("events can't be archived into {name}: {}", error.message()),
+        _ => format!("can't archive into {name}: {}", error.message()),
     };
     Error::new(error.kind(), OP, what).caused_by(error)
 }

@@ -172,7 +172,7 @@ async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: St
     loop {
         let began = Instant::now();
         if let Err(error) = hear(&heard, &line, &pool, &channel).await {
-            tracing::debug!(error = %error, "the bell's connection broke or fell silent; polling until it is back");
+            tracing::debug!(error = %error, "the LISTEN connection broke or is silent; polling until it is back");
         }
         // Whoever sleeps has to look for itself: what was rung meanwhile is gone.
         heard.hears.store(false, Ordering::Release);
@@ -386,7 +386,7 @@ impl Bell for LaneBell {
             let hub = Arc::clone(&self.hub);
             tokio::spawn(async move {
                 if let Err(error) = hub.disarm(until).await {
-                    tracing::debug!(error = %error, "the bell stays armed until its time is over");
+                    tracing::debug!(error = %error, "could not disarm the bell; it stays armed until it expires");
                 }
             });
         }

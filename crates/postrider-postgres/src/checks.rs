@@ -32,7 +32,7 @@ impl PgStore {
                         ErrorKind::Denied => Ok(vec![Check::bad(
                             "grants",
                             error.message().to_owned(),
-                            "let the owner of the schema run grant_relay for this role",
+                            "run grant_relay for this role, as the owner of the schema",
                         )]),
                         _ => Ok(vec![Check::bad(
                             "schema",
@@ -65,13 +65,13 @@ impl PgStore {
         let text = self.sql.text("trigger", "select {schema}.numbers_rows()");
         let row = text.query().fetch_one(&self.pool).await.map_err(during("checks"))?;
         if row::flag(&row, 0)? {
-            return Ok(Check::good(NAME, "it gives every event its number"));
+            return Ok(Check::good(NAME, "it numbers every event"));
         }
         let table = self.sql.schema.fill("{schema}.event");
         Ok(Check::bad(
             NAME,
             format!(
-                "before_record of {table} is missing or off, or a column that it sets has a default: events would have no number"
+                "the trigger before_record of {table} is missing or disabled, or a column that it sets has a default: events would have no number"
             ),
             format!(
                 "run: alter table {table} enable trigger user, alter id drop default, alter tx_id drop default, alter recorded_at \
@@ -87,13 +87,13 @@ impl PgStore {
             std::cmp::Ordering::Equal => Check::good("schema", format!("{name} is at version {found}")),
             std::cmp::Ordering::Less => Check::bad(
                 "schema",
-                format!("{name} is at version {found}, and this program needs {known}"),
+                format!("{name} is at version {found}, but this program needs version {known}"),
                 "run `postrider migrate`",
             ),
             std::cmp::Ordering::Greater => Check::bad(
                 "schema",
-                format!("{name} is at version {found}, and this program knows {known}"),
-                "upgrade this program",
+                format!("{name} is at version {found}, but this program only knows version {known}"),
+                "upgrade postrider",
             ),
         })
     }
@@ -105,33 +105,33 @@ impl PgStore {
             Check::bad(
                 "sequence",
                 format!(
-                    "{sequence} stands at {last}, behind the log at {highest}: new events would never be read"
+                    "{sequence} is at {last}, behind the log at {highest}: new events would never be read"
                 ),
                 format!("stop the publishers and run: select setval('{sequence}', {highest})"),
             )
         } else if cache != 1 {
             Check::bad(
                 "sequence",
-                format!("{sequence} has a cache of {cache}: events would be lost"),
+                format!("{sequence} has a cache of {cache}: events could be lost"),
                 format!("run: alter sequence {sequence} cache 1"),
             )
         } else {
-            Check::good("sequence", "it is past everything that was read, and has no cache")
+            Check::good("sequence", "it is ahead of the log, and has no cache")
         })
     }
 }
 
 fn grants(row: &PgRow) -> Result<Check> {
     Ok(match (row::flag(row, 2)?, row::flag(row, 3)?) {
-        (true, true) => Check::good("grants", "this role may record and relay"),
+        (true, true) => Check::good("grants", "this role can record and relay"),
         (record, relay) => Check::bad(
             "grants",
             match (record, relay) {
-                (true, _) => "this role may record, but not relay",
-                (_, true) => "this role may relay, but not record",
-                _ => "this role may neither record nor relay",
+                (true, _) => "this role can record, but not relay",
+                (_, true) => "this role can relay, but not record",
+                _ => "this role can neither record nor relay",
             },
-            "let the owner of the schema run grant_relay for this role",
+            "run grant_relay for this role, as the owner of the schema",
         ),
     })
 }
@@ -142,14 +142,14 @@ fn clock(row: &PgRow, now: OffsetDateTime) -> Result<Check> {
         Check::warn(
             "clock",
             format!(
-                "the database's clock is {} s {} this machine's",
+                "the clock of the database is {} s {} the clock of this machine",
                 ahead.abs(),
                 if ahead > 0 { "ahead of" } else { "behind" }
             ),
-            "leases and retries go by the database's clock alone; to make sense of times, set both by NTP",
+            "synchronize both with NTP; leases and retries use only the clock of the database",
         )
     } else {
-        Check::good("clock", "the database's clock and this machine's agree")
+        Check::good("clock", "the clocks of the database and of this machine agree")
     })
 }
 
@@ -159,40 +159,42 @@ fn transactions(row: &PgRow) -> Result<Check> {
     Ok(if prepared > LONG {
         Check::warn(
             NAME,
-            format!("a prepared transaction is open for {prepared} s: its events wait, and dead rows stay"),
-            "commit it or roll it back: see pg_prepared_xacts",
+            format!(
+                "a prepared transaction has been open for {prepared} s: its events wait, and vacuum can't remove dead rows"
+            ),
+            "commit it or roll it back; see pg_prepared_xacts",
         )
     } else if open > LONG {
         Check::warn(
             NAME,
-            format!("a transaction is open for {open} s: its events wait, and dead rows can't be removed"),
-            "end it: see xact_start in pg_stat_activity",
+            format!(
+                "a transaction has been open for {open} s: its events wait, and vacuum can't remove dead rows"
+            ),
+            "end it; see xact_start in pg_stat_activity",
         )
     } else {
-        Check::good(NAME, "none that this role can see is open for longer than 5 minutes")
+        Check::good(NAME, "no transaction that this role can see has been open for more than 5 minutes")
     })
 }
 
 fn lanes(row: &PgRow) -> Result<Check> {
     Ok(match row::opt_text(row, 9)? {
-        None => Check::good("lanes", "no lane with something to read is without a holder"),
+        None => Check::good("lanes", "every lane with events to read has a holder"),
         Some(names) => Check::warn(
             "lanes",
-            format!("nobody reads what waits for: {names}"),
-            "start a relay with these subscriptions, or remove those that are not needed: retention waits for them",
+            format!("no relay reads the waiting events of: {names}"),
+            "start a relay with these subscriptions, or remove those that you don't need; until then retention can't remove their events",
         ),
     })
 }
 
 fn inbox(row: &PgRow) -> Result<Check> {
     Ok(match row::opt_text(row, 10)? {
-        None => Check::good("inbox", "it is kept as long as the events in the log"),
+        None => Check::good("inbox", "it remembers every event in the log"),
         Some(names) => Check::warn(
             "inbox",
-            format!(
-                "it has forgotten events that are still in the log, and that could be replayed, of: {names}"
-            ),
-            "keep the inbox at least as long as events, or a replay has to say that effects may repeat",
+            format!("it has forgotten events that are still in the log and could be replayed, of: {names}"),
+            "keep inbox marks at least as long as events; otherwise a replay needs --effects-may-repeat",
         ),
     })
 }
@@ -202,8 +204,8 @@ fn dead_rows(row: &PgRow) -> Result<Check> {
         None => Check::good("dead rows", "few"),
         Some(tables) => Check::warn(
             "dead rows",
-            format!("many are not removed yet in: {tables}"),
-            "look for transactions that are open for long, and whether autovacuum runs",
+            format!("vacuum has not yet removed many dead rows in: {tables}"),
+            "check for long transactions, and that autovacuum runs",
         ),
     })
 }
@@ -211,23 +213,23 @@ fn dead_rows(row: &PgRow) -> Result<Check> {
 fn restore(row: &PgRow) -> Result<Check> {
     const NAME: &str = "restore";
     Ok(match row::opt_text(row, 12)? {
-        None => Check::good(NAME, "the positions are of this server"),
+        None => Check::good(NAME, "the positions belong to this server"),
         Some(names) => Check::warn(
             NAME,
             format!(
-                "the log was restored from a dump: the positions are of another server: {names}; events whose transactions were \
-                 open when it was made may come again, and none is lost"
+                "the log was restored from a dump, and the positions are those of another server: {names}; events whose \
+                 transactions were open when the dump was made may be delivered again, and none is lost"
             ),
-            "nothing: each position becomes this server's when its relay settles next",
+            "nothing to do: each position is updated when its relay settles next",
         ),
     })
 }
 
 fn pooler(is_shared: bool) -> Check {
     let found = if is_shared {
-        "one in transaction mode: every statement has a transaction to itself, and nothing stays behind in its sessions"
+        "one in transaction mode: every statement runs in its own transaction, and leaves nothing behind in the session"
     } else {
-        "none, or one in session mode: each connection has a session of its own"
+        "none, or one in session mode: each connection has its own session"
     };
     Check::good("pooler", found)
 }
@@ -237,17 +239,17 @@ fn bell(hearing: Hearing) -> Check {
         Hearing::Hears => Check::good("bell", "notifications arrive"),
         Hearing::Deaf => Check::warn(
             "bell",
-            "notifications do not arrive: a pooler hides LISTEN, and events wait for the next poll",
-            "let relays connect to the database itself, or in the pooler's session mode",
+            "notifications do not arrive, because a pooler blocks LISTEN: events wait for the next poll",
+            "connect relays to the database itself, or to the pooler in session mode",
         ),
         Hearing::NoLine => Check::warn(
             "bell",
-            "LISTEN needs a session of its own, and a pooler in transaction mode shares them: events wait for the next poll",
-            "set store.listen_url to the address of the database itself",
+            "LISTEN needs its own session, but a pooler in transaction mode shares sessions: events wait for the next poll",
+            "set store.listen_url to the URL of the database itself",
         ),
         Hearing::Off => Check::warn(
             "bell",
-            "it is turned off: events wait for the next poll",
+            "it is off: events wait for the next poll",
             "turn it on unless publishers \
              use two-phase commit",
         ),

@@ -42,19 +42,19 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
         }
         SqlxError::PoolTimedOut => (
             ErrorKind::PoolExhausted,
-            "no connection became free in time; raise the pool's size or look for transactions left open"
+            "no connection became free in time; use a larger pool, or check for transactions that were left open"
                 .to_owned(),
         ),
-        SqlxError::PoolClosed => (ErrorKind::Unreachable, "the pool of connections was closed".to_owned()),
+        SqlxError::PoolClosed => (ErrorKind::Unreachable, "the connection pool is closed".to_owned()),
         SqlxError::Io(io) => (ErrorKind::Unreachable, format!("the database does not answer: {io}")),
         SqlxError::Tls(tls) => {
-            (ErrorKind::Unreachable, format!("no secure connection to the database: {tls}"))
+            (ErrorKind::Unreachable, format!("the TLS connection to the database failed: {tls}"))
         }
         SqlxError::Protocol(_) => (ErrorKind::Unreachable, "the connection to the database broke".to_owned()),
         SqlxError::Configuration(reason) => {
-            (ErrorKind::Invalid, format!("the database's address is not right: {reason}"))
+            (ErrorKind::Invalid, format!("the database URL is not valid: {reason}"))
         }
-        _ => (ErrorKind::Database, "the database's answer was not understood".to_owned()),
+        _ => (ErrorKind::Database, "unexpected answer from the database".to_owned()),
     };
     let error = Error::new(kind, op, message);
     match source {
@@ -66,20 +66,17 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
 fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&str>) -> (ErrorKind, String) {
     // What our own functions say, with what to do about it.
     let ours = message.strip_prefix("postrider: ").map(|what| match hint {
-        Some(hint) => format!("{what}; to mend it: {}", hint.trim_end_matches('.')),
+        Some(hint) => format!("{what}; to fix it: {}", hint.trim_end_matches('.')),
         None => what.to_owned(),
     });
     let said = |what: &str| format!("{what}: {message}");
     match code {
         "23505" if constraint == Some("event_id_is_unique") => {
-            (ErrorKind::AlreadyRecorded, "an event with this id is already in the log".to_owned())
+            (ErrorKind::AlreadyRecorded, "an event with this id already exists".to_owned())
         }
         "23514" | "23502" => (
             ErrorKind::Invalid,
-            format!(
-                "the database refused the row by the rule {}",
-                constraint.unwrap_or("that no column may be empty")
-            ),
+            format!("the row violates the constraint {}", constraint.unwrap_or("not null")),
         ),
         "3F000" | "42P01" | "42883" | "42703" => (
             ErrorKind::NotMigrated,
@@ -88,7 +85,7 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         "28P01" | "28000" => {
             (ErrorKind::Denied, said("the database refused the login; check user and password"))
         }
-        "3D000" => (ErrorKind::Denied, said("there is no such database; check the address")),
+        "3D000" => (ErrorKind::Denied, said("there is no such database; check the URL")),
         "42501" => {
             (ErrorKind::Denied, said("a privilege is missing; grant it with grant_record or grant_relay"))
         }
@@ -103,7 +100,7 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
             let what = ours.map(|what| format!("{what}; try again"));
             (
                 ErrorKind::Conflict,
-                what.unwrap_or_else(|| said("another transaction is in the way; try again")),
+                what.unwrap_or_else(|| said("conflict with another transaction; try again")),
             )
         }
         "25P02" => {
@@ -115,18 +112,18 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
                 "a pooler in transaction mode is between this program and the database; set store.pooler to transaction",
             ),
         ),
-        "53300" => (ErrorKind::Unreachable, said("the database takes no more connections")),
+        "53300" => (ErrorKind::Unreachable, said("the database accepts no more connections")),
         "57014" => (ErrorKind::Conflict, said("the statement was cancelled")),
         "XX001" => (ErrorKind::Corrupt, ours.unwrap_or_else(|| said("the database is damaged"))),
-        "23001" | "22P05" => (ErrorKind::Invalid, ours.unwrap_or_else(|| said("the database refused it"))),
+        "23001" | "22P05" => (ErrorKind::Invalid, ours.unwrap_or_else(|| said("the database rejected it"))),
         _ if code.starts_with("57P") || code.starts_with("08") => {
-            (ErrorKind::Unreachable, said("the database ended the connection"))
+            (ErrorKind::Unreachable, said("the database closed the connection"))
         }
         // What follows a colon quotes the value.
         _ if code.starts_with("22") => {
             let what = || {
                 format!(
-                    "the database can't keep this value: {}",
+                    "the database can't store this value: {}",
                     message.split(':').next().unwrap_or_default()
                 )
             };
@@ -189,7 +186,7 @@ async fn answering(pool: &PgPool) -> Result<PoolConnection<Postgres>, SqlxError>
 
 /// The error of a database that keeps its connections open and says nothing.
 pub(crate) fn silent(op: &'static str) -> Error {
-    let message = "the database does not answer; check that it runs, and what is between it and here";
+    let message = "the database does not answer; check that it is running and reachable from here";
     Error::new(ErrorKind::Unreachable, op, message)
 }
 

@@ -97,7 +97,8 @@ impl PgStore {
         if let Err(error) = self.come_home().await {
             return error;
         }
-        let message = "the lane does not stand where this relay left it; it will be claimed anew";
+        let message =
+            "the position of the lane has changed since this relay read it; the relay claims it again";
         Error::new(ErrorKind::LeaseLost, op, message)
     }
 

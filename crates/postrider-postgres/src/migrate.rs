@@ -141,7 +141,7 @@ pub(crate) async fn max_payload(sessions: &Sessions, sql: &Sql, set: Option<usiz
             Error::new(
                 ErrorKind::Invalid,
                 OP,
-                "max_payload must be below 2 GiB: the database keeps no larger value",
+                "max_payload must be below 2 GiB, the largest value that the database can store",
             )
         })?;
         if limit_of(sessions, sql).await? != size {
@@ -172,7 +172,7 @@ pub(crate) async fn check(pool: &PgPool, schema: &Schema) -> Result<()> {
             ErrorKind::NotMigrated,
             "connect",
             format!(
-                "the schema {} is at version {applied} and this program needs {}; run the migration (`postrider migrate`)",
+                "the schema {} is at version {applied}, but this program needs version {}; run the migration (`postrider migrate`)",
                 schema.name,
                 schema_version()
             ),
@@ -189,7 +189,7 @@ fn refuse_newer(applied: i32, schema: &Schema) -> Result<()> {
         ErrorKind::SchemaTooNew,
         "migrate",
         format!(
-            "the schema {} is at version {applied}, newer than the {} that this program knows; upgrade the program",
+            "the schema {} is at version {applied}, newer than version {} that this program knows; upgrade the program",
             schema.name,
             schema_version()
         ),
@@ -219,7 +219,7 @@ async fn check_server(connection: &mut PgConnection) -> Result<()> {
     if number < OLDEST_SERVER {
         let version: String = row.try_get(1).map_err(during("connect"))?;
         let message =
-            format!("this is PostgreSQL {version}; 13 or later is needed (64-bit transaction ids in SQL)");
+            format!("this is PostgreSQL {version}; it must be 13 or later (64-bit transaction ids in SQL)");
         return Err(Error::new(ErrorKind::Invalid, "connect", message));
     }
     Ok(())

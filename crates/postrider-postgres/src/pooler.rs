@@ -68,7 +68,7 @@ impl Manner {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if !self.shared.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "sessions are shared by a pooler in transaction mode, which was not found before; set store.pooler to transaction"
+                "found a pooler in transaction mode that was not detected at the start; set store.pooler to transaction"
             );
         }
     }

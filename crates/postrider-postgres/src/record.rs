@@ -165,6 +165,6 @@ fn is_new(event: &Cow<'_, NewEvent>) -> bool {
 }
 
 fn taken() -> Error {
-    let message = "an event with this id is already in the log; record_once leaves it at that";
+    let message = "an event with this id already exists; record_once skips an event that exists";
     Error::new(ErrorKind::AlreadyRecorded, "record", message)
 }

@@ -20,7 +20,7 @@ pub(crate) fn malformed(column: usize) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         "read",
-        format!("column {column} of the log is not as this program knows it"),
+        format!("column {column} of the log does not have the type that this program expects"),
     )
 }
 
@@ -133,7 +133,7 @@ struct Texts<'r> {
 
 impl<'r> Texts<'r> {
     fn fail(&mut self, what: &str, why: &str) {
-        self.unreadable.get_or_insert_with(|| format!("{what} can't be read: {why}"));
+        self.unreadable.get_or_insert_with(|| format!("can't read {what}: {why}"));
     }
 
     fn opt(&mut self, column: usize, what: &str) -> Option<Cow<'r, str>> {
@@ -196,7 +196,7 @@ impl<'r> Texts<'r> {
         // What RFC 3339 can write.
         let can_be_shown = |time: &OffsetDateTime| (1..=9999).contains(&time.year());
         let occurred_at = opt_time(self.row, 12).ok().flatten().filter(can_be_shown).unwrap_or_else(|| {
-            tracing::warn!(%event_id, "occurred_at is out of range; the time of the recording stands for it");
+            tracing::warn!(%event_id, "occurred_at is out of range; using the time of recording instead");
             recorded_at
         });
         (recorded_at, occurred_at)

@@ -62,7 +62,7 @@ impl PgStore {
                 return Ok(());
             }
         }
-        Err(Error::new(ErrorKind::Invalid, "settle", "the database refuses every row for an event"))
+        Err(Error::new(ErrorKind::Invalid, "settle", "the database rejects every row for an event"))
     }
 
     /// Writes one delivery, in place of the one that is there if told so. Whether the database took it.
@@ -90,7 +90,7 @@ impl PgStore {
             Err(error) if is_refusal(&error) => {
                 let reason = during("settle")(error);
                 tracing::warn!(subscription = %lease.subscription, event_id = %change.event_id, error = %reason,
-                    "the database refused to write what became of an event");
+                    "the database rejected the outcome of an event");
                 run(connection, "rollback to savepoint postrider_delivery").await.map(|()| false)
             }
             Err(error) => Err(during("settle")(error)),

@@ -29,9 +29,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// How long a look into the inbox may take.
 const LOOK: Duration = Duration::from_secs(30);
 
-const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing of it \
-    counts as done. A handler must return the errors of its statements, or go back to a savepoint, and must leave commit and \
-    rollback to the relay";
+const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing was \
+    committed. A handler must return the errors of its statements, or roll back to a savepoint, and must not commit or roll back \
+    the transaction itself";
 
 /// The transaction of a handler.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Source for Outbox {
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         check_consumer(effect.consumer)?;
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, "begin", "no more handlers are given transactions")
+            Error::new(ErrorKind::PoolExhausted, "begin", "no more transactions are given to handlers")
         })?;
         let limit = effect.timeout + MARGIN;
         within(limit, "begin", self.begin_marked(effect, permit, limit)).await
@@ -192,7 +192,8 @@ impl Outbox {
             .map_err(during("begin"))?;
         if !row.try_get::<bool, _>(0).map_err(during("begin"))? {
             tx.rollback().await.map_err(during("begin"))?;
-            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
+            let message =
+                "the lease of the lane was lost; nothing was marked, and another relay handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, "begin", message));
         }
         let marked: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;

@@ -391,7 +391,7 @@ impl Schema {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 "connect",
-                "a schema's name has 1 to 63 of a-z, 0-9 and _, and does not start with a digit",
+                "a schema's name must have 1 to 63 characters of a-z, 0-9 and _, and must not start with a digit",
             ));
         }
         Ok(Self { name: name.to_owned() })

@@ -105,10 +105,10 @@ impl Line {
             if is_shared(&mut first, address).await? {
                 if !self.said.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
-                        "store.listen_url leads to a pooler in transaction mode, where nothing can be heard: events wait for the poll"
+                        "store.listen_url points to a pooler in transaction mode, where LISTEN does not work: events wait for the next poll"
                     );
                 }
-                let what = "store.listen_url leads to a pooler in transaction mode; it must be the address of the database itself";
+                let what = "store.listen_url points to a pooler in transaction mode; it must be the URL of the database itself";
                 return Err(sqlx_core::Error::Configuration(what.into()));
             }
         }
@@ -305,7 +305,7 @@ async fn check_session(connection: &mut PgConnection) -> Result<()> {
         .await
         .map_err(during("connect"))?;
     if row.try_get::<bool, _>(0).map_err(during("connect"))? {
-        let message = "session_replication_role is replica in this role's sessions, so no trigger of the log runs; it must be \
+        let message = "session_replication_role is replica for this role, so the triggers of the log do not run; it must be \
              origin: alter role … reset session_replication_role";
         return Err(Error::new(ErrorKind::Invalid, "connect", message));
     }

@@ -144,7 +144,7 @@ async fn checks_find_what_is_wrong() {
     let event = commit_one(&log, "a").await;
     clock.advance(LONG);
     let found = checks(&log).await;
-    assert_eq!(verdict(&found, "lanes"), (Severity::Warn, "nobody reads what waits for: s"));
+    assert_eq!(verdict(&found, "lanes"), (Severity::Warn, "no relay reads the waiting events of: s"));
     assert_eq!(verdict(&found, "bell").0, Severity::Warn);
     assert_eq!(verdict(&found, "clock").0, Severity::Good);
     let skewed = log.store.checks(OffsetDateTime::now_utc() - Duration::from_secs(60)).await.expect("checks");
@@ -189,7 +189,7 @@ async fn a_transaction_that_is_open_for_long_is_noticed_and_its_end() {
     let found = checks(&log).await;
     let (found, what) = verdict(&found, "long transactions");
     assert_eq!(found, Severity::Warn);
-    assert!(what.contains("a transaction is open for 36") && what.contains("dead rows"), "{what}");
+    assert!(what.contains("a transaction has been open for 36") && what.contains("dead rows"), "{what}");
     open.rollback().await.expect("rolled back");
     assert_eq!(verdict(&checks(&log).await, "long transactions").0, Severity::Good);
 }

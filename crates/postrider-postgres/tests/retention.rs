@@ -122,7 +122,7 @@ async fn archived_events_go_to_a_table_of_the_application() {
     drain(&log.store, "s").await;
     clock.advance(DAY);
     let error = log.store.sweep(&archive(archiving)).await.expect_err("OrderChanged has 12 letters");
-    assert!(error.message().contains(&format!("can't be archived into {table}")), "{error}");
+    assert!(error.message().contains(&format!("can't archive into {table}")), "{error}");
     let left: i64 = sqlx::query_scalar(log.sql("select count(*) from {schema}.event"))
         .fetch_one(&log.pool)
         .await
@@ -139,13 +139,16 @@ async fn a_table_that_cannot_take_events_is_refused_in_a_sentence() {
     let table = format!("{}_t", log.schema);
     for (archiving, part) in [
         (target("nowhere.events", &[("id", Field::EventId)]), "there is no table nowhere.events"),
-        (target(&table, &[("ident", Field::EventId)]), "has no column \"ident\"; it has id, n, body"),
+        (
+            target(&table, &[("ident", Field::EventId)]),
+            "has no column \"ident\"; its columns are id, n, body",
+        ),
         (target(&table, &[("id", Field::EventId)]), "the column \"n\""),
         (
             target(&table, &[("id", Field::EventId), ("n", Field::Sequence), ("body", Field::Payload)]),
             "column \"body\" is of type boolean",
         ),
-        (target(&format!("{}.event", log.schema), &[("event_id", Field::EventId)]), "Postrider's own"),
+        (target(&format!("{}.event", log.schema), &[("event_id", Field::EventId)]), "belongs to Postrider"),
     ] {
         let error = log.store.check_archive(&archiving).await.expect_err(part);
         assert!(error.message().contains(part), "{error}");

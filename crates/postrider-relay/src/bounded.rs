@@ -26,11 +26,11 @@ const SWEEP: Duration = Duration::from_secs(300);
 /// How long what goes through many rows in one transaction may take.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A store whose every call ends, well or with [`Unreachable`](ErrorKind::Unreachable).
+/// A store whose every call has a timeout, and fails with [`Unreachable`](ErrorKind::Unreachable) after it.
 ///
-/// *Guarantees*: what a lane needs (claim, extend, read, due, settle) ends within the limit, which is the lease for a relay; everything
-/// else within half a minute or the limit, whichever is longer, and a sweep within five minutes. *Caller must*: treat what was not
-/// answered as an answer that was lost: it may or may not have come to pass. *On failure*: as the store says of each call.
+/// *Guarantees*: the calls of a lane (claim, extend, read, due, settle) end within the limit, which is the lease for a relay;
+/// everything else within 30 s or the limit, whichever is longer, and a sweep within five minutes. *Caller must*: treat a timeout
+/// as a lost answer: the call may or may not have taken effect. *On failure*: as the store defines for each call.
 pub struct Bounded {
     store: Arc<dyn Store>,
     limit: Duration,
@@ -38,13 +38,13 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// The same store with calls of at most `limit`, and a second at least: for relays.
+    /// Limits the calls of a store to `limit`, at least one second: for relays.
     pub fn new(store: Arc<dyn Store>, limit: Duration) -> Self {
         let limit = limit.max(SHORTEST);
         Self { store, limit, unhurried: limit.max(UNHURRIED) }
     }
 
-    /// The same store for people who wait for an answer: everything but what goes through many rows ends within `limit`.
+    /// Limits the calls of a store to `limit`, except those that process many rows: for interactive commands.
     pub fn for_people(store: Arc<dyn Store>, limit: Duration) -> Self {
         Self { store, limit, unhurried: limit }
     }
@@ -58,7 +58,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         let message = format!(
-            "the database did not answer within {limit:?}; check that it runs, and what is between it and here"
+            "the database did not answer within {limit:?}; check that it is running and reachable from here"
         );
         Err(Error::new(ErrorKind::Unreachable, op, message))
     })

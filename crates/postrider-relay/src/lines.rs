@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use postrider_core::{CloudEvents, Delivery, Outcome, Sink, Unavailable};
 
-/// Writes each event as one line: a CloudEvent as JSON. Lines are flushed before their events count as delivered.
+/// Writes each event as one line: a CloudEvent as JSON. Lines are flushed before events count as delivered.
 ///
-/// A writer that fails is unavailable: its events wait. Lines that it took before it failed may come again.
+/// If the writer fails, the destination is unavailable and its events wait. Lines that were written before may come again.
 pub struct Lines {
     format: CloudEvents,
     writer: Arc<Mutex<dyn Write + Send>>,
@@ -44,8 +44,8 @@ impl Sink for Lines {
         });
         match written.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Unavailable::new(format!("the lines can't be written: {error}"))),
-            Err(error) => return Err(Unavailable::new(format!("the writer ended: {error}"))),
+            Ok(Err(error)) => return Err(Unavailable::new(format!("can't write lines: {error}"))),
+            Err(error) => return Err(Unavailable::new(format!("the writer stopped: {error}"))),
         }
         for index in 0..delivery.events.len() {
             delivery.report(index, Outcome::Delivered);
@@ -108,7 +108,7 @@ mod tests {
         let sink = Lines::new(CloudEvents::default(), paper);
         let delivery = delivery();
         let error = sink.deliver(Arc::clone(&delivery)).await.expect_err("unavailable");
-        assert!(error.reason.contains("can't be written"), "{error}");
+        assert!(error.reason.contains("can't write lines"), "{error}");
         assert!(delivery.take_outcomes().iter().all(Option::is_none));
     }
 }

@@ -31,10 +31,10 @@ const OPEN: Duration = Duration::from_secs(30);
 const COUNTED: u64 = 1_000_000;
 const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Subscriptions on a log, to be started together.
+/// Runs subscriptions on a log.
 ///
-/// Any number of relays, in one process or in many, may run the same subscriptions: they share the lanes, and take over from
-/// one that died when its lease has run out.
+/// Any number of relays, in one process or in many, may run the same subscriptions: they share the lanes, and take over the lanes
+/// of a dead relay once its lease has expired.
 pub struct Relay<S: Source> {
     source: S,
     owner: String,
@@ -46,7 +46,7 @@ pub struct Relay<S: Source> {
 }
 
 impl<S: Source> Relay<S> {
-    /// A relay on the log of an outbox, without subscriptions yet.
+    /// A relay on the log of an outbox, without subscriptions.
     pub fn new(source: &S) -> Self {
         Self {
             source: source.clone(),
@@ -71,50 +71,50 @@ impl<S: Source> Relay<S> {
         self
     }
 
-    /// What this relay is called where its leases are shown. It must be its own: made of the process id unless set.
+    /// The name of this relay in its leases. It must be unique. Default: made from the process id.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = owner.into();
         self
     }
 
-    /// How long a lane stays claimed without a sign of life; 30 s unless set.
+    /// How long a lane stays claimed without an extension. Default: 30 s.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
         self
     }
 
-    /// How long a sleeping relay waits before it looks by itself, should nobody have been able to ring; 10 s unless set.
+    /// How long an idle relay waits before it reads the log even if no bell rings. Default: 10 s.
     #[must_use]
     pub fn poll_interval(mut self, poll: Duration) -> Self {
         self.settings.poll = poll;
         self
     }
 
-    /// How long what is in flight may take to end when the relay stops; 10 s unless set.
+    /// How long a stopping relay waits for deliveries in flight. Default: 10 s.
     #[must_use]
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.settings.grace = grace;
         self
     }
 
-    /// How often the gauges are counted; every 15 s unless set, never with nothing.
+    /// How often the gauges are counted; `None` turns them off. Default: every 15 s.
     #[must_use]
     pub fn figures_every(mut self, every: Option<Duration>) -> Self {
         self.settings.figures = every;
         self
     }
 
-    /// The steps from old versions of payloads to the newest, for all subscriptions that have none of their own.
+    /// Upcasters from old versions of payloads to the newest, for all subscriptions without their own.
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
         self.upcasters = upcasters;
         self
     }
 
-    /// Calls this for each event that dies, once its death is settled: one after the other, beside the work, and to the end
-    /// (within the grace period) when the relay stops.
+    /// Calls `hook` for each event that dies, once its death is settled: one after the other, in parallel to deliveries. When the relay
+    /// stops, the remaining calls finish within the grace period.
     #[must_use]
     pub fn on_death<F, Fut>(mut self, hook: F) -> Self
     where
@@ -129,38 +129,40 @@ impl<S: Source> Relay<S> {
     fn check(&self) -> Result<()> {
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, "start", message));
         if self.subscribers.is_empty() {
-            return invalid("the relay has no subscription: add one with subscribe(…)".to_owned());
+            return invalid("the relay has no subscription; add one with subscribe(…)".to_owned());
         }
         for (index, subscriber) in self.subscribers.iter().enumerate() {
             subscriber.check()?;
             let name = &subscriber.subscription.name;
             if self.subscribers[..index].iter().any(|other| other.subscription.name == *name) {
-                return invalid(format!("two subscriptions are called {name:?}; a name belongs to one"));
+                return invalid(format!("two subscriptions are named {name:?}; names must be unique"));
             }
         }
         if self.owner.is_empty() || self.owner.len() > Limits::NAME || self.owner.contains('\0') {
-            return invalid(format!("the owner's name has 1 to {} bytes and no NUL", Limits::NAME));
+            return invalid(format!(
+                "the owner's name must have 1 to {} bytes and no NUL character",
+                Limits::NAME
+            ));
         }
         if self.settings.lease < Duration::from_millis(100) {
-            return invalid("a lease lasts at least 100 ms".to_owned());
+            return invalid("lease must be at least 100 ms".to_owned());
         }
         if self.settings.poll.is_zero() {
-            return invalid("the poll interval is longer than nothing".to_owned());
+            return invalid("poll_interval must be greater than 0".to_owned());
         }
         let times = [self.settings.lease, self.settings.poll, self.settings.grace];
         if times.iter().chain(&self.settings.figures).any(|time| *time > A_YEAR) {
             return invalid(
-                "a lease, the poll interval, the grace period and the time between figures are at most a year"
-                    .to_owned(),
+                "lease, poll_interval, shutdown_grace and figures_every must be at most a year".to_owned(),
             );
         }
         Ok(())
     }
 
-    /// Makes sure that the subscriptions exist, and begins to work on them.
+    /// Creates or updates the subscriptions, and starts to deliver.
     ///
-    /// What can be wrong in the relay itself is said here: a name used twice, two handlers for one type, no lanes, an empty
-    /// schedule, a gap between upcasters, a lease too short for its destination. The database is not asked then, and nothing is started.
+    /// It fails before it contacts the database if the relay itself is wrong: a duplicate name, two handlers for one type, no lanes,
+    /// an empty schedule, a gap between upcasters, a lease that is too short for its destination.
     pub async fn start(mut self) -> Result<Running> {
         self.check()?;
         let mut sinks = Vec::with_capacity(self.subscribers.len());
@@ -169,8 +171,8 @@ impl<S: Source> Relay<S> {
             let (least, name) = (sink.least_lease(), &subscriber.subscription.name);
             if self.settings.lease < least {
                 let message = format!(
-                    "subscription {name:?}: a lease of {:?} is too short for what its destination may still hold when it is \
-                     lost; let it last {least:?} or more, or let the destination wait for less long",
+                    "subscription {name:?}: a lease of {:?} is too short for its destination, which could go on sending after the lease \
+                     is lost; set the lease to {least:?} or more, or shorten the timeout of the destination",
                     self.settings.lease
                 );
                 return Err(Error::new(ErrorKind::Invalid, "start", message));
@@ -235,12 +237,12 @@ impl<S: Source> Relay<S> {
         Ok(Running { store, stop, managers, hook, health, relay, reporter })
     }
 
-    /// Runs until the process is asked to end (SIGTERM, SIGINT, or SIGHUP unless that is ignored), and stops then.
+    /// Runs until the process gets SIGTERM, SIGINT or SIGHUP (unless that is ignored), then stops.
     pub async fn run(self) -> Result<()> {
         self.run_until(asked_to_end()).await
     }
 
-    /// Runs until the future is ready, and stops then. A subscription's task that ends by itself ends it, too.
+    /// Runs until the future is ready, then stops. It also stops if the task of a subscription ends unexpectedly.
     pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
         let mut running = self.start().await?;
         let failed = tokio::select! {
@@ -267,11 +269,11 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     let at_least = if exact { "" } else { "at least " };
     match &events {
         Ok(0) => {
-            tracing::info!(subscription = %name, start, "the subscription is new; the log has no event for it yet");
+            tracing::info!(subscription = %name, start, "created the subscription; the log has no events for it yet");
         }
         Ok(events) => tracing::warn!(subscription = %name, start, events,
-            exact, "the subscription is new, and will be sent events that are in the log already; was it renamed?"),
-        Err(error) => tracing::warn!(subscription = %name, start, error = %error, "the subscription is new"),
+            exact, "created the subscription; it will receive events that are already in the log; was it renamed?"),
+        Err(error) => tracing::warn!(subscription = %name, start, error = %error, "created the subscription"),
     }
     let why = match events {
         Ok(events) => format!(
@@ -287,6 +289,6 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
         event_id: None,
     };
     if let Err(error) = store.audit(&entry).await {
-        tracing::warn!(subscription = %name, error = %error, "the audit does not have the new subscription");
+        tracing::warn!(subscription = %name, error = %error, "could not write the new subscription to the audit log");
     }
 }

@@ -13,8 +13,8 @@ use crate::wait;
 /// How long a report that is under way may take when the relay ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-/// Ready when the process is asked to end: SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. Where SIGHUP was
-/// ignored at the start, as under `nohup`, it stays ignored.
+/// Completes when the process gets SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. If SIGHUP was ignored at
+/// the start, as under `nohup`, it stays ignored.
 pub async fn asked_to_end() {
     #[cfg(unix)]
     {
@@ -41,7 +41,7 @@ fn ignores_hangup() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// A relay at work. Dropped, it is asked to stop, but nobody waits for it.
+/// A running relay. Dropping it asks it to stop, without waiting.
 pub struct Running {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) stop: watch::Sender<bool>,
@@ -54,8 +54,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Stops: what is in flight is finished, or given back when the grace period is over; lanes are given back. Nothing that
-    /// was finished is delivered again.
+    /// Stops: deliveries in flight finish, or are returned to the log after the grace period; lanes are released. Nothing that
+    /// finished is delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.send_replace(true);
         let mut result = Ok(());
@@ -67,7 +67,7 @@ impl Running {
         if let Some((hook, grace)) = self.hook.take()
             && tokio::time::timeout(grace, hook).await.is_err()
         {
-            tracing::warn!("the hook for deaths did not end within the grace period");
+            tracing::warn!("the on_death hook did not finish within the grace period");
         }
         // It may be in the middle of a report, which must not come after the last word.
         self.reporter.1.notify_one();
@@ -75,29 +75,28 @@ impl Running {
             self.reporter.0.abort();
         }
         if let Err(error) = self.store.deregister(self.relay).await {
-            tracing::debug!(error = %error, "the relay could not say that it ends; it is taken for gone after a minute");
+            tracing::debug!(error = %error, "could not report that this relay stops; it counts as gone after a minute");
         }
         result
     }
 
-    /// Ready when a subscription's task has ended though nobody stopped the relay, which is a defect. Its events are not
-    /// delivered from then on: stop the relay, and start another. Cancelled, it loses nothing; without a subscription it is
-    /// never ready.
+    /// Completes when the task of a subscription has ended although the relay was not stopped, which is a bug. Its events are not
+    /// delivered from then on: stop the relay and start another. It is cancel-safe; without a subscription it never completes.
     pub async fn failed(&mut self) -> Error {
         first_end(&mut self.managers).await
     }
 
-    /// What keeps subscriptions of this relay from being delivered though the database answers.
+    /// Problems that stop deliveries although the database answers.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// The log, for whoever wants to look.
+    /// The log.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Waits until an event was delivered to a subscription: to read one's own writes. See [`wait::delivered`].
+    /// Waits until an event was delivered to a subscription, to read your own writes. See [`wait::delivered`].
     pub async fn delivered(&self, subscription: &str, event_id: Uuid, within: Duration) -> Result<()> {
         wait::delivered(&*self.store, subscription, event_id, within).await
     }

@@ -14,10 +14,10 @@ use crate::handlers::decode::Decode;
 use crate::handlers::dispatcher::{DispatcherBuilder, Unknown};
 use crate::handlers::handler::Handler;
 
-/// A subscription as an application writes it down: what it reads, where that goes, and what happens when it does not go well.
+/// Configures a subscription: what it reads, where it delivers, and what happens on failure.
 ///
-/// Unless set otherwise: everything from the beginning, in one lane, in the order of each key; 16 keys at once; tried again
-/// after 1 s, 2 s, 4 s, … up to 5 minutes, dead after 10 tries, and the key then goes on.
+/// Defaults: all events from the beginning, one lane, ordered by key, 16 keys at the same time, retries after 1 s, 2 s, 4 s, … up to
+/// 5 minutes, dead after 10 attempts, and a dead event does not block its key.
 pub struct Subscriber<S: Source> {
     pub(crate) subscription: Subscription,
     pub(crate) handlers: DispatcherBuilder<S>,
@@ -53,8 +53,8 @@ impl<S: Source> Subscriber<S> {
         }
     }
 
-    /// A setting of the destination that two relays with this subscription should agree on, such as its address: shown to operators
-    /// beside the subscription's own settings. No secret.
+    /// A setting of the destination that all relays with this subscription should have in common, such as its address. Operators see
+    /// it with the subscription's own settings, so it must not be a secret.
     #[must_use]
     pub fn shown(mut self, name: &str, value: impl Into<String>) -> Self {
         self.shown.insert(name.to_owned(), value.into());
@@ -87,8 +87,8 @@ impl<S: Source> Subscriber<S> {
 
     /// Handles events of the type that the handler receives.
     ///
-    /// A handler is an async function or closure that takes a [`Received`](crate::Received) event, or a `Vec` of them, and,
-    /// in any order, a [`Context`](crate::Context) and a [`Tx`](crate::Tx); or a struct that [`Handle`](crate::Handle)s.
+    /// A handler is an async function or closure that takes a [`Received`](crate::Received) event, or a `Vec` of them, and optionally,
+    /// in any order, a [`Context`](crate::Context) and a [`Tx`](crate::Tx); or a struct that implements [`Handle`](crate::Handle).
     #[must_use]
     pub fn on<H, Shape>(mut self, handler: H) -> Self
     where
@@ -100,7 +100,7 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// Handles events of this type, whose payload need not know that it is one.
+    /// Handles events of this type; the payload type need not implement `Event`.
     #[must_use]
     pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
     where
@@ -112,7 +112,7 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// Handles events that no other handler is for.
+    /// Handles events without a handler of their own.
     #[must_use]
     pub fn on_other<H, Shape>(mut self, handler: H) -> Self
     where
@@ -124,7 +124,7 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// What becomes of an event that no handler is for; it is skipped unless set.
+    /// What happens to an event without a handler. Default: it is skipped.
     #[must_use]
     pub fn unknown(mut self, unknown: Unknown) -> Self {
         self.handlers.unknown(unknown);
@@ -138,28 +138,27 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// Lets plain handlers keep an inbox: an event that was handled to the end is not handled again.
+    /// Gives plain handlers an inbox: an event that was handled successfully is not handled again.
     ///
-    /// The mark is written when the handler has succeeded, in a transaction of its own. So an event is handled again whose
-    /// process died between the handler's success and its mark, or whose mark the database refused; and two relays may both
-    /// handle one while a lease is passed on from a process that stood still. What is promised is that none of the other
-    /// repetitions reaches the handler. A handler that writes to this database gets more from a [`Tx`](crate::Tx): its
-    /// effect happens once.
+    /// The mark is written after the handler has succeeded, in its own transaction. So an event is handled again if the process died
+    /// between the two, or if the database rejected the mark; and two relays may both handle an event while a frozen process loses
+    /// its lease. All other repetitions never reach the handler. For a handler that writes to this database, a
+    /// [`Tx`](crate::Tx) is better: its effect happens exactly once.
     #[must_use]
     pub fn inbox(mut self) -> Self {
         self.handlers.inbox(true);
         self
     }
 
-    /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
-    /// rolled back and each is handled alone.
+    /// Maximum number of events per transaction of transactional handlers. If one of them fails, the transaction rolls back, and each
+    /// event is handled alone.
     #[must_use]
     pub fn max_tx_batch(mut self, events: usize) -> Self {
         self.handlers.max_tx_batch(events);
         self
     }
 
-    /// The steps from old versions of payloads to the newest, instead of the relay's.
+    /// Upcasters from old versions of payloads to the newest, instead of the relay's.
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
         self.handlers.upcasters(upcasters);
@@ -167,35 +166,35 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// Only events of these streams; `*` stands for any run of characters.
+    /// Only events of these streams; `*` matches any characters.
     #[must_use]
     pub fn streams<T: Into<String>>(mut self, streams: impl IntoIterator<Item = T>) -> Self {
         self.subscription = self.subscription.streams(streams);
         self
     }
 
-    /// Only events of these types; `*` stands for any run of characters.
+    /// Only events of these types; `*` matches any characters.
     #[must_use]
     pub fn types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.subscription = self.subscription.types(types);
         self
     }
 
-    /// Where it starts, the first time.
+    /// Where a new subscription starts.
     #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.subscription = self.subscription.start(start);
         self
     }
 
-    /// In how many lanes its keys are shared out: so many relays can work on it at once.
+    /// The number of lanes that its keys are distributed over: how many relays can work on it at the same time.
     #[must_use]
     pub fn lanes(mut self, lanes: u32) -> Self {
         self.subscription = self.subscription.lanes(lanes);
         self
     }
 
-    /// What a failing event holds up.
+    /// What a failing event blocks.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.subscription = self.subscription.order(order);
@@ -209,75 +208,75 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// Whether operators may have it replayed; they may unless this says otherwise.
+    /// Whether operators may replay it. Default: they may.
     #[must_use]
     pub fn replay(mut self, allowed: bool) -> Self {
         self.subscription = self.subscription.replay(allowed);
         self
     }
 
-    /// When a failed event is tried again, and when it is given up.
+    /// When a failed event is retried, and when it is dead.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Whether an outage of the destination counts towards an event's age.
+    /// Whether an outage of the destination counts toward an event's age.
     #[must_use]
     pub fn while_unavailable(mut self, rule: WhileUnavailable) -> Self {
         self.while_unavailable = rule;
         self
     }
 
-    /// How long an unavailable destination is left alone at most before it is asked again; 30 s unless set.
+    /// The longest pause between two attempts to reach an unavailable destination. Default: 30 s.
     #[must_use]
     pub fn longest_pause(mut self, pause: Duration) -> Self {
         self.longest_pause = pause;
         self
     }
 
-    /// How many keys at once, at most; 1 keeps the order of the whole lane.
+    /// Maximum number of keys that are delivered at the same time; 1 keeps the order of the whole lane.
     #[must_use]
     pub fn concurrency(mut self, keys: usize) -> Self {
         self.concurrency = keys;
         self
     }
 
-    /// How many events are read at once: 1,000, or 5,000 to Kafka, unless set; two batches are in memory at a time. Of several lanes each reads so many on
-    /// average, and up to four times as many where the keys are spread unevenly.
+    /// Events per read. Default: 1,000, or 5,000 for Kafka. Two batches are in memory at a time. With several lanes, each reads this
+    /// many on average, and up to four times as many if keys are distributed unevenly.
     #[must_use]
     pub fn batch(mut self, events: u32) -> Self {
         self.batch = Some(events);
         self
     }
 
-    /// How long one event may take at its destination.
+    /// The timeout of one event at the destination.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long a batch waits at most for its last events, once all of it are begun; 1 s unless set. It waits for less where
-    /// events usually take less. What takes longer goes on as a running delivery and holds only its key; the lane reads on.
+    /// The longest time that a batch waits for its slowest events, once all have started. Default: 1 s. It waits less if events are
+    /// usually faster. A slower event continues as a running delivery and blocks only its key; the lane reads on.
     ///
-    /// There is no patience under [`Order::Strict`], to Kafka, and for transactional handlers on SQLite, which keep everybody
-    /// else from writing: there a batch waits for its slowest event.
+    /// It has no effect under [`Order::Strict`], with Kafka, and for transactional handlers on SQLite, which block all other writers:
+    /// there a batch waits for its slowest event.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How long the handler of one type may take, where that is not the subscription's timeout.
+    /// The timeout of one event type. Default: the subscription's timeout.
     #[must_use]
     pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
         self.handlers.timeout_of(event_type, timeout);
         self
     }
 
-    /// After how many deaths of a process the event that it was handling is dead; 3 unless set.
+    /// An event is dead after this many processes died while they handled it. Default: 3.
     #[must_use]
     pub fn max_deaths(mut self, deaths: u32) -> Self {
         self.deaths = deaths;
@@ -287,7 +286,7 @@ impl<S: Source> Subscriber<S> {
     pub(crate) fn check(&self) -> Result<()> {
         self.subscription.check()?;
         self.retry.check().map_err(|error| self.invalid(error.message()))?;
-        let zero = |what: &str| Err(self.invalid(&format!("{what} is at least 1")));
+        let zero = |what: &str| Err(self.invalid(&format!("{what} must be at least 1")));
         if self.concurrency == 0 {
             return zero("concurrency");
         }
@@ -298,16 +297,16 @@ impl<S: Source> Subscriber<S> {
             return zero("max_deaths");
         }
         if self.timeout.is_zero() {
-            return Err(self.invalid("the timeout is longer than nothing"));
+            return Err(self.invalid("timeout must be greater than 0"));
         }
         if self.longest_pause.is_zero() {
-            return Err(self.invalid("the longest pause is longer than nothing"));
+            return Err(self.invalid("longest_pause must be greater than 0"));
         }
         match (&self.sink, self.handlers.is_empty()) {
             (None, true) => {
-                Err(self.invalid("it has neither a handler nor a sink: add one with on(…) or sink(…)"))
+                Err(self.invalid("it has neither a handler nor a sink; add one with on(…) or sink(…)"))
             }
-            (Some(_), false) => Err(self.invalid("it has handlers and a sink: make two subscriptions of it")),
+            (Some(_), false) => Err(self.invalid("it has both handlers and a sink; make two subscriptions")),
             _ => Ok(()),
         }
     }

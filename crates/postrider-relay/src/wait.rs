@@ -13,10 +13,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How much longer than asked for the database may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Waits until an event was delivered to a subscription, by any relay.
+/// Waits until any relay has delivered an event to a subscription.
 ///
-/// It ends with an error when the event is dead or discarded there, when there is no such event, or when it takes longer
-/// than `within`: which says nothing about whether it will be delivered later.
+/// It fails if the event is dead or discarded there, if there is no such event, or if it takes longer than `within`. In that case
+/// the event may still be delivered later.
 pub async fn delivered(
     store: &dyn Store,
     subscription: &str,
@@ -38,7 +38,7 @@ pub async fn delivered(
             Some(found) => match found.state {
                 State::Done => return Ok(()),
                 State::Dead | State::Discarded => {
-                    let why = found.error_message.as_deref().unwrap_or("no reason was given");
+                    let why = found.error_message.as_deref().unwrap_or("no message");
                     let message = format!("event {event_id} is {} in {subscription:?}: {why}", found.state);
                     return error(ErrorKind::NotDelivered, message);
                 }
@@ -55,7 +55,7 @@ pub async fn delivered(
     }
 }
 
-/// Waits until a subscription has nothing undelivered: what is dead does not count.
+/// Waits until a subscription has no undelivered events. Dead events do not count.
 pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> Result<()> {
     let end = Instant::now() + within;
     let mut pause = FIRST_PAUSE;

@@ -181,19 +181,22 @@ pub(crate) async fn check(store: &SqliteStore, target: &ArchiveTable) -> Result<
         return refuse(format!("there is no table {name} to archive into"));
     }
     if target.table().1.to_lowercase().starts_with("postrider_") {
-        return refuse(format!("the table {name} is Postrider's own; archive into one of the application"));
+        return refuse(format!("the table {name} belongs to Postrider; use a table of your own"));
     }
     let mapped = |column: &Column| target.columns().iter().any(|(mapped, _)| *mapped == column.name);
     if let Some((column, _)) =
         target.columns().iter().find(|(mapped, _)| columns.iter().all(|column| column.name != *mapped))
     {
         let all: Vec<String> = columns.into_iter().map(|column| column.name).collect();
-        return refuse(format!("the table {name} has no column {column:?}; it has {}", all.join(", ")));
+        return refuse(format!(
+            "the table {name} has no column {column:?}; its columns are {}",
+            all.join(", ")
+        ));
     }
     if let Some(column) = columns.iter().find(|column| column.needed && !mapped(column)) {
         let column = &column.name;
         return refuse(format!(
-            "the column {column:?} of {name} needs a value, and no field of an event is mapped to it"
+            "the column {column:?} of {name} must have a value; map a field of the event to it"
         ));
     }
     // It is understood and not carried out: SQLite says what it thinks of it.
@@ -204,6 +207,6 @@ pub(crate) async fn check(store: &SqliteStore, target: &ArchiveTable) -> Result<
 
 /// What is wrong with a table of the application is said of it.
 fn blame(target: &ArchiveTable, error: &Error) -> Error {
-    let what = format!("events can't be archived into {}: {}", target.name(), error.message());
+    let what = format!("can't archive into {}: {}", target.name(), error.message());
     Error::new(error.kind(), OP, what)
 }

@@ -11,7 +11,7 @@ const BUSY_SNAPSHOT: i32 = 517;
 
 /// What each constraint of the tables means, in the words of `record`.
 const CONSTRAINTS: [(&str, &str); 13] = [
-    ("event_id_has_16_bytes", "an event id is a blob of 16 bytes"),
+    ("event_id_has_16_bytes", "event_id must be a blob of 16 bytes"),
     ("event_stream_length", "the stream must have 1 to 200 bytes and no NUL"),
     ("event_type_length", "the event type must have 1 to 200 bytes and no NUL"),
     ("event_aggregate_type_length", "the aggregate type must have 1 to 200 bytes and no NUL"),
@@ -19,14 +19,14 @@ const CONSTRAINTS: [(&str, &str); 13] = [
     ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes and no NUL"),
     (
         "event_max_attempts_positive",
-        "max_attempts must be at least 1 and below 2^31: it counts the first try",
+        "max_attempts must be at least 1 and below 2^31; it includes the first attempt",
     ),
-    ("event_times_are_microseconds", "times are microseconds since 1970, within the years -9999 to 9999"),
+    ("event_times_are_microseconds", "times must be microseconds since 1970, within the years -9999 to 9999"),
     ("event_headers_are_an_object", "the headers must be a JSON object"),
-    ("event_payload_is_json", "the payload is not JSON"),
-    ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
-    ("length(cast(consumer as blob))", "a consumer's name has 1 to 200 bytes"),
-    ("NOT NULL", "an event needs an event type, an aggregate type and an aggregate id"),
+    ("event_payload_is_json", "the payload must be JSON"),
+    ("event_has_json_or_content", "an event must have either a JSON payload or a content type and content"),
+    ("length(cast(consumer as blob))", "a consumer's name must have 1 to 200 bytes"),
+    ("NOT NULL", "an event must have an event type, an aggregate type and an aggregate id"),
 ];
 
 /// Turns an error of sqlx during `op` into ours.
@@ -36,7 +36,7 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
             SqlxError::Database(database) => of_sqlite(&**database),
             SqlxError::PoolTimedOut => (
                 ErrorKind::PoolExhausted,
-                "no connection of the pool became free in time; give it more, or hold them for less long"
+                "no connection became free in time; use a larger pool, or hold connections for less time"
                     .to_owned(),
             ),
             SqlxError::PoolClosed => (ErrorKind::Unreachable, "the pool is closed".to_owned()),
@@ -44,7 +44,7 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
                 (ErrorKind::Unreachable, "the connection to the database broke".to_owned())
             }
             SqlxError::ColumnDecode { index, .. } => {
-                (ErrorKind::Corrupt, format!("the database holds something unexpected in {index}"))
+                (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
             }
             SqlxError::InvalidSavePointStatement => {
                 (ErrorKind::Invalid, "the connection is already in a transaction".to_owned())
@@ -80,21 +80,19 @@ fn of_sqlite(error: &dyn DatabaseError) -> (ErrorKind, String) {
         ),
         (_, BUSY | LOCKED) => (
             ErrorKind::Conflict,
-            "another transaction kept the database locked for longer than the busy timeout",
+            "another transaction locked the database for longer than the busy timeout; try again",
         ),
         (_, 1) if text.contains("no such table: postrider_") || text.contains("no such column") => (
             ErrorKind::NotMigrated,
-            "the database has no Postrider tables, or old ones; run `postrider migrate` or call Outbox::migrated",
+            "the Postrider tables are missing or too old; run `postrider migrate` or call Outbox::migrated",
         ),
-        (_, 3 | 23) => (ErrorKind::Denied, "the database file may not be used that way"),
+        (_, 3 | 23) => (ErrorKind::Denied, "access to the database file was denied"),
         (_, 8) => (ErrorKind::Denied, "the database is read-only"),
-        (_, 10) => (ErrorKind::Unreachable, "the database file could not be read or written"),
-        (_, 11 | 26) => (ErrorKind::Corrupt, "the file is damaged, or is no SQLite database"),
+        (_, 10) => (ErrorKind::Unreachable, "can't read or write the database file"),
+        (_, 11 | 26) => (ErrorKind::Corrupt, "the file is damaged, or is not an SQLite database"),
         (_, 13) => (ErrorKind::Database, "the disk is full"),
-        (_, 14) => {
-            (ErrorKind::Unreachable, "the database file can't be opened; check the path and its folder")
-        }
-        (_, 18) => (ErrorKind::Invalid, "something is larger than SQLite can keep"),
+        (_, 14) => (ErrorKind::Unreachable, "can't open the database file; check the path and its folder"),
+        (_, 18) => (ErrorKind::Invalid, "a value is too large for SQLite"),
         (_, 19) => return of_constraint(text),
         _ => return (ErrorKind::Database, format!("the database failed with code {code}")),
     };
@@ -108,15 +106,12 @@ fn of_constraint(text: &str) -> (ErrorKind, String) {
     {
         return (
             ErrorKind::AlreadyRecorded,
-            "the event id is already in the log; nothing was written".to_owned(),
+            "an event with this id already exists; nothing was written".to_owned(),
         );
     }
     if let Some(sentence) = text.strip_prefix("postrider: ") {
         return (ErrorKind::Invalid, sentence.to_owned());
     }
     let meant = CONSTRAINTS.iter().find(|(name, _)| text.contains(name)).map(|(_, sentence)| *sentence);
-    (
-        ErrorKind::Invalid,
-        meant.unwrap_or("a value has the wrong type or breaks a rule of its table").to_owned(),
-    )
+    (ErrorKind::Invalid, meant.unwrap_or("a value has the wrong type or violates a constraint").to_owned())
 }

@@ -47,7 +47,7 @@ impl Inbox {
 /// Whether the inbox can keep a consumer's name.
 pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
     if consumer.is_empty() || consumer.len() > Limits::NAME || consumer.contains('\0') {
-        let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
+        let message = format!("a consumer's name must have 1 to {} bytes and no NUL character", Limits::NAME);
         return Err(Error::new(ErrorKind::Invalid, OP, message));
     }
     Ok(())

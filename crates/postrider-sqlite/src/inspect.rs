@@ -147,8 +147,7 @@ impl Inspect for SqliteStore {
         match &archiving.target {
             Some(target) => archive::check(self, target).await,
             None if archiving.by_month => {
-                let message =
-                    "SQLite has no partitions, and deletes old months in batches; leave by_month out";
+                let message = "SQLite has no partitions; leave by_month out";
                 Err(Error::new(ErrorKind::Invalid, "archive", message))
             }
             None => Ok(()),

@@ -80,8 +80,8 @@ fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
             ErrorKind::SchemaTooNew,
             op,
             format!(
-                "the database has schema version {found} and this program knows {LATEST}: a newer Postrider migrated \
-                 it; upgrade this program"
+                "the schema is at version {found}, newer than version {LATEST} that this program knows; upgrade the \
+                 program"
             ),
         ));
     }
@@ -125,7 +125,7 @@ pub(crate) async fn check(pool: &SqlitePool) -> Result<()> {
         let there =
             if found == 0 { "no Postrider tables".to_owned() } else { format!("schema version {found}") };
         let message = format!(
-            "the database has {there} and this program needs version {LATEST}; run `postrider migrate` or call \
+            "the database has {there}, but this program needs version {LATEST}; run `postrider migrate` or call \
              Outbox::migrated"
         );
         return Err(Error::new(ErrorKind::NotMigrated, OP, message));
@@ -153,7 +153,7 @@ async fn use_wal(conn: &mut SqliteConnection, op: &'static str) -> Result<()> {
             Ok(mode) => {
                 tracing::warn!(
                     mode,
-                    "the database can't use a write-ahead log: readers and writers wait for each other"
+                    "the database can't use a write-ahead log (WAL), so readers and writers block each other"
                 );
                 break;
             }

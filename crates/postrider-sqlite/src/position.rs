@@ -15,11 +15,7 @@ pub(crate) fn position(id: i64) -> Position {
 /// The id that a position stands for.
 pub(crate) fn id_of(position: &Position, op: &'static str) -> Result<i64> {
     position.as_str().parse().map_err(|_| {
-        Error::new(
-            ErrorKind::Invalid,
-            op,
-            format!("{:?} is no position of an SQLite store", position.as_str()),
-        )
+        Error::new(ErrorKind::Invalid, op, format!("{:?} is not a position of this store", position.as_str()))
     })
 }
 

@@ -75,8 +75,8 @@ pub(crate) async fn stand(
     match look {
         Some(look) if stands => look.try_get("recalled").map_err(failed(op)),
         _ => {
-            let message = "the lane is no longer where this lease left it: somebody has claimed it or set it back, or the \
-                           database is of another time; it must be claimed anew";
+            let message = "the position of the lane has changed since this lease read it: another relay claimed it, a replay reset \
+                           it, or the database was restored; the relay claims it again";
             Err(Error::new(ErrorKind::LeaseLost, op, message))
         }
     }

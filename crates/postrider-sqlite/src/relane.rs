@@ -13,7 +13,7 @@ use crate::subscribe::{Generation, make_lanes, unknown};
 pub(crate) async fn relane(store: &SqliteStore, subscription: &str, lanes: u32) -> Result<Relane> {
     const OP: &str = "relane";
     if lanes == 0 || lanes > Subscription::MOST_LANES {
-        let message = format!("{lanes} lanes were asked for; 1 to {} are possible", Subscription::MOST_LANES);
+        let message = format!("lanes must be between 1 and {}, not {lanes}", Subscription::MOST_LANES);
         return Err(Error::new(ErrorKind::Invalid, OP, message));
     }
     let mut tx = store.write(OP).await?;

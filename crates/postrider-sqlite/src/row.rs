@@ -142,7 +142,7 @@ impl Flaws {
         let columns = self.0.join(", ");
         (!columns.is_empty()).then(|| {
             format!(
-                "the event can't be read: {columns} must be UTF-8 text (event_id: 16 bytes); record it anew"
+                "can't read the event: {columns} must be UTF-8 text (event_id: 16 bytes); record it again"
             )
         })
     }

@@ -44,14 +44,15 @@ impl Source for Outbox {
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         check_consumer(effect.consumer)?;
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
+            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more transactions are given to handlers")
         })?;
         let mut tx = HandlerTransaction::begin(&self.pool, permit).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
             tx.rollback(BEGIN).await?;
-            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
+            let message =
+                "the lease of the lane was lost; nothing was marked, and another relay handles its events";
             return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
         }
         let mark =

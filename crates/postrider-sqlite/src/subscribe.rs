@@ -126,7 +126,7 @@ fn patterns_to_json(patterns: &[Pattern]) -> String {
 /// The patterns of a filter, as the tables keep them.
 pub(crate) fn patterns_from_json(json: &str) -> Result<Vec<Pattern>> {
     let patterns: Vec<String> = serde_json::from_str(json).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "claim", "the filter of the subscription is no list of patterns")
+        Error::new(ErrorKind::Corrupt, "claim", "the filter of the subscription is not a list of patterns")
             .caused_by(error)
     })?;
     Ok(patterns.into_iter().map(Pattern::new).collect())

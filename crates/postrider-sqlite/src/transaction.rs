@@ -13,9 +13,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::error::failed;
 use crate::seal::Seal;
 
-const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began; nothing of it was kept. A handler must return \
-    the errors of its statements (after some of them SQLite has rolled everything back), and must leave commit and rollback to \
-    the relay";
+const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began; nothing was committed. A handler must return \
+    the errors of its statements (some of them make SQLite roll everything back), and must not commit or roll back the \
+    transaction itself";
 
 /// The transaction of a handler. Dropped before its end, it is rolled back.
 #[derive(Debug)]

@@ -79,9 +79,9 @@ async fn checks_find_what_is_wrong() {
     let event = commit_one(&*log, "a").await;
     clock.advance(LONG);
     let found = checks().await;
-    assert_eq!(verdict(&found, "lanes"), (Severity::Warn, "nobody reads what waits for: s"));
-    assert_eq!(verdict(&found, "journal"), (Severity::Good, "it is a write-ahead log"));
-    assert_eq!(verdict(&found, "file"), (Severity::Good, "it is sound"));
+    assert_eq!(verdict(&found, "lanes"), (Severity::Warn, "no relay reads the waiting events of: s"));
+    assert_eq!(verdict(&found, "journal"), (Severity::Good, "write-ahead log (WAL)"));
+    assert_eq!(verdict(&found, "file"), (Severity::Good, "it is intact"));
     assert_eq!(verdict(&found, "writing").0, Severity::Good);
     drain(&*store, "s").await;
     let mut writer = log.begin().await;

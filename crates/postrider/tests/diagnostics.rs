@@ -73,12 +73,12 @@ fn a_type_that_lacks_a_trait_is_named_with_what_to_do() {
         ),
         (
             on("async fn f(event: Received<Plain>) -> Result<(), Failure> { Ok(()) }", "s.on(f)"),
-            &["`Plain` is not an event: it has no `Event`"],
+            &["`Plain` is not an event: it does not implement `Event`"],
         ),
         (
             on("async fn f(event: Received<Plain>) -> Result<(), Failure> { Ok(()) }", "s.on_type(\"T\", f)"),
             &[
-                "`Plain` can't be received by a handler: it has no `serde::Deserialize`",
+                "`Plain` can't be received by a handler: it does not implement `serde::Deserialize`",
                 "#[derive(serde::Deserialize)]",
             ],
         ),

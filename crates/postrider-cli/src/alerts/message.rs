@@ -68,7 +68,7 @@ impl Message {
         again: bool,
     ) -> Self {
         let alert = reading.alert;
-        let still = if again { format!(" (for {} now)", lasted(since, now)) } else { String::new() };
+        let still = if again { format!(" (for {})", lasted(since, now)) } else { String::new() };
         let next = next::of_figure(reading);
         let text = format!(
             "{}: it is {}, since {}{still}; next: {next}",
@@ -101,7 +101,7 @@ impl Message {
         let figure = reading.filter(|reading| reading.value.is_some());
         let it_is = figure.map(|reading| format!(": it is {}", shown(reading.value))).unwrap_or_default();
         let text = format!(
-            "over after {} (since {}): {}{it_is}",
+            "resolved after {} (since {}): {}{it_is}",
             lasted(since, now),
             output::when(since),
             title(alert, reading, subject)
@@ -209,8 +209,8 @@ impl Message {
     ) -> Self {
         let of = subscription.as_ref().map(|name| format!(", for {name}")).unwrap_or_default();
         let (kind, text) = match event {
-            Some(event) => ("event", format!("an event is dead no longer: {event}{of}")),
-            None => ("events", format!("the events of a flood are dead no longer{of}")),
+            Some(event) => ("event", format!("an event is no longer dead: {event}{of}")),
+            None => ("events", format!("these events are no longer dead{of}")),
         };
         let mut facts = facts(json!({ "kind": kind }));
         facts.extend(event.map(|event| ("event_id".to_owned(), Value::from(event))));
@@ -231,12 +231,12 @@ impl Message {
             alert: "test".to_owned(),
             subscription: None,
             incident: Self::incident(&[source, "test"]),
-            text: format!("a test of Postrider's alerts, from {source}: nothing is the matter"),
+            text: format!("this is a test of Postrider's alerts from {source}; no action is needed"),
             facts: facts(json!({ "kind": "test" })),
         }
     }
 
-    /// A name for what belongs max_tx_batch: short enough for everybody, and the same from every relay.
+    /// A name for what belongs together: short enough for everybody, and the same from every relay.
     pub(crate) fn incident(parts: &[&str]) -> String {
         let name = format!("postrider/{}", parts.join("/"));
         if name.len() <= 255 { name } else { Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string() }
@@ -267,8 +267,8 @@ fn title(alert: &str, reading: Option<&Reading<'_>>, subject: &Option<String>) -
     let of = subject.as_deref().unwrap_or("all subscriptions");
     match when {
         // The name of one of a preset's has its condition in it.
-        Some(when) if !alert.contains(&when) => format!("{alert} ({when}) of {of}"),
-        _ => format!("{alert} of {of}"),
+        Some(when) if !alert.contains(&when) => format!("{alert} ({when}) for {of}"),
+        _ => format!("{alert} for {of}"),
     }
 }
 
@@ -336,14 +336,14 @@ mod tests {
         let (text, facts) = fires("dead > 10", Some("mail"), false);
         assert_eq!(
             text,
-            "dead > 10 of mail: it is 1,234, since 2026-05-01 12:00:31Z; next: postrider dead list --subscription mail"
+            "dead > 10 for mail: it is 1,234, since 2026-05-01 12:00:31Z; next: postrider dead list --subscription mail"
         );
         assert_eq!(facts["next"], "postrider dead list --subscription mail");
         assert_eq!(facts["since"], "2026-05-01T12:00:31Z");
         let (text, _) = fires("undelivered > 1000", None, true);
         assert_eq!(
             text,
-            "undelivered > 1000 of all subscriptions: it is 1,234, since 2026-05-01 12:00:31Z (for 10m now); next: postrider status"
+            "undelivered > 1000 for all subscriptions: it is 1,234, since 2026-05-01 12:00:31Z (for 10m); next: postrider status"
         );
         let (text, _) = fires("oldest_seconds > 60", Some("mail"), false);
         assert!(text.ends_with("; next: postrider status mail"), "{text}");
@@ -395,6 +395,6 @@ mod tests {
     fn what_is_over_says_since_when_it_was() {
         let now = SINCE + Duration::from_secs(600);
         let text = Message::over("dead > 10", &Some("mail".to_owned()), "i", None, SINCE, now).text;
-        assert_eq!(text, "over after 10m (since 2026-05-01 12:00:31Z): dead > 10 of mail");
+        assert_eq!(text, "resolved after 10m (since 2026-05-01 12:00:31Z): dead > 10 for mail");
     }
 }

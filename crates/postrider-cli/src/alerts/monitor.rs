@@ -87,15 +87,12 @@ impl AlertMonitor {
             match self.look(&mut log, &ended).await {
                 Ok(()) if blind => {
                     blind = false;
-                    tracing::info!("alerts are looked after again");
+                    tracing::info!("alerts are evaluated again");
                 }
                 Ok(()) => {}
                 Err(error) if !blind => {
                     blind = true;
-                    tracing::warn!(
-                        "alerts can't be looked after: {error}; trying again every {:?}",
-                        self.every
-                    );
+                    tracing::warn!("can't evaluate alerts: {error}; retrying every {:?}", self.every);
                 }
                 Err(_) => {}
             }
@@ -184,7 +181,9 @@ impl AlertMonitor {
             }
             Ok(false) => {
                 self.unsaved = None;
-                tracing::warn!("another relay looks after alerts now; what was just said may be said again");
+                tracing::warn!(
+                    "another relay has taken over alerts; the last notifications may be sent twice"
+                );
                 Ok(())
             }
             Err(error) => {
@@ -199,7 +198,7 @@ impl AlertMonitor {
         let note = Note::read(text);
         if note.is_none() && !self.unreadable {
             self.unreadable = true;
-            tracing::warn!("what was noted of alerts can't be understood; what fires is said anew");
+            tracing::warn!("can't read the stored state of alerts; firing alerts are sent again");
         }
         note.unwrap_or_default()
     }
@@ -253,7 +252,7 @@ impl AlertMonitor {
                         && self.deaf.insert(target.to_owned())
                     {
                         tracing::warn!(
-                            "alerts don't reach {target}: {what}; trying again every {:?}",
+                            "can't send alerts to {target}: {what}; retrying every {:?}",
                             self.every
                         );
                     }

@@ -111,12 +111,12 @@ impl Target {
             Notify::Webhook(url, token) => (url, token.as_ref()),
         };
         let url = Url::parse(url).ok().filter(Url::has_host).ok_or_else(|| {
-            let what = "it is no address such as https://host/path (it is not shown)";
+            let what = "it must be a URL such as https://host/path (the value is not shown)";
             Problem::of(format!("notify.{name}.url"), what)
         })?;
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose();
         let mut token = token.map_err(|_| {
-            let what = "it has characters that no header can hold (it is not shown)";
+            let what = "it contains characters that are not allowed in a header (the value is not shown)";
             Problem::of(format!("notify.{name}.token"), what)
         })?;
         if let Some(token) = &mut token {

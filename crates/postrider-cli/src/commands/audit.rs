@@ -12,7 +12,7 @@ use crate::output::{self, Column, Table, Time};
 /// The flags of `audit`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// At most this many, the newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print a JSON array
@@ -73,7 +73,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         ]);
     }
     if table.is_empty() {
-        output::line("nothing was written down yet")?;
+        output::line("the audit log is empty")?;
     } else {
         table.show()?;
     }

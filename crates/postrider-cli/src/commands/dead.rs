@@ -16,26 +16,26 @@ use crate::database::{self, SharedStore};
 /// What is done with the dead.
 #[derive(Subcommand)]
 pub(crate) enum Action {
-    /// List what was given up, the oldest first
+    /// List dead events, oldest first
     List(list::Arguments),
-    /// Show a dead event and why it was given up
+    /// Show a dead event and why it died
     Show(list::Show),
-    /// Try dead events again: attempts back to 0, each before the later events of its key
+    /// Retry dead events: resets their attempts, and delivers each before later events of its key
     Requeue(resolve::Arguments),
-    /// Give dead events up, so that keys that wait go on and retention may take them; only a replay brings them again
+    /// Discard dead events: unblocks their keys and lets retention remove them; only a replay delivers them again
     Discard(resolve::Arguments),
 }
 
 /// Which dead events are meant.
 #[derive(Args, Debug, Clone, Default)]
 struct Wanted {
-    /// Of this subscription only
+    /// Only this subscription
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// Of this type; * stands for any run of characters
+    /// Only events of this type; * matches any characters
     #[arg(long = "type", value_name = "PATTERN")]
     event_type: Option<String>,
-    /// Whose last failure has this code
+    /// Only events whose last failure has this code
     #[arg(long)]
     code: Option<String>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ impl Wanted {
     async fn check(&self, log: &SharedStore) -> Result<(), Failure> {
         let texts = [&self.subscription, &self.event_type, &self.code];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            return Err(Problem::new("a filter has a NUL character in it, which no event has").into());
+            return Err(Problem::new("a filter must not contain a NUL character").into());
         }
         unknown::check(log.as_ref(), self.subscription.as_deref()).await
     }
@@ -75,7 +75,7 @@ impl Wanted {
         let mut words = Vec::new();
         words.extend(self.event_type.as_ref().map(|text| format!("type {text}")));
         words.extend(self.code.as_ref().map(|text| format!("code {text}")));
-        words.extend(self.span.is_set().then(|| "a span of time".to_owned()));
+        words.extend(self.span.is_set().then(|| "by time".to_owned()));
         if words.is_empty() { "all".to_owned() } else { words.join(", ") }
     }
 }

@@ -57,27 +57,31 @@ impl DeliveryView {
             Some(time) => format!(" {} ago", output::since(time.0.min(now), now)),
             None => String::new(),
         };
-        let tries = output::count(u64::from(self.attempts), "try").replace("trys", "tries");
+        let tries = output::count(u64::from(self.attempts), "attempt");
         let by = |who: &Option<String>| who.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
         let mut what = match self.state {
             State::Pending => "not read yet".to_owned(),
             State::Processing => format!("in flight{}", by(&self.lease_owner)),
-            State::Retrying if self.attempts == 0 => "waits behind an earlier event of its key".to_owned(),
+            State::Retrying if self.attempts == 0 => "waits for an earlier event of its key".to_owned(),
             State::Retrying => {
-                let next = self.next_retry_at.map(|next| format!(", again {}", soon(next.0, now)));
-                format!("failed {tries}, last{}{}", ago(&self.last_attempt_at), next.unwrap_or_default())
+                let next = self.next_retry_at.map(|next| format!(", next {}", soon(next.0, now)));
+                format!(
+                    "failed after {tries}, last{}{}",
+                    ago(&self.last_attempt_at),
+                    next.unwrap_or_default()
+                )
             }
-            State::Dead => format!("given up after {tries}, last{}", ago(&self.last_attempt_at)),
+            State::Dead => format!("died after {tries}, last{}", ago(&self.last_attempt_at)),
             State::Done => {
                 let after = if self.attempts > 1 { format!(" after {tries}") } else { String::new() };
                 format!("delivered{}{}{after}", ago(&self.delivered_at), by(&self.delivered_by))
             }
-            State::Discarded => format!("given up by an operator after {tries}"),
+            State::Discarded => format!("discarded by an operator after {tries}"),
         };
         what = format!("  {}: {}, {what}\n", harmless(&self.subscription), self.state);
         if self.error_code.is_some() || self.error_message.is_some() {
             let code = self.error_code.as_deref().unwrap_or("failed");
-            let message = self.error_message.as_deref().unwrap_or("no reason was given");
+            let message = self.error_message.as_deref().unwrap_or("no message");
             what.push_str(&format!("      {}: {}\n", harmless(code), harmless(message)));
         }
         what.push_str(&attempts::text(&self.last_attempts, output::width()));
@@ -109,8 +113,8 @@ fn soon(time: OffsetDateTime, now: OffsetDateTime) -> String {
 pub(crate) fn text(deliveries: &[DeliveryView], archived: bool, now: OffsetDateTime) -> String {
     if deliveries.is_empty() {
         return match archived {
-            true => "\nit was delivered to all who wanted it, and archived\n".to_owned(),
-            false => "\nno subscription wants it\n".to_owned(),
+            true => "\nevery subscription that matches it has settled it; it is archived\n".to_owned(),
+            false => "\nno subscription matches it\n".to_owned(),
         };
     }
     let lines: String = deliveries.iter().map(|delivery| delivery.lines(now)).collect();

@@ -28,52 +28,52 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show one event: its deliveries, what caused it and what followed
+    /// Show one event: its deliveries, its causes and its effects
     Show(page::Arguments),
 }
 
 /// Which events are wanted.
 #[derive(Args, Debug, Clone, Default)]
 struct Wanted {
-    /// The event with this id
+    /// Only the event with this id
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
-    /// Of this aggregate, or of all of its type
+    /// Only events of this aggregate, or of every aggregate of this type
     #[arg(long, value_name = "TYPE[:ID]")]
     aggregate: Option<String>,
-    /// Ordered by this key
+    /// Only events with this ordering key
     #[arg(long)]
     key: Option<String>,
-    /// Of this type; * stands for any run of characters
+    /// Only events of this type; * matches any characters
     #[arg(long = "type", value_name = "PATTERN")]
     event_type: Option<String>,
-    /// Of this stream; * stands for any run of characters
+    /// Only events of this stream; * matches any characters
     #[arg(long, value_name = "PATTERN")]
     stream: Option<String>,
     #[command(flatten)]
     span: Span,
-    /// With this correlation id
+    /// Only events with this correlation id
     #[arg(long, value_name = "ID")]
     correlation: Option<String>,
-    /// Show where they stand for this subscription
+    /// Show the state of each event for this subscription
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// In this state for that subscription: pending, processing, retrying, dead, done or discarded
+    /// Only events in this state for that subscription: pending, processing, retrying, dead, done or discarded
     #[arg(long, requires = "subscription", value_parser = state)]
     state: Option<State>,
-    /// With a number in the log below this: to go on where a look ended
+    /// Only events with a log number below this, to continue an earlier search
     #[arg(long, value_name = "NUMBER")]
     before: Option<i64>,
-    /// With a number in the log above this
+    /// Only events with a log number above this
     #[arg(long, value_name = "NUMBER")]
     after: Option<i64>,
-    /// The oldest first, not the newest
+    /// Oldest first (default: newest first)
     #[arg(long)]
     oldest_first: bool,
-    /// At most this many events
+    /// Maximum number of events
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Look at no more events of the log than this: there is no index over types, aggregates or times
+    /// Maximum number of log rows to scan; types, aggregates and times have no index
     #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
     /// Print a JSON object
@@ -130,7 +130,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     // No text of a database has one, and asking for it is an error of its own there.
     let texts = [&wanted.aggregate, &wanted.key, &wanted.event_type, &wanted.stream, &wanted.correlation];
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(Problem::new("a filter has a NUL character in it, which no event has").into());
+        return Err(Problem::new("a filter must not contain a NUL character").into());
     }
     let log = database::open(&config.store).await?;
     if let Some(Action::Show(arguments)) = arguments.action {
@@ -200,17 +200,20 @@ fn note(found: &search::EventPage, wanted: &Wanted) -> Option<String> {
     let looked = output::count(found.looked, "event");
     match (found.complete, found.reached) {
         (true, _) if none => Some(match wanted.id {
-            Some(id) => format!("there is no event {id} that fits, in the log or in the archive"),
-            None => "no event fits; all of the log and the archive that could have was looked at".to_owned(),
+            Some(id) => format!("no event {id} matches, in the log or in the archive"),
+            None => "no event matches; the whole log and archive were searched".to_owned(),
         }),
         (true, _) | (false, None) => None,
         (false, Some((id, at))) => {
             let (flag, way) = if found.oldest_first { ("after", "up to") } else { ("before", "back to") };
             if found.events.len() >= wanted.limit as usize {
-                return Some(format!("there may be more; go on with --{flag} {id}"));
+                return Some(format!("there may be more; continue with --{flag} {id}"));
             }
-            let what = if none { "no event fits so far" } else { "there may be more" };
-            Some(format!("{what}: looked at {looked}, {way} {}; go on with --{flag} {id}", output::when(at)))
+            let what = if none { "no event matches so far" } else { "there may be more" };
+            Some(format!(
+                "{what}: searched {looked}, {way} {}; continue with --{flag} {id}",
+                output::when(at)
+            ))
         }
     }
 }

@@ -24,12 +24,13 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, Failure> {
     let address = match config.listen.map(|listen| listen.address) {
         None => {
-            return Err(
-                Problem::new("http.listen is \"off\", so a relay answers nobody; set an address").into()
-            );
+            return Err(Problem::new(
+                "http.listen is \"off\", so the relay has no /readyz; set http.listen to an address",
+            )
+            .into());
         }
         Some(address) if address.port() == 0 => {
-            let what = "http.listen has port 0, so nobody knows where the relay answers; set a port";
+            let what = "http.listen has port 0, so the port of the relay is unknown; set a fixed port";
             return Err(Problem::new(what).into());
         }
         Some(address) => reached(address),
@@ -65,7 +66,7 @@ async fn asked(address: SocketAddr) -> Result<(bool, String), String> {
     let answer = client.get(format!("http://{address}/readyz")).timeout(PATIENCE).send().await;
     let answer = answer.map_err(|error| match error {
         error if error.is_timeout() => format!("it did not answer within {PATIENCE:?}"),
-        error if error.is_connect() => "nobody listens there".to_owned(),
+        error if error.is_connect() => "connection refused".to_owned(),
         _ => "it did not answer".to_owned(),
     })?;
     let status = answer.status();

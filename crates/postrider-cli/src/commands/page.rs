@@ -14,10 +14,10 @@ use crate::output::{self, Time};
 /// The flags of `events show`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The event's id
+    /// Id of the event
     #[arg(value_name = "UUID")]
     id: Uuid,
-    /// Show what it says, too
+    /// Print the payload, too
     #[arg(long)]
     payload: bool,
     /// Print a JSON object
@@ -131,7 +131,7 @@ pub(crate) fn head(logged: &LoggedEvent) -> String {
     lines.push(("recorded", output::when(event.recorded_at)));
     let place = if logged.archived { "in the archive" } else { "in the log" };
     lines.push(("number", format!("{} {place}", event.id)));
-    lines.extend(event.max_attempts.map(|tries| ("tries", format!("{tries} at most"))));
+    lines.extend(event.max_attempts.map(|tries| ("attempts", format!("{tries} at most"))));
     for (name, value) in event.headers.iter() {
         lines.push(("header", format!("{name}: {value}")));
     }
@@ -176,7 +176,7 @@ fn tree(chain: &Chain, now: OffsetDateTime) -> String {
     };
     let mut depth = 0;
     if let Some(lost) = chain.lost_cause {
-        text.push_str(&format!("  {lost}  neither in the log nor in the archive\n"));
+        text.push_str(&format!("  {lost}  not in the log or the archive\n"));
         depth += 1;
     }
     let indent = |depth: usize| {
@@ -191,9 +191,7 @@ fn tree(chain: &Chain, now: OffsetDateTime) -> String {
     branches(chain, chain.event.event.event_id, &format!("  {base}"), &line, &mut text, 0);
     if !chain.complete {
         let looked = output::count(chain.looked, "event");
-        text.push_str(&format!(
-            "  there may be more: what followed was looked for in the next {looked} only\n"
-        ));
+        text.push_str(&format!("  there may be more: only the next {looked} were searched for effects\n"));
     }
     text
 }

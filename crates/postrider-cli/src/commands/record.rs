@@ -20,45 +20,45 @@ const MOST: u64 = 64 << 20;
 /// The flags of `record`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The stream it goes into, as in orders
+    /// Stream of the event, as in orders
     #[arg(long)]
     stream: String,
-    /// What happened, as in OrderPaid
+    /// Type of the event, as in OrderPaid
     #[arg(long = "type", value_name = "TYPE")]
     event_type: String,
-    /// What it happened to, as in --aggregate Order 7
+    /// Type and id of the aggregate, as in --aggregate Order 7
     #[arg(long, required = true, num_args = 2, value_names = ["TYPE", "ID"])]
     aggregate: Vec<String>,
-    /// What it says: JSON, @FILE for a file's content, or - for standard input
+    /// Payload: JSON, @FILE to read a file, or - to read standard input
     payload: String,
-    /// What it is ordered by, where that is not its aggregate
+    /// Ordering key (default: the aggregate)
     #[arg(long)]
     key: Option<String>,
-    /// A header, as in --header tenant=acme; again for another one
+    /// Header, as in --header tenant=acme; can be repeated
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
-    /// Its id; made up unless given
+    /// Id of the event (default: a new UUID)
     #[arg(long, value_name = "UUID")]
     id: Option<Uuid>,
-    /// Leave it at that if an event with this id is in the log
+    /// Skip the event if its id already exists in the log
     #[arg(long, requires = "id")]
     once: bool,
-    /// Give it a number without gaps within its key
+    /// Number the event within its key, without gaps
     #[arg(long)]
     sequenced: bool,
-    /// How often a delivery is tried at most
+    /// Maximum number of delivery attempts
     #[arg(long, value_name = "COUNT")]
     max_attempts: Option<u32>,
-    /// When it happened; now unless given
+    /// When it happened (default: now)
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     occurred_at: Option<OffsetDateTime>,
-    /// The media type of a payload that is not JSON
+    /// Media type of a payload that is not JSON
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// Do it without asking
+    /// Don't ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a name and a value are expected, as in tenant=acme".to_owned()),
+        _ => Err("expected NAME=VALUE, as in tenant=acme".to_owned()),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     } else if recorded {
         output::line(event.event_id)?;
     } else {
-        output::line(format!("{} is in the log already; nothing was recorded", event.event_id))?;
+        output::line(format!("event {} already exists; nothing was recorded", event.event_id))?;
     }
     Ok(true)
 }
@@ -101,9 +101,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
 impl Arguments {
     fn event(&self) -> Result<NewEvent, Problem> {
         let [aggregate_type, aggregate_id] = self.aggregate.as_slice() else {
-            return Err(Problem::new(
-                "say what it happened to: --aggregate TYPE ID, as in --aggregate Order 7",
-            ));
+            return Err(Problem::new("--aggregate must have a TYPE and an ID, as in --aggregate Order 7"));
         };
         let bytes = self.bytes()?;
         let payload = match &self.content_type {
@@ -136,12 +134,9 @@ impl Arguments {
             None if self.payload == "-" => (read(&mut std::io::stdin()), "standard input".to_owned()),
             None => (Ok(self.payload.clone().into_bytes()), "the payload".to_owned()),
         };
-        let bytes = bytes.map_err(|error| Problem::new(format!("{of} can't be read: {}", plain(&error))))?;
+        let bytes = bytes.map_err(|error| Problem::new(format!("can't read {of}: {}", plain(&error))))?;
         if bytes.len() as u64 > MOST {
-            return Err(Problem::new(format!(
-                "{of} has more than {} bytes, too many for an event",
-                output::number(MOST)
-            )));
+            return Err(Problem::new(format!("{of} must not be larger than {} bytes", output::number(MOST))));
         }
         Ok(bytes)
     }
@@ -156,7 +151,8 @@ fn explained(failure: Failure, event: &NewEvent) -> Failure {
     match failure.downcast_ref::<Error>() {
         Some(error) if error.kind() == ErrorKind::Invalid => wrong(error).into(),
         Some(error) if error.kind() == ErrorKind::AlreadyRecorded => {
-            format!("an event {} is in the log already; --once leaves it at that", event.event_id).into()
+            format!("event {} already exists; pass --once to skip an event that exists", event.event_id)
+                .into()
         }
         _ => failure,
     }

@@ -81,7 +81,9 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         return Ok(true);
     }
     if relays.is_empty() {
-        output::line("no relay is there, and none was there within a day; `postrider relay` starts one")?;
+        output::line(
+            "no relay is running, and none was running in the last day; start one with `postrider relay`",
+        )?;
         return Ok(true);
     }
     let mut text = table(&relays, OffsetDateTime::now_utc()).text(output::width());
@@ -158,7 +160,7 @@ pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<String> {
             let (its, its_host) = (&other.report.name, &other.report.host);
             if name == its {
                 conflicts.push(format!(
-                    "two relays are called {name}: process {} on {host} and process {} on {its_host}; give each its own relay.name",
+                    "two relays are named {name}: process {} on {host} and process {} on {its_host}; give each a different relay.name",
                     relay.report.process, other.report.process
                 ));
             }

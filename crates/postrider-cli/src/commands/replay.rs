@@ -28,26 +28,26 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The flags of `replay`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The subscription
+    /// Name of the subscription
     name: String,
     #[command(flatten)]
     begin: Begin,
-    /// Leave it alone, and make a new subscription like it that starts there
+    /// Create a new subscription with the same settings that starts there, and leave this one unchanged
     #[arg(long = "as", value_name = "NEW")]
     new: Option<String>,
-    /// Also go back to events that the inbox has forgotten: their effects happen again
+    /// Allow events that the inbox has forgotten: their effects will happen again
     #[arg(long)]
     effects_may_repeat: bool,
-    /// Don't wait until holders have finished what is in flight: it may arrive among what comes again
+    /// Don't wait for deliveries in flight: they may mix with the replayed events
     #[arg(long, conflicts_with = "new")]
     now: bool,
-    /// Only count what would come again; what was discarded does, too
+    /// Count the events that would be replayed, discarded ones included, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Don't wait until relays have caught up
+    /// Don't wait until relays catch up
     #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait this long for relays to catch up, as in 90s or 2h; at most a minute of it without any relay; it goes on by itself afterwards, and the exit code is 1
+    /// How long to wait for relays to catch up, as in 90s or 2h, and at most a minute while no relay is running; the replay continues afterwards, and the exit code is 1
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = times::ago)]
     wait: Duration,
     /// Print a JSON object
@@ -61,13 +61,13 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Begin {
-    /// With what was recorded so long ago or later, as in 90s, 15m, 1h30m or 7d
+    /// Start with events recorded this long ago, as in 90s, 15m, 1h30m or 7d
     #[arg(long, value_name = "AGO", value_parser = times::since, allow_hyphen_values = true)]
     since: Option<Duration>,
-    /// With what was recorded then or later, as in 2026-01-31T08:00:00Z or 2026-01-31 (UTC)
+    /// Start with events recorded at this time, as in 2026-01-31T08:00:00Z or 2026-01-31 (UTC)
     #[arg(long, value_name = "TIME", value_parser = times::time)]
     from: Option<OffsetDateTime>,
-    /// With this event
+    /// Start with this event
     #[arg(long, value_name = "UUID")]
     event: Option<Uuid>,
 }
@@ -78,7 +78,7 @@ impl Begin {
         match (ago.or(self.from), self.event) {
             (_, Some(event)) => Ok(ReplayFrom::Event(event)),
             (Some(time), None) => Ok(ReplayFrom::Time(time)),
-            (None, None) => Err(Problem::new("say where it begins: --since, --from or --event")),
+            (None, None) => Err(Problem::new("the replay needs a start; pass --since, --from or --event")),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     if arguments.dry_run {
         arguments.answer(&counted)?;
         if !arguments.json {
-            output::line(format!("{many} would come again; nothing was changed"))?;
+            output::line(format!("would replay {many}; nothing was changed"))?;
         }
         return Ok(true);
     }
@@ -128,13 +128,16 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     if counted.events == 0 && new.is_none() {
         arguments.answer(&counted)?;
         if !arguments.json {
-            output::line(format!("{} has read nothing from there on; nothing was changed", arguments.name))?;
+            output::line(format!(
+                "{} has not read any events after that point; nothing was changed",
+                arguments.name
+            ))?;
         }
         return Ok(true);
     }
     let question = match &new {
         Some(new) => format!(
-            "Make {} like {}? It reads {many} that {} has read, and what follows.",
+            "Create {} as a copy of {}? It delivers {many} that {} has already read, and all later ones.",
             new.name, arguments.name, arguments.name
         ),
         None => format!("Replay {}? {many} will be delivered again.", arguments.name),
@@ -158,15 +161,15 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     arguments.consent.audit(log.as_ref(), &what, Some(&goal.subscription), None).await?;
     arguments.answer(&replayed)?;
     if !arguments.json {
-        output::line(format!("{} reads {}", goal.subscription, events(&replayed)))?;
+        output::line(format!("{} replays {}", goal.subscription, events(&replayed)))?;
     }
     if new.is_none() && info.paused {
-        output::note(format!("{} is paused; nothing comes until it is resumed", goal.subscription));
+        output::note(format!("{} is paused; nothing is delivered until you resume it", goal.subscription));
         return Ok(true);
     }
     if new.is_some() {
         let name = &goal.subscription;
-        output::note(format!("a relay delivers it that has a [[subscription]] named {name}"));
+        output::note(format!("it needs a relay that has a [[subscription]] named {name}"));
     }
     if !arguments.no_wait {
         goal.wait(&log, arguments.wait).await?;
@@ -220,7 +223,7 @@ impl Arguments {
             let what = done(replay.from, &replayed);
             let _ = self.consent.audit(log.as_ref(), &what, Some(&self.name), None).await;
             let what = format!(
-                "it was set back, but could not be resumed ({}); `postrider subscriptions resume {}` does it",
+                "the position was reset, but resuming failed ({}); run `postrider subscriptions resume {}`",
                 error.message(),
                 self.name
             );
@@ -240,14 +243,14 @@ async fn rested(log: &SharedStore, name: &str) -> Result<(), Failure> {
         let Some(owner) = info.lanes.into_iter().find_map(|lane| lane.owner) else { return Ok(()) };
         if Instant::now() > end {
             let what = format!(
-                "{owner} still holds a lane of {name}; nothing was changed, and --now does not wait for it"
+                "{owner} still holds a lane of {name}; nothing was changed; pass --now to skip the wait"
             );
             return Err(what.into());
         }
-        progress.show(&format!("waiting for {owner} to finish what is in flight"), "");
+        progress.show(&format!("waiting for {owner} to finish deliveries in flight"), "");
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            () = &mut asked => return Err("it was interrupted; nothing was changed".into()),
+            () = &mut asked => return Err("interrupted; nothing was changed".into()),
         }
     }
 }
@@ -260,7 +263,7 @@ async fn like(
     from: ReplayFrom,
 ) -> Result<Subscription, Failure> {
     if log.subscriptions().await?.iter().any(|info| info.subscription.name == name) {
-        return Err(format!("there is a subscription {name:?} already; choose another name").into());
+        return Err(format!("the subscription {name:?} already exists; choose another name").into());
     }
     let time = match from {
         ReplayFrom::Time(time) => time,
@@ -297,7 +300,7 @@ fn events(replayed: &Replayed) -> String {
     let many = output::count(replayed.events, "event");
     let many = if replayed.counted { many } else { format!("at least {many}") };
     match replayed.first_recorded_at {
-        Some(first) => format!("{many} (from {} on)", output::when(first)),
+        Some(first) => format!("{many} (from {})", output::when(first)),
         None => many,
     }
 }

@@ -25,19 +25,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What is done to sinks.
 #[derive(Subcommand)]
 pub(crate) enum Action {
-    /// Send a probe to a sink: an event that is marked as one and is in no log; exits with 1 if it is not taken
+    /// Send a probe to a sink: an event that is marked as a test and not recorded; exits with 1 if the sink rejects it
     Test(Test),
 }
 
 /// The flags of `sinks test`.
 #[derive(Args)]
 pub(crate) struct Test {
-    /// The NAME of a [sink.NAME]
+    /// NAME of a [sink.NAME]
     name: String,
-    /// The stream of the probe, which a Kafka topic may be made of; that of a subscription to this sink unless given
+    /// Stream of the probe, which may decide its Kafka topic (default: a stream of a subscription with this sink)
     #[arg(long, value_name = "NAME")]
     stream: Option<String>,
-    /// The type of the probe
+    /// Type of the probe
     #[arg(long = "type", value_name = "NAME", default_value = TYPE)]
     event_type: String,
     /// Print a JSON object
@@ -61,8 +61,8 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
     let Some(sink) = config.sinks.get(&test.name) else {
         let name = &test.name;
         let what = match nearest(name, config.sinks.keys().map(String::as_str)) {
-            Some(meant) => format!("there is no [sink.{name}]; is {meant:?} meant?"),
-            None => format!("there is no [sink.{name}] in the settings; add one"),
+            Some(meant) => format!("there is no [sink.{name}]; did you mean {meant:?}?"),
+            None => format!("there is no [sink.{name}] in the settings; add it"),
         };
         return Err(Problem::new(what).into());
     };
@@ -87,12 +87,12 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
         None => {
             // Beside the probe itself, where that is on standard output.
             output::note(format!(
-                "sink {sink_name} took the probe: event {event_id}, stream {stream}, type {event_type}"
+                "sink {sink_name} accepted the probe: event {event_id}, stream {stream}, type {event_type}"
             ));
             Ok(true)
         }
         Some(what) => {
-            Err(format!("sink {sink_name} did not take the probe (stream {stream}): {what}").into())
+            Err(format!("sink {sink_name} did not accept the probe (stream {stream}): {what}").into())
         }
     }
 }
@@ -154,6 +154,6 @@ async fn send(name: &str, sink: &Sink, probe: Recorded) -> Result<Result<(), Str
             | Outcome::Unclear { failure, .. }
             | Outcome::Reject { failure },
         ) => Err(format!("{}: {}", failure.code, failure.message)),
-        None => Err("nothing was said of it".to_owned()),
+        None => Err("it reported no outcome".to_owned()),
     })
 }

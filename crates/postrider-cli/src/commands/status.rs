@@ -17,15 +17,15 @@ use crate::output;
 /// The flags of `status`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Of this subscription only
+    /// Only this subscription
     subscription: Option<String>,
-    /// Show the streams one by one
+    /// Show each stream in its own row
     #[arg(long)]
     streams: bool,
-    /// Look again after each pause (2s unless given), until Ctrl-C
+    /// Refresh until Ctrl-C, with this pause (default: 2s)
     #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = times::ago)]
     watch: Option<Duration>,
-    /// Print a JSON object; with --watch one a line
+    /// Print a JSON object; with --watch one per line
     #[arg(long)]
     json: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
             Ok(status) => arguments.redraw(&status, pause)?,
             // A database that is restarted comes back.
             Err(failure) if is_passing(&failure) => {
-                output::note(format!("postrider: status: {failure}; looking again"));
+                output::note(format!("postrider: status: {failure}; retrying"));
             }
             Err(failure) => return Err(failure),
         }
@@ -82,7 +82,7 @@ impl Arguments {
         if output::is_terminal() {
             // To the upper left corner, and clear what is below: nothing flickers.
             let body = body.replace('\n', "\x1b[K\n");
-            return output::print(&format!("\x1b[H{head}; Ctrl-C ends it\x1b[K\n\x1b[K\n{body}\x1b[J"));
+            return output::print(&format!("\x1b[H{head}; Ctrl-C to stop\x1b[K\n\x1b[K\n{body}\x1b[J"));
         }
         output::print(&format!("{head}\n{body}\n"))
     }

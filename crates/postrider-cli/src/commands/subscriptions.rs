@@ -18,24 +18,24 @@ use crate::output;
 /// What is done to subscriptions.
 #[derive(Subcommand)]
 pub(crate) enum Action {
-    /// Show what each subscription wants and how it is set
+    /// List the subscriptions with their filters and settings
     List(list::Arguments),
-    /// Make a subscription: by flags, or as the settings have it
+    /// Create a subscription from flags or from the settings
     Create(create::Arguments),
-    /// Let nobody read a subscription until it is resumed; what is in flight is finished
+    /// Stop deliveries of a subscription until it is resumed; those in flight finish
     Pause(Named),
-    /// Let a paused subscription go on
+    /// Resume a paused subscription
     Resume(Named),
-    /// Change the number of lanes while relays run; nothing is lost, repeated or reordered
+    /// Change the number of lanes while relays run; no event is lost, repeated or reordered
     Lanes(lanes::Arguments),
-    /// Remove a subscription with its positions and its dead events; the log stays
+    /// Remove a subscription with its positions and dead events; the log stays
     Remove(Remove),
 }
 
 /// A subscription by name.
 #[derive(Args)]
 pub(crate) struct Named {
-    /// The subscription
+    /// Name of the subscription
     name: String,
     /// Print a JSON object
     #[arg(long)]
@@ -77,9 +77,9 @@ fn tell(json: bool, subscription: &str, changed: bool, message: &str) -> Result<
 /// The flags of `remove`.
 #[derive(Args)]
 pub(crate) struct Remove {
-    /// The subscription
+    /// Name of the subscription
     name: String,
-    /// Also while a relay has it; that relay can't settle any more, and says so
+    /// Remove it even while a relay runs it; that relay can no longer settle its events
     #[arg(long)]
     force: bool,
     /// Print a JSON object
@@ -106,14 +106,14 @@ async fn pause(log: &SharedStore, Named { name, json, consent }: &Named) -> Resu
     consent.check()?;
     let info = unknown::subscription(log.as_ref(), name).await?;
     if info.paused {
-        return tell(*json, name, false, "is paused already");
+        return tell(*json, name, false, "is already paused");
     }
-    if !consent.given(&format!("Pause {name}? Nothing of it is delivered until it is resumed."))? {
+    if !consent.given(&format!("Pause {name}? None of its events are delivered until you resume it."))? {
         return Ok(false);
     }
     log.pause(name, Some(&consent.pause())).await?;
     consent.audit(log.as_ref(), "pause", Some(name), None).await?;
-    tell(*json, name, true, "is paused; what is in flight is finished")
+    tell(*json, name, true, "is paused; deliveries in flight finish")
 }
 
 async fn resume(log: &SharedStore, Named { name, json, consent }: &Named) -> Result<bool, Failure> {
@@ -122,12 +122,12 @@ async fn resume(log: &SharedStore, Named { name, json, consent }: &Named) -> Res
     if !info.paused {
         return tell(*json, name, false, "is not paused");
     }
-    if !consent.not_refused(&format!("Resume {name}? What waits is delivered at once."))? {
+    if !consent.not_refused(&format!("Resume {name}? Waiting events are delivered at once."))? {
         return Ok(false);
     }
     log.pause(name, None).await?;
     consent.audit(log.as_ref(), "resume", Some(name), None).await?;
-    tell(*json, name, true, "goes on")
+    tell(*json, name, true, "is resumed")
 }
 
 async fn remove(log: &SharedStore, arguments: &Remove) -> Result<bool, Failure> {
@@ -138,7 +138,7 @@ async fn remove(log: &SharedStore, arguments: &Remove) -> Result<bool, Failure> 
     let dead: u64 = figures.iter().map(|figures| figures.dead).sum();
     let retrying: u64 = figures.iter().map(|figures| figures.retrying).sum();
     let question = format!(
-        "Remove {name} with its positions, {} and {}? If it is made again, it starts anew.",
+        "Remove {name} with its positions, {} and {}? If you create it again, it starts over.",
         output::count(dead, "dead event"),
         output::count(retrying, "retrying event"),
     );

@@ -12,13 +12,13 @@ use crate::config::duration;
 /// The flags for a span of time.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct Span {
-    /// Not longer ago than this, as in 90s, 15m, 1h30m or 7d
+    /// Only within this time, as in 90s, 15m, 1h30m or 7d
     #[arg(long, value_name = "AGO", value_parser = since, allow_hyphen_values = true, conflicts_with = "from")]
     since: Option<Duration>,
-    /// From this time on, as in 2026-01-31T08:00:00Z, or from a day on, as in 2026-01-31 (UTC)
+    /// Only from this time on, as in 2026-01-31T08:00:00Z or 2026-01-31 (UTC)
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<OffsetDateTime>,
-    /// Before this time
+    /// Only before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<OffsetDateTime>,
 }
@@ -46,7 +46,7 @@ pub(crate) fn ago(text: &str) -> Result<Duration, String> {
     const MOST: Duration = Duration::from_secs(100 * 366 * 86_400);
     duration::parse(text)
         .filter(|span| *span <= MOST)
-        .ok_or_else(|| "a span of time is expected, as in 90s, 15m, 1h30m or 7d".to_owned())
+        .ok_or_else(|| "expected a duration, as in 90s, 15m, 1h30m or 7d".to_owned())
 }
 
 /// The same for a begin, which may be written as what lies behind: `-5m`.
@@ -60,7 +60,7 @@ pub(crate) fn time(text: &str) -> Result<OffsetDateTime, String> {
     let day = || Date::parse(text, &Iso8601::DATE).map(|day| day.midnight().assume_utc());
     parsed
         .or_else(|_| day())
-        .map_err(|_| "a time is expected, as in 2026-01-31T08:00:00Z, or a day, as in 2026-01-31".to_owned())
+        .map_err(|_| "expected a time such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31".to_owned())
 }
 
 #[cfg(test)]

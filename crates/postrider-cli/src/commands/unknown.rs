@@ -13,9 +13,11 @@ pub(crate) async fn subscription(log: &dyn Store, name: &str) -> Result<Subscrip
     }
     let names: Vec<&str> = all.iter().map(|info| info.subscription.name.as_str()).collect();
     let what = match nearest(name, names.iter().copied()) {
-        Some(meant) => format!("there is no subscription {name:?}; is {meant:?} meant?"),
-        None if names.is_empty() => format!("there is no subscription {name:?}; there is none at all yet"),
-        None => format!("there is no subscription {name:?}; there is {}", names.join(", ")),
+        Some(meant) => format!("there is no subscription {name:?}; did you mean {meant:?}?"),
+        None if names.is_empty() => {
+            format!("there is no subscription {name:?}; there are no subscriptions yet")
+        }
+        None => format!("there is no subscription {name:?}; the known ones are {}", names.join(", ")),
     };
     Err(what.into())
 }

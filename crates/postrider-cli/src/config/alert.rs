@@ -101,8 +101,8 @@ impl Alert {
         for target in &to {
             if target != "log" && !notify.contains_key(target) {
                 let what = match nearest(target, notify.keys().map(String::as_str).chain(["log"])) {
-                    Some(meant) => format!("there is no [notify.{target}]; is {meant:?} meant?"),
-                    None => format!("there is no [notify.{target}]; add one, or write \"log\""),
+                    Some(meant) => format!("there is no [notify.{target}]; did you mean {meant:?}?"),
+                    None => format!("there is no [notify.{target}]; add it, or use \"log\""),
                 };
                 return Err(section.problem("to", what));
             }
@@ -112,8 +112,8 @@ impl Alert {
             subscription.as_ref().filter(|wanted| !readers.is_empty() && !readers.contains(*wanted))
         {
             let what = match nearest(wanted, readers.iter().map(String::as_str)) {
-                Some(meant) => format!("there is no subscription {wanted:?}; is {meant:?} meant?"),
-                None => format!("there is no subscription {wanted:?} in this file"),
+                Some(meant) => format!("there is no subscription {wanted:?}; did you mean {meant:?}?"),
+                None => format!("there is no [[subscription]] named {wanted:?}; add it"),
             };
             return Err(section.problem("subscription", what));
         }
@@ -122,12 +122,14 @@ impl Alert {
             (None, _) => Of::Each,
             (Some(name), None) => Of::One(name),
             (Some(_), Some(_)) => {
-                return Err(section.problem("of", "subscription and of exclude each other"));
+                return Err(section.problem("of", "of and subscription can't be used together"));
             }
         };
         let repeat = section.duration("repeat")?;
         if repeat == Some(Duration::ZERO) {
-            return Err(section.problem("repeat", "it is longer than nothing; leave it out to say it once"));
+            return Err(
+                section.problem("repeat", "it must be greater than 0; leave it out to notify only once")
+            );
         }
         let conditions: Vec<String> = match (section.text("when")?, section.text("preset")?) {
             (Some(when), None) => vec![when],
@@ -135,14 +137,18 @@ impl Alert {
                 Some((_, conditions)) => conditions.iter().map(|each| (*each).to_owned()).collect(),
                 None => {
                     let all: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-                    return Err(section
-                        .problem("preset", format!("{preset:?} is not known; there is {}", all.join(", "))));
+                    return Err(section.problem(
+                        "preset",
+                        format!("{preset:?} is not a preset; it must be one of {}", all.join(", ")),
+                    ));
                 }
             },
-            (Some(_), Some(_)) => return Err(section.problem("preset", "when and preset exclude each other")),
+            (Some(_), Some(_)) => {
+                return Err(section.problem("preset", "when and preset can't be used together"));
+            }
             (None, None) => {
                 return Err(
-                    section.problem("when", "it is missing; for example when = \"undelivered > 1000\"")
+                    section.problem("when", "it is required; for example when = \"undelivered > 1000\"")
                 );
             }
         };
@@ -158,7 +164,7 @@ impl Alert {
             };
             if let Some(twin) = before.iter().find(|other| other.name == name && other.of.overlaps(&of)) {
                 let what =
-                    format!("another alert of {} is called {name:?}; give each a name of its own", twin.of);
+                    format!("another alert for {} is also named {name:?}; names must be unique", twin.of);
                 return Err(section.problem("name", what));
             }
             alerts.push(Self { name, when, to: to.clone(), of: of.clone(), repeat });
@@ -200,20 +206,20 @@ impl When {
             (None, Some((left, right))) => (left, Than::More, right),
             _ => {
                 return Err(format!(
-                    "{text:?} is no condition; write \"undelivered > 1000\" or \"event dies\""
+                    "{text:?} is not a condition; write \"undelivered > 1000\" or \"event dies\""
                 ));
             }
         };
-        let limit: f64 = right.trim().parse().map_err(|_| format!("{:?} is no number", right.trim()))?;
+        let limit: f64 = right.trim().parse().map_err(|_| format!("{:?} is not a number", right.trim()))?;
         if !limit.is_finite() || limit < 0.0 {
-            return Err(format!("{limit} is no limit; it is 0 or more"));
+            return Err(format!("the limit must be 0 or more, not {limit}"));
         }
         let figure = Figure::parse(left.trim())?;
         let counted = matches!(figure, Figure::Undelivered | Figure::UndeliveredOver(_));
         if counted && (limit > MOST_COUNTED || (limit == MOST_COUNTED && than == Than::More)) {
             return Err(format!(
-                "no more than {MOST_COUNTED} undelivered events are counted, so that {limit} would never be reached; \
-                 write less, or ask for oldest_seconds"
+                "at most {MOST_COUNTED} undelivered events are counted, so the limit {limit} can never be reached; lower it, \
+                 or use oldest_seconds"
             ));
         }
         Ok(Self::Figure(figure, than, limit))
@@ -227,15 +233,16 @@ impl Figure {
         }
         if let Some(age) = text.strip_prefix("undelivered_over(").and_then(|rest| rest.strip_suffix(')')) {
             let age = duration::parse(age)
-                .ok_or_else(|| format!("{age:?} is no time, as in undelivered_over(5m)"))?;
+                .ok_or_else(|| format!("{age:?} is not a duration; write it as in undelivered_over(5m)"))?;
             return Ok(Self::UndeliveredOver(age));
         }
         let names = FIGURES.iter().map(|(name, _)| *name).chain(["undelivered_over(5m)"]);
         match nearest(text, names.clone()) {
-            Some(meant) => Err(format!("there is no figure {text:?}; is {meant} meant?")),
-            None => {
-                Err(format!("there is no figure {text:?}; there is {}", names.collect::<Vec<_>>().join(", ")))
-            }
+            Some(meant) => Err(format!("there is no figure {text:?}; did you mean {meant}?")),
+            None => Err(format!(
+                "there is no figure {text:?}; the known ones are {}",
+                names.collect::<Vec<_>>().join(", ")
+            )),
         }
     }
 }

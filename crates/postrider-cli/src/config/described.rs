@@ -1,4 +1,4 @@
-//! Every setting with its kind, what holds unless it is set, and a sentence: what the file is checked against, and what the
+//! Every setting with its kind, its default and a sentence: what the file is checked against, and what the
 //! reference is made of. A setting that is read but not described here, or the other way round, ends every test that reads it.
 
 mod tables;
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
     pub(crate) name: &'static str,
     /// What is expected.
     pub(crate) kind: &'static str,
-    /// What holds unless it is set, as it would be written; nothing if that can't be written.
+    /// Its default, as it would be written; nothing if that can't be written.
     pub(crate) usual: Option<&'static str>,
     /// What it does.
     pub(crate) what: &'static str,

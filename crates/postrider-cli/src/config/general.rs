@@ -111,7 +111,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     if let Some(url) = &store.url {
         let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
         if !kinds.iter().any(|kind| url.starts_with(kind)) {
-            let what = "it begins with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
+            let what = "it must begin with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
             return Err(section.problem("url", what));
         }
         address::check(url).map_err(|what| section.problem("url", what))?;
@@ -126,7 +126,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     if let Some(connections) = section.parsed("connections", "a number of connections, 2 or more")? {
         if connections < 2 {
-            return Err(section.problem("connections", "the relay needs 2 or more"));
+            return Err(section.problem("connections", "it must be 2 or more"));
         }
         store.connections = connections;
     }
@@ -144,7 +144,10 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
         address::check(url).map_err(|what| section.problem("listen_url", what))?;
     }
     if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
-        return Err(section.problem("listen_url", "it is for PostgreSQL: no other database has a LISTEN"));
+        return Err(section.problem(
+            "listen_url",
+            "it works with PostgreSQL only, because no other database has LISTEN; leave it out",
+        ));
     }
     store.max_payload = section.parsed("max_payload", "a number of bytes, 1 to 1073741824")?;
     if store.max_payload.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
@@ -176,7 +179,10 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
     let Some(mut section) = section else { return Ok(relay) };
     relay.name = section.text("name")?;
     if relay.name.as_ref().is_some_and(|name| name.is_empty() || name.contains('\0')) {
-        return Err(section.problem("name", "it is empty or has a NUL; leave it out to have one made up"));
+        return Err(section.problem(
+            "name",
+            "it must not be empty or contain a NUL character; leave it out to have one generated",
+        ));
     }
     for (key, setting, least) in [
         ("lease", &mut relay.lease, Duration::from_millis(100)),
@@ -188,9 +194,9 @@ pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Probl
         if let Some(given) = section.duration(key)? {
             if given < least || given > Duration::from_secs(86_400) {
                 let what = format!(
-                    "{} is out of bounds: {} to 1d are possible",
-                    duration::show(given),
-                    duration::show(least)
+                    "it must be between {} and 1d, not {}",
+                    duration::show(least),
+                    duration::show(given)
                 );
                 return Err(section.problem(key, what));
             }
@@ -228,7 +234,9 @@ pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Pro
             let address = text.parse().map_err(|_| {
                 section.problem(
                     "listen",
-                    format!("{text:?} is no address; write \"127.0.0.1:7678\", or \"off\""),
+                    format!(
+                        "{text:?} is not an address; write it as \"127.0.0.1:7678\", or \"off\" to disable it"
+                    ),
                 )
             })?;
             Some(Listen { address, is_set: true })

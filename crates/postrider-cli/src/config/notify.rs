@@ -34,7 +34,7 @@ impl Notify {
         let kinds = [("slack", Kind::Slack), ("pagerduty", Kind::PagerDuty), ("webhook", Kind::Webhook)];
         let Some(kind) = section.word("type", &kinds)? else {
             return Err(
-                section.problem("type", "it is missing; there is \"slack\", \"pagerduty\" and \"webhook\"")
+                section.problem("type", "it is required; it must be \"slack\", \"pagerduty\" or \"webhook\"")
             );
         };
         let notify = match kind {
@@ -53,7 +53,7 @@ impl Notify {
             Self::Slack(url) | Self::PagerDuty(url, _) | Self::Webhook(url, _) => url,
         };
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(section.problem("url", "it begins with https:// or http://"));
+            return Err(section.problem("url", "it must begin with https:// or http://"));
         }
         section.finish()?;
         Ok(notify)

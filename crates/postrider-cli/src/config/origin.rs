@@ -27,7 +27,7 @@ pub(crate) struct File {
 
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = if self.found { ", found in this folder" } else { "" };
+        let found = if self.found { " (found in the current folder)" } else { "" };
         write!(f, "{}{found}", self.path.display())
     }
 }

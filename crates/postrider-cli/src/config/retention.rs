@@ -43,16 +43,20 @@ impl Retention {
         {
             return Err(section.problem(
                 "archive",
-                "it is off, so that archived, mask, by_month and target say nothing; set it to true",
+                "archived, mask, by_month and target have no effect without it; set it to true",
             ));
         }
         if retention.archived.is_some_and(|archived| archived < retention.delivered) {
-            return Err(section
-                .problem("archived", "it is shorter than delivered: nothing would stay in the archive"));
+            return Err(section.problem(
+                "archived",
+                "it must not be shorter than delivered: nothing would stay in the archive",
+            ));
         }
         if retention.archived.is_some() && retention.archiving.target.is_some() {
-            return Err(section
-                .problem("archived", "nothing is deleted from a table of the application; leave it out"));
+            return Err(section.problem(
+                "archived",
+                "it can't be used with target, because Postrider never deletes from your table; leave it out",
+            ));
         }
         section.finish()?;
         Ok(retention)
@@ -64,13 +68,13 @@ fn pacing(section: &mut Section<'_>) -> Result<Pacing, Problem> {
     let pacing = Pacing {
         batch: section.parsed("batch", "a number of rows, 1 or more")?.unwrap_or(usual.batch),
         pause: section.duration("pause")?.unwrap_or(usual.pause),
-        share: section.parsed("share", "a share of the time, as 0.25 is")?.unwrap_or(usual.share),
+        share: section.parsed("share", "a fraction such as 0.25")?.unwrap_or(usual.share),
     };
     if pacing.batch == 0 || pacing.batch > 100_000 {
-        return Err(section.problem("batch", "it is 1 to 100000"));
+        return Err(section.problem("batch", "it must be between 1 and 100000"));
     }
     if !(0.01..=1.0).contains(&pacing.share) {
-        return Err(section.problem("share", "it is 0.01 to 1"));
+        return Err(section.problem("share", "it must be between 0.01 and 1"));
     }
     Ok(pacing)
 }
@@ -81,7 +85,7 @@ fn archiving(section: &mut Section<'_>) -> Result<ArchiveOptions, Problem> {
     let target = section.section("target")?.map(target).transpose()?;
     let by_month = section.parsed("by_month", "true or false")?.unwrap_or(false);
     if by_month && target.is_some() {
-        let what = "it is about the archive, and events go to a table of the application; leave it out";
+        let what = "it can't be used with target, because events go to your table and not to the archive; leave it out";
         return Err(section.problem("by_month", what));
     }
     Ok(ArchiveOptions { mask, target, by_month })
@@ -97,7 +101,7 @@ fn target(mut section: Section<'_>) -> Result<ArchiveTable, Problem> {
         columns.push((column, field));
     }
     if columns.is_empty() {
-        let what = "they are missing; for example columns = { id = \"event_id\", body = \"payload\" }";
+        let what = "it is required; for example columns = { id = \"event_id\", body = \"payload\" }";
         return Err(section.problem("columns", what));
     }
     let target = ArchiveTable::new(&table, columns).map_err(|error| section.own_problem(error.message()))?;
@@ -111,5 +115,5 @@ fn at(section: &mut Section<'_>) -> Result<u32, Problem> {
         let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.get(..2)?.parse().ok()?);
         (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
     });
-    minutes.ok_or_else(|| section.problem("at", format!("{text:?} is no time of the day, as \"02:00\" is")))
+    minutes.ok_or_else(|| section.problem("at", format!("{text:?} is not a time of day such as \"02:00\"")))
 }

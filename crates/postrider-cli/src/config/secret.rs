@@ -23,10 +23,10 @@ impl Secrets {
         if let Some(path) = text.strip_prefix("file:") {
             let path = &*self.credential(path)?;
             let value = std::fs::read_to_string(path);
-            let value = value.map_err(|error| format!("the file {path} can't be read: {}", plain(&error)))?;
+            let value = value.map_err(|error| format!("can't read the file {path}: {}", plain(&error)))?;
             let value = value.trim_end_matches(['\r', '\n']);
             if value.trim().is_empty() {
-                return Err(format!("the file {path} is empty; write the value into it"));
+                return Err(format!("the file {path} is empty; write the value to it"));
             }
             return Ok(value.to_owned());
         }

@@ -74,7 +74,7 @@ impl<'a> Section<'a> {
     /// Text that has to be there.
     pub(crate) fn need(&mut self, key: &'static str, example: &str) -> Result<String, Problem> {
         let text = self.text(key)?;
-        text.ok_or_else(|| self.problem(key, format!("it is missing; for example {key} = {example:?}")))
+        text.ok_or_else(|| self.problem(key, format!("it is required; for example {key} = {example:?}")))
     }
 
     fn resolved(&self, key: &str, value: Value) -> Result<String, Problem> {
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
             Value::Float(number) => number.to_string(),
             Value::Boolean(flag) => flag.to_string(),
             Value::Datetime(time) => time.to_string(),
-            other => return Err(self.problem(key, format!("text is expected, not {}", kind(&other)))),
+            other => return Err(self.problem(key, format!("it must be text, not {}", kind(&other)))),
         };
         self.secrets.look_up(&text).map_err(|what| self.problem(key, what))
     }
@@ -95,7 +95,9 @@ impl<'a> Section<'a> {
         let expected = || {
             self.problem(
                 key,
-                format!("{text:?} is no time; write it as \"500ms\", \"2s\", \"5m\", \"1h30m\" or \"7d\""),
+                format!(
+                    "{text:?} is not a duration; write it as \"500ms\", \"2s\", \"5m\", \"1h30m\" or \"7d\""
+                ),
             )
         };
         duration::parse(&text).map(Some).ok_or_else(expected)
@@ -122,7 +124,7 @@ impl<'a> Section<'a> {
             return Ok(Some(*meaning));
         }
         let all: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-        Err(self.problem(key, format!("{text:?} is not known; there is {}", all.join(", "))))
+        Err(self.problem(key, format!("it must be one of {}, not {text:?}", all.join(", "))))
     }
 
     /// A list of texts; one text is taken apart at its commas.
@@ -139,7 +141,7 @@ impl<'a> Section<'a> {
             }
             Some(other) => {
                 Err(self
-                    .problem(key, format!("a list is expected, as in [\"a\", \"b\"], not {}", kind(&other))))
+                    .problem(key, format!("it must be a list such as [\"a\", \"b\"], not {}", kind(&other))))
             }
         }
     }
@@ -152,7 +154,7 @@ impl<'a> Section<'a> {
                 .into_iter()
                 .map(|(name, value)| Ok((name.clone(), self.resolved(&format!("{key}.{name}"), value)?)))
                 .collect(),
-            Some(other) => Err(self.problem(key, format!("a table is expected, not {}", kind(&other)))),
+            Some(other) => Err(self.problem(key, format!("it must be a table, not {}", kind(&other)))),
         }
     }
 
@@ -162,7 +164,7 @@ impl<'a> Section<'a> {
             None => Ok(None),
             Some(Value::Table(table)) => Ok(Some(self.inner(self.path_of(key), self.place_of(key), table))),
             Some(other) => {
-                Err(self.problem(key, format!("a table is expected, as in [{key}], not {}", kind(&other))))
+                Err(self.problem(key, format!("it must be a table ([{key}]), not {}", kind(&other))))
             }
         }
     }
@@ -171,7 +173,7 @@ impl<'a> Section<'a> {
     pub(crate) fn each(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, Problem> {
         let found = self.take(key);
         let expected = |found: &Value| {
-            self.problem(key, format!("tables are expected, each as [[{key}]], not {}", kind(found)))
+            self.problem(key, format!("it must be a list of tables ([[{key}]]), not {}", kind(found)))
         };
         match found {
             None => Ok(Vec::new()),
@@ -201,7 +203,7 @@ impl<'a> Section<'a> {
                     sections.push((name, inner));
                 }
                 other => {
-                    let what = format!("a table is expected, as in [{key}.{name}], not {}", kind(&other));
+                    let what = format!("it must be a table ([{key}.{name}]), not {}", kind(&other));
                     return Err(self.problem(&format!("{key}.{name}"), what));
                 }
             }
@@ -220,8 +222,8 @@ impl<'a> Section<'a> {
         );
         let Some(key) = self.table.keys().next() else { return Ok(()) };
         let what = match nearest(key, known.iter().copied()) {
-            Some(meant) => format!("there is no such setting; is {meant:?} meant?"),
-            None => format!("there is no such setting; there is {}", known.join(", ")),
+            Some(meant) => format!("there is no such setting; did you mean {meant:?}?"),
+            None => format!("there is no such setting; the known ones are {}", known.join(", ")),
         };
         Err(self.problem(key, what))
     }

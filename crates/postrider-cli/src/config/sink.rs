@@ -157,7 +157,9 @@ impl Sink {
     pub(crate) fn read(mut section: Section<'_>, lease: Duration) -> Result<Self, Problem> {
         let kinds = [("kafka", Kind::Kafka), ("http", Kind::Http), ("stdout", Kind::Stdout)];
         let Some(kind) = section.word("type", &kinds)? else {
-            return Err(section.problem("type", "it is missing; there is \"kafka\", \"http\" and \"stdout\""));
+            return Err(
+                section.problem("type", "it is required; it must be \"kafka\", \"http\" or \"stdout\"")
+            );
         };
         let envelope = Envelope { source: section.text("source")?, kind: section.text("event_type")? };
         let sink = match kind {
@@ -186,13 +188,13 @@ fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Resu
         properties: section.texts("properties")?,
     };
     if sink.timeout.is_zero() {
-        return Err(section.problem("send_timeout", "it is longer than nothing"));
+        return Err(section.problem("send_timeout", "it must be greater than 0"));
     }
     let most = lease * 2 / 5;
     if sink.timeout > most {
         let what = format!(
-            "{} is too long for relay.lease = {}: a relay that lost its lease must not send what it still holds; set it to \
-             {} or less, or the lease to {} or more",
+            "{} is too long for relay.lease = {}: a relay that lost its lease must not go on sending; set send_timeout to \
+             {} or less, or relay.lease to {} or more",
             duration::show(sink.timeout),
             duration::show(lease),
             duration::show(most),
@@ -212,9 +214,9 @@ fn login(section: &mut Section<'_>) -> Result<Option<(String, String, String)>, 
             Ok(Some((mechanism.unwrap_or("SCRAM-SHA-256").to_owned(), user, password)))
         }
         (None, None) if mechanism.is_none() => Ok(None),
-        (None, _) => Err(section.problem("user", "it is missing where a password or a login is given")),
+        (None, _) => Err(section.problem("user", "it is required together with password and login")),
         (_, None) => {
-            Err(section.problem("password", "it is missing; for example password = \"env:KAFKA_PASSWORD\""))
+            Err(section.problem("password", "it is required; for example password = \"env:KAFKA_PASSWORD\""))
         }
     }
 }
@@ -235,10 +237,10 @@ fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Probl
         keep_answers: section.parsed("keep_answers", "true or false")?.unwrap_or(true),
     };
     if sink.batch == 0 {
-        return Err(section.problem("batch", "a request has 1 event or more"));
+        return Err(section.problem("batch", "it must be 1 or more"));
     }
     if sink.longest_retry_after.is_zero() {
-        return Err(section.problem("longest_retry_after", "it must be longer than nothing"));
+        return Err(section.problem("longest_retry_after", "it must be greater than 0"));
     }
     Ok(sink)
 }
@@ -251,7 +253,7 @@ fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, Blame)>, Problem> {
         let plain = |number: &u16| (300..600).contains(number) && number.to_string() == status;
         let number = status.parse().ok().filter(plain);
         let number = number.ok_or_else(|| {
-            let what = "it must be a status from 300 to 599, as in statuses = { 404 = \"event\" }; 2xx is always delivered";
+            let what = "it must be a status from 300 to 599, as in statuses = { 404 = \"event\" }; 2xx always means delivered";
             section.problem(&format!("statuses.{status}"), what)
         })?;
         match word.as_str() {
@@ -261,7 +263,7 @@ fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, Blame)>, Problem> {
             "reject" => Ok((number, Blame::Reject)),
             _ => {
                 let what =
-                    format!("{word:?} is not known; there is \"endpoint\", \"event\", \"retry\", \"reject\"");
+                    format!("it must be \"endpoint\", \"event\", \"retry\" or \"reject\", not {word:?}");
                 Err(section.problem(&format!("statuses.{status}"), what))
             }
         }

@@ -54,8 +54,8 @@ impl SubscriptionSection {
         let sink = section.need("sink", "kafka")?;
         if !sinks.contains_key(&sink) {
             let what = match nearest(&sink, sinks.keys().map(String::as_str)) {
-                Some(meant) => format!("there is no [sink.{sink}]; is {meant:?} meant?"),
-                None => format!("there is no [sink.{sink}]; add one"),
+                Some(meant) => format!("there is no [sink.{sink}]; did you mean {meant:?}?"),
+                None => format!("there is no [sink.{sink}]; add it"),
             };
             return Err(section.problem("sink", what));
         }
@@ -103,7 +103,7 @@ fn patterns(section: &mut Section<'_>, key: &'static str) -> Result<Vec<String>,
     match section.list(key)? {
         None => Ok(vec!["*".to_owned()]),
         Some(list) if list.is_empty() => {
-            Err(section.problem(key, "the list is empty, so nothing would be delivered; [\"*\"] is all"))
+            Err(section.problem(key, "it must not be empty; [\"*\"] matches everything"))
         }
         Some(list) => Ok(list),
     }
@@ -111,14 +111,14 @@ fn patterns(section: &mut Section<'_>, key: &'static str) -> Result<Vec<String>,
 
 fn at_least_one(section: &mut Section<'_>, key: &'static str) -> Result<Option<u32>, Problem> {
     match section.parsed::<u32>(key, "a number, 1 or more")? {
-        Some(0) => Err(section.problem(key, "it is 1 or more")),
+        Some(0) => Err(section.problem(key, "it must be 1 or more")),
         given => Ok(given),
     }
 }
 
 fn some_time(section: &mut Section<'_>, key: &'static str) -> Result<Option<Duration>, Problem> {
     match section.duration(key)? {
-        Some(time) if time.is_zero() => Err(section.problem(key, "it is longer than nothing")),
+        Some(time) if time.is_zero() => Err(section.problem(key, "it must be greater than 0")),
         given => Ok(given),
     }
 }
@@ -129,7 +129,7 @@ fn start(section: &mut Section<'_>) -> Result<Start, Problem> {
         Some("now") => Ok(Start::Now),
         Some(text) => OffsetDateTime::parse(text, &Rfc3339).map(Start::At).map_err(|_| {
             let what = format!(
-                "{text:?} is neither \"beginning\" nor \"now\" nor a time such as \"2026-01-31T08:00:00Z\""
+                "it must be \"beginning\", \"now\" or a time such as \"2026-01-31T08:00:00Z\", not {text:?}"
             );
             section.problem("start", what)
         }),
@@ -145,9 +145,10 @@ fn retry(section: &mut Section<'_>) -> Result<Retry, Problem> {
     let jitter: Option<f64> = table.parsed("jitter", "a number from 0 to 1")?;
     let exponential = base.is_some() || max.is_some() || factor.is_some() || jitter.is_some();
     let mut retry = match (every, schedule) {
-        (Some(_), Some(_)) => return Err(table.own_problem("every and schedule exclude each other")),
+        (Some(_), Some(_)) => return Err(table.own_problem("every and schedule can't be used together")),
         (Some(_), None) | (None, Some(_)) if exponential => {
-            return Err(table.own_problem("base, factor, max and jitter go without every and schedule"));
+            return Err(table
+                .own_problem("base, factor, max and jitter can't be used together with every or schedule"));
         }
         (Some(every), None) => Retry::fixed(every),
         (None, Some(texts)) => {
@@ -155,7 +156,7 @@ fn retry(section: &mut Section<'_>) -> Result<Retry, Problem> {
             for text in texts {
                 let pause = super::duration::parse(&text);
                 pauses.push(pause.ok_or_else(|| {
-                    table.problem("schedule", format!("{text:?} is no time, as \"5m\" is"))
+                    table.problem("schedule", format!("{text:?} is not a duration such as \"5m\""))
                 })?);
             }
             Retry::schedule(pauses)

@@ -61,7 +61,7 @@ impl RelayProcess {
             None => Ok(()),
             Some(status) => {
                 let (name, log) = (self.name, self.log.display());
-                Err(format!("{name} ended by itself ({status}); what it said is in {log}").into())
+                Err(format!("{name} exited unexpectedly ({status}); its log is {log}").into())
             }
         }
     }
@@ -79,7 +79,7 @@ impl RelayProcess {
         let end = Instant::now() + PATIENCE;
         while self.process.try_wait()?.is_none() {
             if Instant::now() > end {
-                return Err(format!("{} does not stop; it is killed", self.name).into());
+                return Err(format!("{} does not stop; it was killed", self.name).into());
             }
             tokio::time::sleep(LOOK).await;
         }

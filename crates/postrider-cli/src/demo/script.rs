@@ -87,12 +87,12 @@ impl<P: Premises> Stage<'_, P> {
     async fn play(&mut self, folder: &Path) -> Result<bool, Failure> {
         let title = self.screen.paint(Colour::Bold, &format!("A shop on {}", self.shop.premises.name()));
         self.screen.say(&format!(
-            "{title}. Customers order and pay: a change and its event, or neither.\n\
-             Two relays deliver to the books (in a transaction), by mail and to a warehouse.\n"
+            "{title}. Customers order and pay; change and event commit together.\n\
+             Two relays deliver to the books (in a transaction), to mail and to a warehouse.\n"
         ));
         self.screen.happened("the shop opens");
         if self.until(|snapshot| snapshot.lanes.iter().all(|lanes| *lanes > 0)).await?.is_some() {
-            self.screen.happened("relays A and B, a process each, share the lanes");
+            self.screen.happened("relays A and B, one process each, share the lanes");
         }
         self.trouble_in_the_warehouse(folder).await?;
         self.at(RELAY_DIES).await?;
@@ -119,13 +119,13 @@ impl<P: Premises> Stage<'_, P> {
         let sign = handlers::closed_sign(folder);
         self.at(WAREHOUSE_CLOSES).await?;
         std::fs::write(&sign, "")?;
-        self.happened(Colour::Yellow, "the warehouse is closed: what comes there fails, and is tried again");
+        self.happened(Colour::Yellow, "the warehouse is closed: its deliveries fail and are retried");
         self.at(STRANGER_COMES).await?;
         self.shop.let_a_stranger_in();
-        self.screen.happened("a customer orders whose address does not exist");
+        self.screen.happened("a customer with an invalid address orders");
         let snapshot = self.until(|snapshot| !snapshot.dead.is_empty()).await?.unwrap_or_default();
         if let Some((attempts, why)) = snapshot.dead.first() {
-            let what = format!("{MAIL} gives it up after {attempts} tries and goes on: {why}");
+            let what = format!("{MAIL}: an event is dead after {attempts} attempts: {why}");
             self.happened(Colour::Red, &what);
         }
         self.at(WAREHOUSE_OPENS).await?;
@@ -133,7 +133,7 @@ impl<P: Premises> Stage<'_, P> {
         std::fs::remove_file(&sign)?;
         self.screen.happened(&format!("the warehouse opens again; {waiting} events wait for it"));
         if self.until(|snapshot| snapshot.of(WAREHOUSE).retrying == 0).await?.is_some() {
-            self.happened(Colour::Green, "the warehouse has them all");
+            self.happened(Colour::Green, "the warehouse has received them all");
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl<P: Premises> Stage<'_, P> {
         doomed.kill()?;
         let died = Instant::now();
         let left = in_hand(&self.shop.premises, RELAYS[0]).await?;
-        let what = format!("relay A ({process}) is killed: {left} events are done and not settled");
+        let what = format!("relay A ({process}) is killed: {left} events are delivered but not settled");
         self.happened(Colour::Red, &what);
         let all = SUBSCRIPTIONS.len() * LANES as usize;
         if self.until(|snapshot| snapshot.lanes[1] == all).await?.is_some() {
@@ -200,7 +200,10 @@ impl<P: Premises> Stage<'_, P> {
                 return Ok(Some(snapshot));
             }
             if Instant::now() > end {
-                let what = format!("what should have come now did not within {} s", PATIENCE.as_secs());
+                let what = format!(
+                    "the demo timed out: the expected events did not arrive within {} s",
+                    PATIENCE.as_secs()
+                );
                 self.happened(Colour::Red, &what);
                 return Ok(None);
             }

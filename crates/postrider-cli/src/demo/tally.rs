@@ -61,15 +61,13 @@ impl Tally {
         let once = twice == 0 && follow_ups == entries;
         vec![
             (format!("lost: {lost}"), lost == 0 && self.sum(|one| one.recorded) > 0),
-            (format!("delivered though rolled back: {invented}"), invented == 0),
-            (format!("out of order for a customer: {out_of_order}"), out_of_order == 0),
+            (format!("delivered after rollback: {invented}"), invented == 0),
+            (format!("out of order within a customer: {out_of_order}"), out_of_order == 0),
             (
-                format!(
-                    "effects once: {entries} in the books, {follow_ups} events that follow, {twice} twice"
-                ),
+                format!("effects once: {entries} in the books, {follow_ups} follow-up events, {twice} twice"),
                 once,
             ),
-            (format!("dead: {dead}, and only what had to die"), self.wrongly_dead == 0 && dead == 1),
+            (format!("dead: {dead}, only the invalid address"), self.wrongly_dead == 0 && dead == 1),
         ]
     }
 
@@ -95,8 +93,8 @@ impl Tally {
             screen.say(&format!("  {name:<22}{figures}"));
         }
         screen.say(&format!(
-            "\n  {} transactions were rolled back. What comes again is what relay A had done\n  \
-             and not settled when it died; the books commit with their inbox: once.\n",
+            "\n  {} transactions were rolled back. Relay A died with delivered events that\n  \
+             were not settled; these came again. The books use an inbox: once each.\n",
             self.rolled_back
         ));
         let promises = self.promises();

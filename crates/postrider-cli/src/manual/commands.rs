@@ -3,14 +3,15 @@
 use clap::{Arg, Command};
 
 const HEAD: &str = "\
-# The command line
+# Command line
 
-Made from the code by `cargo xtask docs`; a test keeps it fresh.
+`cargo xtask docs` generates this page from the code. `postrider COMMAND --help` prints the same text.
 
-`postrider COMMAND --help` says the same. Every command that shows something takes `--json`: one object or array, times in
-RFC 3339. What takes something away, holds it up or delivers it again asks first, unless it is told `--yes`; every change by an
-operator is written down with who and why (`postrider audit`). A command ends with 0 when it is done, 1 when it failed, 2 when it was not called rightly. Settings come
-from the file, then the environment, then flags: see [configuration.md](configuration.md).
+- **JSON.** Every command that prints results takes `--json`. It prints one object or array, with times in RFC 3339.
+- **Confirmation.** A command that deletes, pauses or delivers again asks first. `--yes` skips the question.
+- **Audit.** Every change that an operator makes is stored with who and why. `postrider audit` lists them.
+- **Exit codes.** 0 for success, 1 for failure, 2 for wrong usage.
+- **Settings** come from the file, then the environment, then flags: see [configuration.md](configuration.md).
 
 ";
 
@@ -56,15 +57,12 @@ fn describe(command: &Command, page: &mut String) {
 }
 
 fn table<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
-    let mut table = "| flag | what it does |\n|---|---|\n".to_owned();
+    let mut table = "| flag | description |\n|---|---|\n".to_owned();
     for argument in arguments {
         let mut what = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let usual: Vec<String> =
             argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
         let takes_value = argument.get_action().takes_values();
-        if takes_value && !usual.is_empty() {
-            what.push_str(&format!("; {} unless given", usual.join(" ")));
-        }
         let possible: Vec<String> = argument
             .get_possible_values()
             .iter()
@@ -73,6 +71,9 @@ fn table<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
             .collect();
         if !possible.is_empty() {
             what.push_str(&format!(": {}", possible.join(", ")));
+        }
+        if takes_value && !usual.is_empty() {
+            what.push_str(&format!(" (default: {})", usual.join(" ")));
         }
         table.push_str(&format!("| `{}` | {} |\n", spelled(argument), escaped(&what)));
     }

@@ -5,16 +5,18 @@ use crate::config::described::{Described, TABLES};
 const HEAD: &str = "\
 # Configuration
 
-Made from the code by `cargo xtask docs`; a test keeps it fresh. `postrider.example.toml` is a commented example, and
-`postrider config check` says what was understood, with secrets hidden.
+`cargo xtask docs` generates this page from the code. `postrider.example.toml` is a commented example, and
+`postrider config check` prints the settings in effect, with secrets hidden.
 
-Settings come from a TOML file (`--config FILE`, or `POSTRIDER_CONFIG`, or else `./postrider.toml` if it is there), then from the
-environment, then from flags: each wins over the one before. A time is written as `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h30m\"` or `\"7d\"`. A value may be `\"env:NAME\"`, which is
-an environment variable, or `\"file:PATH\"`, which is a file's content: that is for secrets. Under systemd
-`\"file:$CREDENTIALS_DIRECTORY/NAME\"` is what the unit has by `LoadCredential=NAME:…`. What is not known is refused, with what was meant.
+Settings come from three places. Each overrides the one before:
 
-Any setting outside of lists can be given by a flag, as in `--set relay.lease=10s`. Those of the tables marked so can be given
-in the environment, as in `POSTRIDER_RELAY_LEASE`.
+1. a TOML file: `--config FILE`, or `POSTRIDER_CONFIG`, or `./postrider.toml` if it exists
+2. the environment, as in `POSTRIDER_RELAY_LEASE`, for the tables that say so below
+3. flags, as in `--set relay.lease=10s`, for every setting outside of lists
+
+A duration is written as `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h30m\"` or `\"7d\"`. Keep secrets out of the file: `\"env:NAME\"` reads an
+environment variable, `\"file:PATH\"` reads a file. Under systemd, `\"file:$CREDENTIALS_DIRECTORY/NAME\"` reads the credential of
+`LoadCredential=NAME:…`. Postrider rejects a setting that it does not know, and suggests the closest name.
 ";
 
 /// The page.
@@ -31,7 +33,7 @@ fn section(table: &Described) -> String {
     if table.environment {
         text.push_str(&format!(" In the environment: `POSTRIDER_{}_…`.", table.place.to_uppercase()));
     }
-    text.push_str("\n\n| setting | kind | unless set | what it does |\n|---|---|---|---|\n");
+    text.push_str("\n\n| setting | type | default | description |\n|---|---|---|---|\n");
     for setting in table.settings {
         let usual = setting.usual.map(|usual| format!("`{usual}`")).unwrap_or_default();
         text.push_str(&format!(

@@ -20,7 +20,7 @@ use crate::output;
 /// What `archive` takes.
 #[derive(Args)]
 pub(crate) struct ArchiveArguments {
-    /// Events that every subscription has settled for longer than this; retention.delivered unless given
+    /// Archive events that every subscription settled longer ago than this (default: retention.delivered)
     #[arg(long, value_name = "TIME", value_parser = times::ago)]
     older_than: Option<Duration>,
     #[command(flatten)]
@@ -30,10 +30,10 @@ pub(crate) struct ArchiveArguments {
 /// What `prune` takes.
 #[derive(Args)]
 pub(crate) struct PruneArguments {
-    /// Delete events that every subscription has settled for longer than this
+    /// Delete events that every subscription settled longer ago than this
     #[arg(long, value_name = "TIME", value_parser = times::ago)]
     older_than: Option<Duration>,
-    /// Forget what consumers handled longer ago than this
+    /// Delete inbox marks that consumers made longer ago than this
     #[arg(long, value_name = "TIME", value_parser = times::ago)]
     inbox: Option<Duration>,
     /// Drop months of the archive that ended longer ago than this
@@ -46,16 +46,16 @@ pub(crate) struct PruneArguments {
 /// What both take.
 #[derive(Args)]
 struct How {
-    /// Rows at once; retention.batch unless given
+    /// Rows per batch (default: retention.batch)
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: Option<u32>,
-    /// The least time between two batches; retention.pause unless given
+    /// Shortest pause between two batches (default: retention.pause)
     #[arg(long, value_name = "TIME", value_parser = times::ago)]
     pause: Option<Duration>,
-    /// Count what would be taken, and take nothing
+    /// Count the rows, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Say it as JSON
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) async fn archive(config: &Config, arguments: ArchiveArguments) -> Res
     let pacing = arguments.how.pacing(config);
     let Some(older_than) = arguments.older_than.or(settings.map(|settings| settings.delivered)) else {
         return Err(
-            Problem::new("it is not said what; give --older-than 30d, or set retention.delivered").into()
+            Problem::new("nothing is selected; pass --older-than 30d, or set retention.delivered").into()
         );
     };
     let archiving = settings.map(|settings| settings.archiving.clone()).unwrap_or_default();
@@ -114,7 +114,7 @@ pub(crate) async fn prune(config: &Config, arguments: PruneArguments) -> Result<
     let tasks: Vec<Task> = sweeps.into_iter().flatten().map(|sweep| Task { sweep }).collect();
     if tasks.is_empty() {
         let what =
-            "it is not said what; give --older-than 30d, --inbox 7d or --archived 5y, or set [retention]";
+            "nothing is selected; pass --older-than 30d, --inbox 7d or --archived 5y, or set [retention]";
         return Err(Problem::new(what).into());
     }
     run(config, "prune", tasks, pacing, &how).await
@@ -152,14 +152,16 @@ async fn run(
     let into = tasks.iter().find_map(Task::target).map(|target| format!(" into {}", target.name()));
     let question = match command {
         "archive" => format!("Archive {}{}?", all.join(", "), into.unwrap_or_default()),
-        _ => format!("Delete {} for good?", all.join(", ")),
+        _ => format!("Delete {} permanently?", all.join(", ")),
     };
     if !how.consent.given(&question)? {
         return Ok(false);
     }
     let owner = owner(Some(command));
     if log.acquire_leader_lease(DUTY, &owner, LEASE).await?.is_none() {
-        return Err("a relay, or another command, is at work on retention; wait until it is done".into());
+        return Err(
+            "retention is already running in a relay or another command; wait until it has finished".into()
+        );
     }
     let began = Instant::now();
     let mut sweeper = Sweeper::new(log.clone(), owner.clone(), LEASE, pacing, stop());
@@ -190,8 +192,8 @@ async fn run(
             left?;
             Ok(true)
         }
-        Ended::Stopped => Err("stopped before it was done; run it again to go on".into()),
-        Ended::Lost => Err("another process has taken retention over; it goes on there".into()),
+        Ended::Stopped => Err("stopped before it was finished; run it again to continue".into()),
+        Ended::Lost => Err("another process has taken over retention and continues it".into()),
     }
 }
 

@@ -73,7 +73,7 @@ impl Daily {
                 Err(failure) => {
                     metrics::failed();
                     let again = crate::config::duration::show(pause);
-                    tracing::warn!("retention failed, and is tried again in {again}: {failure}");
+                    tracing::warn!("retention failed, retrying in {again}: {failure}");
                     let wait = pause;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     wait
@@ -114,7 +114,7 @@ impl Daily {
         let began = Instant::now();
         let mut sweeper =
             Sweeper::new(log.clone(), self.owner.clone(), self.lease, self.retention.pacing, ended.clone());
-        tracing::info!("retention begins");
+        tracing::info!("retention started");
         let mut counts = Vec::new();
         for task in Task::daily(&self.retention) {
             let mut taken = 0;
@@ -125,19 +125,21 @@ impl Daily {
             match done.await? {
                 Ended::Done => counts.push(taken),
                 Ended::Stopped => {
-                    tracing::info!(taken, "retention stops; the next relay goes on with it");
+                    tracing::info!(taken, "retention stopped; another relay continues it");
                     return Ok(Look::Stopped);
                 }
                 Ended::Lost => {
                     tracing::warn!(
-                        "another process has taken retention over; this one was too slow to prolong it"
+                        "another process has taken over retention, because this one extended its lease too late"
                     );
                     return Ok(Look::Elsewhere);
                 }
             }
         }
         if !log.save_leader_note(DUTY, &self.owner, &day.to_string()).await? {
-            tracing::warn!("another process has taken retention over; this one was too slow to prolong it");
+            tracing::warn!(
+                "another process has taken over retention, because this one extended its lease too late"
+            );
             return Ok(Look::Elsewhere);
         }
         self.tell(&counts, began.elapsed());
@@ -157,7 +159,7 @@ impl Daily {
             marks = of("marks"),
             dropped = of("archived"),
             seconds = format!("{:.1}", took.as_secs_f64()),
-            "retention is done"
+            "retention finished"
         );
     }
 }

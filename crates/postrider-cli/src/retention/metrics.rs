@@ -14,15 +14,20 @@ const METRICS: &[Metric] = &[
         name: TAKEN,
         kind: Kind::Counter,
         labels: &["what"],
-        help: "rows taken: `events` out of the log, `marks` out of inboxes, `archived` events out of the archive",
+        help: "rows that retention processed: `events` of the log, `marks` of inboxes, `archived` events of the archive",
     },
-    Metric { name: SECONDS, kind: Kind::Gauge, labels: &[], help: "how long the last retention took" },
-    Metric { name: DONE, kind: Kind::Gauge, labels: &[], help: "when this relay was last done with one" },
+    Metric { name: SECONDS, kind: Kind::Gauge, labels: &[], help: "how long the last retention run took" },
+    Metric {
+        name: DONE,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "when this relay last finished a retention run",
+    },
     Metric {
         name: FAILED,
         kind: Kind::Counter,
         labels: &[],
-        help: "retentions that failed and are tried again",
+        help: "retention runs that failed and will be retried",
     },
 ];
 

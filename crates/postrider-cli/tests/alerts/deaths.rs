@@ -112,7 +112,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     assert_eq!(last.len(), 2, "each once, and not the one that is dead: {last:?}");
     let summary = heard[heard.len() - 1].body["payload"]["summary"].as_str().expect("a sentence");
     assert!(
-        summary.starts_with("an event is dead no longer: ") && summary.ends_with(", for mail"),
+        summary.starts_with("an event is no longer dead: ") && summary.ends_with(", for mail"),
         "{summary}"
     );
     assert!(

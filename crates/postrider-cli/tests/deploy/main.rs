@@ -357,7 +357,7 @@ fn the_unit_starts_what_there_is() {
     let said = String::from_utf8_lossy(&output.stderr);
     // The arguments are understood; only the file is not there.
     assert!(
-        output.status.code() == Some(2) && said.contains("/etc/postrider/postrider.toml can't be read"),
+        output.status.code() == Some(2) && said.contains("can't read the file /etc/postrider/postrider.toml"),
         "{said}"
     );
 }
@@ -393,7 +393,7 @@ fn the_unit_s_credentials_are_what_the_settings_find() {
     assert!(code == Some(2) && said.contains("CREDENTIALS_DIRECTORY is not set: systemd sets it"), "{said}");
     let (code, said) = check(Some(Path::new("/nowhere")));
     assert!(
-        code == Some(2) && said.contains(&format!("/nowhere/{name} can't be read: it does not exist")),
+        code == Some(2) && said.contains(&format!("can't read the file /nowhere/{name}: it does not exist")),
         "{said}"
     );
 }

@@ -37,7 +37,7 @@ async fn a_sound_database_is_found_to_be_sound() {
     let output = ground.command(&["doctor"]).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.ends_with("\n15 findings: all is well\n"), "{text}");
+    assert!(text.ends_with("\n15 findings: no problems\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -70,7 +70,7 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
     let mut command = ground.command(&["doctor"]);
     let output = command.env_remove("POSTRIDER_STORE_URL").output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no database is named"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("store.url is not set"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +78,7 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     let ground = Fixture::new().await;
     let settings = "[[subscription]]\nname = \"hooks\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let found = ground.doctor(settings);
-    found.assert("subscriptions", "warn", &["no relay has started yet with: hooks"]);
+    found.assert("subscriptions", "warn", &["the log does not have these yet: hooks"]);
     let file = ground.settings(settings);
     let created = ground.command(&["subscriptions", "create", "--yes", "--config", &file]).output();
     assert!(created.expect("it runs").status.success());
@@ -91,25 +91,26 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     let old = "set session_replication_role = replica; update postrider.event set recorded_at = now() - interval '1 hour'";
     ground.run(&format!("begin; {old}; commit")).await;
     let found = ground.doctor(settings);
-    found.assert("lanes", "warn", &["nobody reads what waits for: hooks", "start a relay"]);
-    found.assert("relays", "warn", &["no relay has hooks, and events wait for it", "start a relay"]);
+    found.assert("lanes", "warn", &["no relay reads the waiting events of: hooks", "start a relay"]);
+    found.assert("relays", "warn", &["no relay runs hooks, and events wait for it", "start a relay"]);
     found.assert("backlog", "ok", &[]);
     let kept = format!("{settings}[retention]\ndelivered = \"30m\"\n");
-    ground.doctor(&kept).assert("backlog", "warn", &["hooks holds retention back", "catch up"]);
+    ground.doctor(&kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
     ground.run("update postrider.lane set system = system + 1").await;
     ground.doctor(settings).assert("restore", "warn", &["of another server: hooks"]);
     ground.run("update postrider.lane set system = system - 1").await;
     assert_eq!(found.verdict(), "warn");
 
     ground.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;
-    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep the inbox"]);
+    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep inbox marks"]);
     let retention = "[retention]\ndelivered = \"30d\"\ninbox = \"7d\"\n";
-    let words = ["retention.inbox = 7d is shorter than retention.delivered = 30d", "keep the inbox"];
+    let words =
+        ["retention.inbox = 7d is shorter than retention.delivered = 30d", "set retention.inbox to at least"];
     ground.doctor(retention).assert("retention", "warn", &words);
     assert!(!ground.doctor("[retention]\ndelivered = \"7d\"\n").has("retention"));
 
     ground.run("insert into postrider.migration (version, name) values (99, 'to come')").await;
-    ground.doctor("").assert("schema", "bad", &["99", "upgrade this program"]);
+    ground.doctor("").assert("schema", "bad", &["99", "upgrade postrider"]);
     ground.run("delete from postrider.migration where version = 99").await;
     ground.run("update postrider.migration set version = -version where version > 2").await;
     ground.doctor("").assert("schema", "bad", &["is at version 2", "run `postrider migrate`"]);
@@ -162,7 +163,8 @@ async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
     let found = ground.doctor("");
     // A database with one can't be dropped.
     ground.run("rollback prepared 'forgotten'").await;
-    let words = ["a prepared transaction is open for 36", "commit it or roll it back: see pg_prepared_xacts"];
+    let words =
+        ["a prepared transaction has been open for 36", "commit it or roll it back; see pg_prepared_xacts"];
     found.assert("long transactions", "warn", &words);
     assert_eq!(found.verdict(), "warn");
     ground.doctor("").assert("long transactions", "ok", &[]);
@@ -191,10 +193,10 @@ async fn a_pooler_that_hides_notifications_is_found_out() {
     let pooler = Pooler::before(port).await;
     let url = ground.url.replace(&format!(":{port}/"), &format!(":{}/", pooler.port));
     let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
-    found.assert("bell", "warn", &["a pooler hides LISTEN", "session mode"]);
+    found.assert("bell", "warn", &["a pooler blocks LISTEN", "session mode"]);
     assert_eq!(found.verdict(), "warn");
     let found = ground.doctor("[store]\nbell = false\n");
-    found.assert("bell", "warn", &["it is turned off"]);
+    found.assert("bell", "warn", &["it is off"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ async fn the_dead_are_listed_and_shown_with_their_errors(log: Log) {
     assert!(text.contains("rejected: there is no such address"), "{text}");
     assert!(text.contains(&format!("postrider dead requeue {}", mess.dead)), "{text}");
     let sentence = mess.log.run(&["dead", "show", &mess.done.to_string()]).sentence(1);
-    assert!(sentence.contains("is dead for no subscription"), "{sentence}");
+    assert!(sentence.contains("is not dead for any subscription"), "{sentence}");
 }
 
 async fn the_dead_fit_into_80_columns_with_what_went_wrong(log: Log) {
@@ -119,7 +119,7 @@ async fn a_discard_lets_the_key_go_on_and_is_written_down(log: Log) {
         (&1.into(), &mess.dead.to_string().into())
     );
     let text = mess.log.run(&["dead", "discard", "--all", "--dry-run"]).good();
-    assert!(text.contains("it would discard 1 dead event (1 of mail); nothing was changed"), "{text}");
+    assert!(text.contains("would discard 1 dead event (1 of mail); nothing was changed"), "{text}");
     assert_eq!(mess.log.run(&["dead", "list", "--json"]).json().as_array().map(Vec::len), Some(1));
 
     let arguments = ["dead", "discard", "--code", "rejected", "--yes", "--why", "the shop closed", "--json"];
@@ -130,19 +130,19 @@ async fn a_discard_lets_the_key_go_on_and_is_written_down(log: Log) {
     assert_eq!((&audit[0]["what"], &audit[0]["why"]), (&"discard".into(), &"the shop closed".into()));
     assert!(audit[0]["who"].as_str().is_some_and(|who| who.contains('@')), "{audit}");
     let text = mess.log.run(&["dead", "requeue", "--all", "--yes"]).good();
-    assert_eq!(text, "nothing is dead that fits; nothing was changed\n");
+    assert_eq!(text, "no dead events match; nothing was changed\n");
 }
 
 async fn nothing_happens_unless_it_is_said_which_and_confirmed(log: Log) {
     let mess = Mess::new(log).await;
     for (arguments, words) in [
-        (&["dead", "requeue"][..], "Name events by id, or give a filter, or say --all"),
+        (&["dead", "requeue"][..], "no events are selected; pass event ids, a filter, or --all"),
         (
             &["dead", "requeue", "--all"],
-            "Requeue 1 dead event (1 of mail)? Nobody can be asked here; say --yes",
+            "Requeue 1 dead event (1 of mail)? This is not a terminal, so postrider can't ask for confirmation; pass --yes",
         ),
         (&["dead", "discard", "--all", "--yes"], "--why REASON"),
-        (&["dead", "discard", "--all", "--why", "x"], "Nobody can be asked here"),
+        (&["dead", "discard", "--all", "--why", "x"], "pass --yes"),
         (&["dead", "requeue", "--all", "--yes", "--who", ""], "the who of an audit entry"),
     ] {
         let sentence = mess.log.run(arguments).sentence(2);
@@ -150,12 +150,12 @@ async fn nothing_happens_unless_it_is_said_which_and_confirmed(log: Log) {
     }
     let alive = mess.done.to_string();
     let sentence = mess.log.run(&["dead", "requeue", &alive, "--yes"]).sentence(1);
-    assert!(sentence.contains(&format!("no dead event {alive} fits")), "{sentence}");
+    assert!(sentence.contains(&format!("no dead event matches {alive}")), "{sentence}");
     let other = Uuid::new_v4().to_string();
     let sentence = mess.log.run(&["dead", "requeue", &alive, &other, "--yes"]).sentence(1);
     assert!(sentence.contains("2 of these events are not dead"), "{sentence}");
     let sentence = mess.log.run(&["dead", "requeue", "--subscription", "male", "--yes"]).sentence(1);
-    assert!(sentence.contains("is \"mail\" meant?"), "{sentence}");
+    assert!(sentence.contains("did you mean \"mail\"?"), "{sentence}");
     assert_eq!(mess.log.run(&["dead", "list", "--json"]).json().as_array().map(Vec::len), Some(1));
     assert!(mess.log.run(&["audit", "--json"]).json().as_array().is_some_and(Vec::is_empty));
 }
@@ -231,7 +231,10 @@ async fn what_was_requeued_before_a_failure_is_written_down() {
     sqlx::raw_sql(sqlx::AssertSqlSafe(refuse)).execute(&pool).await.expect("made");
     pool.close().await;
     let sentence = log.run(&["dead", "requeue", "--all", "--yes"]).sentence(1);
-    assert!(sentence.contains("1,000 dead events of mail were requeued, then it failed"), "{sentence}");
+    assert!(
+        sentence.contains("1,000 dead events of mail were requeued, then an error stopped it"),
+        "{sentence}"
+    );
     let audit = log.run(&["audit", "--json"]).json();
     let what = audit[0]["what"].as_str().expect("it is written down");
     assert!(what.starts_with("requeue 1000 dead events") && what.ends_with("(all)"), "{what}");

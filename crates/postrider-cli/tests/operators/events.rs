@@ -93,7 +93,7 @@ async fn a_look_that_ends_early_says_how_to_go_on(log: Log) {
         log.record("a", number).await;
     }
     let said = log.run(&["events", "--stream", "nowhere", "--rows", "10"]);
-    assert!(said.err.contains("no event fits so far: looked at 10 events, back to"), "{}", said.err);
+    assert!(said.err.contains("no event matches so far: searched 10 events, back to"), "{}", said.err);
     let next = said.err.trim_end().rsplit(' ').next().expect("a number").to_owned();
     let answer = log.run(&["events", "--before", &next, "--json", "--limit", "100"]).json();
     assert_eq!((ids(&answer).len(), &answer["complete"]), (20, &true.into()), "{next}");
@@ -140,7 +140,7 @@ async fn an_event_is_shown_with_its_deliveries_and_its_chain(log: Log) {
     let payload = show(&[&mess.retrying.to_string(), "--payload", "--json"]).json();
     assert_eq!(payload["payload"]["number"], 2);
     let text = show(&[&mess.waiting.to_string()]).good();
-    assert!(text.contains("waits behind an earlier event of its key"), "{text}");
+    assert!(text.contains("waits for an earlier event of its key"), "{text}");
     assert!(show(&[&mess.archived.to_string()]).good().contains("in the archive"));
 }
 

@@ -73,7 +73,7 @@ async fn what_cannot_be_recorded_is_said_in_a_sentence(log: Log) {
     for (bytes, words) in [
         (&b"{\"card\": planted}"[..], "the payload is not JSON (line 1"),
         (b"{\"a\": \"\\u0000\"}", "NUL character"),
-        (b"\"\xff\"", "not UTF-8 from byte 1"),
+        (b"\"\xff\"", "must be UTF-8; it is not from byte 1"),
         (b"", "the payload is not JSON"),
         (large.as_bytes(), "more than the limit of 1048576"),
     ] {
@@ -82,8 +82,8 @@ async fn what_cannot_be_recorded_is_said_in_a_sentence(log: Log) {
     }
     let long = "x".repeat(201);
     for (arguments, words) in [
-        (with(&["@/nowhere/at/all"]), "/nowhere/at/all can't be read: it does not exist"),
-        (with(&["{}", "--key", ""]), "the ordering key is empty"),
+        (with(&["@/nowhere/at/all"]), "can't read the file /nowhere/at/all: it does not exist"),
+        (with(&["{}", "--key", ""]), "the ordering key must not be empty"),
         (
             vec!["record", "--stream", &long, "--type", "T", "--aggregate", "A", "1", "{}"],
             "the stream has 201 bytes",
@@ -109,7 +109,7 @@ async fn an_id_that_is_taken_is_left_at_that_once(log: Log) {
     let id = postrider::Uuid::new_v4().to_string();
     assert_eq!(log.run(&with(&["1", "--id", &id])).good().trim(), id);
     let sentence = log.run(&with(&["2", "--id", &id])).sentence(1);
-    assert!(sentence.contains("is in the log already; --once leaves it at that"), "{sentence}");
+    assert!(sentence.contains("already exists; pass --once to skip an event that exists"), "{sentence}");
     assert!(log.run(&with(&["2", "--id", &id, "--once"])).good().contains("nothing was recorded"));
     assert_eq!(log.run(&with(&["2", "--id", &id, "--once", "--json"])).json()["recorded"], false);
     let page = log.run(&["events", "show", &id, "--payload", "--json"]).json();

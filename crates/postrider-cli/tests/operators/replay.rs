@@ -31,7 +31,7 @@ async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
     let text = log.run(&["replay", "out", "--since", "1h", "--dry-run"]).good();
     assert!(text.contains("10 events (from ") && text.contains("nothing was changed"), "{text}");
     let sentence = log.run(&["replay", "out", "--event", &events[4]]).sentence(2);
-    assert!(sentence.contains("6 events") && sentence.contains("say --yes"), "{sentence}");
+    assert!(sentence.contains("6 events") && sentence.contains("pass --yes"), "{sentence}");
 
     let said = log.run(&["replay", "out", "--event", &events[4], "--yes", "--why", "the shop lost them"]);
     assert!(said.err.contains("out has caught up"), "{}{}", said.out, said.err);
@@ -99,7 +99,7 @@ async fn a_replay_that_nobody_delivers_ends_and_says_what_is_missing(log: Log) {
     );
     let missing = "No relay holds a lane of it; start one that has a [[subscription]] named again";
     assert!(sentence.contains(missing), "{sentence}");
-    assert!(said.out.contains("again reads "), "it was made: {}", said.out);
+    assert!(said.out.contains("again replays "), "it was made: {}", said.out);
 }
 
 async fn a_replay_is_refused_where_it_must_be(log: Log) {
@@ -112,11 +112,13 @@ async fn a_replay_is_refused_where_it_must_be(log: Log) {
     assert!(sentence.contains("are being changed"), "{sentence}");
     let sentence =
         mess.log.run(&["replay", "mail", "--event", &mess.archived.to_string(), "--yes"]).sentence(1);
-    assert!(sentence.contains("retention has taken events"), "{sentence}");
+    assert!(sentence.contains("retention has removed events"), "{sentence}");
     let nobody = postrider::Uuid::new_v4().to_string();
     let sentence = mess.log.run(&["replay", "mail", "--event", &nobody, "--yes"]).sentence(1);
     assert!(sentence.contains("there is no event"), "{sentence}");
-    assert!(mess.log.run(&["replay", "mali", "--since", "1h"]).sentence(1).contains("is \"mail\" meant?"));
+    assert!(
+        mess.log.run(&["replay", "mali", "--since", "1h"]).sentence(1).contains("did you mean \"mail\"?")
+    );
     assert_eq!(mess.log.run(&["replay", "mail"]).code, Some(2));
     assert_eq!(mess.log.run(&["replay", "mail", "--since", "soon"]).code, Some(2));
     assert!(mess.log.run(&["audit", "--json"]).json().to_string().matches("replay").count() == 0);
@@ -138,7 +140,7 @@ async fn a_replay_that_was_killed_is_found_by_who_looks(log: Log) {
     child.wait().expect("gone");
 
     assert_eq!(status()["paused_for_replay"]["who"], "ada");
-    let words = ["mail is paused for a replay that ada began at ", "postrider subscriptions resume mail"];
+    let words = ["mail is paused for a replay that ada started at ", "postrider subscriptions resume mail"];
     let doctor = log.run(&["doctor", "--json"]).json();
     let finding =
         doctor["findings"].as_array().expect("findings").iter().find(|each| each["about"] == "replay");
@@ -164,7 +166,12 @@ async fn a_replay_that_was_killed_is_found_by_who_looks(log: Log) {
     assert!(status()["paused_for_replay"].is_null(), "{}", status());
     assert!(!log.run(&["doctor"]).good().contains("paused for a replay"));
     let said = log.run(&replay);
-    assert!(said.err.contains("is paused; nothing comes until it is resumed"), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("is paused; nothing is delivered until you resume it"),
+        "{}{}",
+        said.out,
+        said.err
+    );
     assert_eq!((&status()["paused"], &status()["paused_for_replay"]), (&true.into(), &().into()));
 }
 
@@ -222,15 +229,15 @@ async fn a_replay_whose_subscription_cannot_be_resumed_was_done_all_the_same() {
          when (old.paused and not new.paused) execute function refuse()";
     sqlx::raw_sql(refuse).execute(&pool).await.expect("made");
     let sentence = log.run(&["replay", "out", "--since", "1h", "--yes", "--no-wait"]).sentence(1);
-    assert!(sentence.contains("it was set back, but could not be resumed"), "{sentence}");
+    assert!(sentence.contains("the position was reset, but resuming failed"), "{sentence}");
     let audit = log.run(&["audit", "--json"]).json();
     assert!(audit[0]["what"].as_str().is_some_and(|what| what.starts_with("replay from ")), "{audit}");
     sqlx::raw_sql("drop trigger refuse on postrider.subscription").execute(&pool).await.expect("dropped");
     pool.close().await;
     let again = log.run(&["replay", "out", "--since", "1h", "--dry-run", "--yes"]).good();
-    assert!(!again.contains("has not ended"), "{again}");
+    assert!(!again.contains("has not finished"), "{again}");
     let status = log.run(&["status", "--json"]).json();
     assert_eq!(status["subscriptions"][0]["paused"], true);
-    assert!(!log.run(&["status"]).good().contains("has not ended"));
+    assert!(!log.run(&["status"]).good().contains("has not finished"));
     log.run(&["subscriptions", "resume", "out", "--yes"]).good();
 }

@@ -47,7 +47,7 @@ async fn status_shows_what_is_wrong_and_who_holds_what(log: Log) {
     for word in [
         "delivering",
         "paused by ada since",
-        "changed from 1 to 3",
+        "changing from 1 to 3",
         "3 events wait behind 1 dead event",
         "relay-1",
         "nobody",
@@ -64,7 +64,7 @@ async fn status_of_one_subscription_and_its_streams(log: Log) {
     let text = mess.log.run(&["status", "mail", "--streams"]).good();
     assert!(text.contains("orders") && !text.contains("growing"), "{text}");
     let sentence = mess.log.run(&["status", "mial"]).sentence(1);
-    assert!(sentence.contains("there is no subscription \"mial\"; is \"mail\" meant?"), "{sentence}");
+    assert!(sentence.contains("there is no subscription \"mial\"; did you mean \"mail\"?"), "{sentence}");
 }
 
 async fn a_long_backlog_is_estimated_and_marked(log: Log) {

@@ -143,7 +143,7 @@ fn no_database_at_all_is_a_sentence_that_says_how_to_name_one() {
         let mut command = postrider("", &arguments);
         let sentence =
             said(&command.env_remove("POSTRIDER_STORE_URL").output().expect("it runs")).sentence(2);
-        assert!(sentence.contains("POSTRIDER_STORE_URL or by --store"), "{sentence}");
+        assert!(sentence.contains("POSTRIDER_STORE_URL or with --store"), "{sentence}");
     }
 }
 
@@ -151,9 +151,9 @@ fn no_database_at_all_is_a_sentence_that_says_how_to_name_one() {
 async fn what_makes_no_sense_is_the_caller_s_mistake() {
     let log = Log::postgres().await;
     let sentence = log.run(&["status", "--schema", "Not A Schema"]).sentence(2);
-    assert!(sentence.contains("a schema's name has"), "{sentence}");
+    assert!(sentence.contains("a schema's name must have"), "{sentence}");
     let sentence = log.run(&["status", "--store", "oracle://shop"]).sentence(2);
-    assert!(sentence.contains("it begins with postgres://"), "{sentence}");
+    assert!(sentence.contains("it must begin with postgres://"), "{sentence}");
     for arguments in
         [&["events", "--since", "yesterday"][..], &["events", "--limit", "0"], &["dead"], &["statsu"]]
     {

@@ -389,18 +389,18 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(ground: &G
     type Build<S> = fn(Subscriber<S>) -> Subscriber<S>;
     let outbox = ground.outbox(Clock::Database).await;
     let cases: [(Build<G::Outbox>, &str); 10] = [
-        (|s| s.on(ignore).on(ignore), "two handlers are for OrderChanged"),
+        (|s| s.on(ignore).on(ignore), "there are two handlers for OrderChanged"),
         (|s| s, "neither a handler nor a sink"),
-        (|s| s.on(ignore).lanes(0), "0 lanes"),
-        (|s| s.on(ignore).retry(Retry::schedule([])), "schedule has at least one pause"),
-        (|s| s.on(ignore).concurrency(0), "concurrency is at least 1"),
-        (|s| s.on(ignore).batch(0), "batch is at least 1"),
-        (|s| s.on(ignore).max_tx_batch(0), "0 events"),
-        (|s| s.on(ignore).timeout(Duration::ZERO), "timeout"),
-        (|s| s.on(ignore).longest_pause(Duration::ZERO), "the longest pause is longer than nothing"),
+        (|s| s.on(ignore).lanes(0), "lanes must be between 1 and 256, not 0"),
+        (|s| s.on(ignore).retry(Retry::schedule([])), "schedule must have at least one pause"),
+        (|s| s.on(ignore).concurrency(0), "concurrency must be at least 1"),
+        (|s| s.on(ignore).batch(0), "batch must be at least 1"),
+        (|s| s.on(ignore).max_tx_batch(0), "max_tx_batch must be at least 1"),
+        (|s| s.on(ignore).timeout(Duration::ZERO), "timeout must be greater than 0"),
+        (|s| s.on(ignore).longest_pause(Duration::ZERO), "longest_pause must be greater than 0"),
         (
             |s| s.on(ignore).upcasters(Upcasters::new().of::<OrderChanged>(1, |value| value)),
-            "the handler wants version 1",
+            "the handler takes version 1",
         ),
     ];
     for (build, words) in cases {
@@ -411,7 +411,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(ground: &G
     }
     let twice = Relay::new(&outbox).subscribe("s", |s| s.on(ignore)).subscribe("s", |s| s.on(ignore));
     let error = twice.start().await.expect_err("a name used twice");
-    assert!(error.to_string().contains("two subscriptions are called \"s\""), "{error}");
+    assert!(error.to_string().contains("two subscriptions are named \"s\""), "{error}");
     let error = Relay::new(&outbox).start().await.expect_err("nothing to do");
     assert!(error.to_string().contains("no subscription"), "{error}");
 }

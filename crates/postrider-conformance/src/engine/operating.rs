@@ -112,7 +112,7 @@ pub async fn a_try_under_suspicion_is_on_record<S: Source>(outbox: &S, operator:
     let mut lease = store.claim("s", "gone", super::LEASE).await.expect("claim").expect("a lane");
     let batch = store.read(&lease, &lease.position, 10).await.expect("read");
     let refs: Vec<EventRef> = batch.events.iter().map(|read| (&read.event).into()).collect();
-    let death = DeliveryFailure::new("crashed", "the process died once while it was being handled");
+    let death = DeliveryFailure::new("crashed", "the process died once while it handled this event");
     let before = vec![PastAttempt::new(batch.events[0].event.recorded_at, "gone", None, &death)];
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.extend(refs.iter().map(|event| {

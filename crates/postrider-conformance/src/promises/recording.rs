@@ -207,12 +207,12 @@ pub async fn bad_input_is_refused_in_a_sentence_and_the_transaction_goes_on(harn
     let good = event("a", 1);
     let secret = format!("\"4111-1111{}\"", "x".repeat(1 << 20));
     let bad = [
-        (NewEvent { stream: String::new(), ..good.clone() }, "stream is empty"),
+        (NewEvent { stream: String::new(), ..good.clone() }, "stream must not be empty"),
         (NewEvent { event_type: "x".repeat(201), ..good.clone() }, "event type has 201 bytes"),
         (NewEvent { aggregate_type: "a\0b".into(), ..good.clone() }, "NUL"),
-        (NewEvent { aggregate_id: String::new(), ..good.clone() }, "aggregate id is empty"),
+        (NewEvent { aggregate_id: String::new(), ..good.clone() }, "aggregate id must not be empty"),
         (NewEvent { aggregate_id: "é".repeat(251), ..good.clone() }, "502 bytes"),
-        (good.clone().ordered_by(""), "ordering key is empty"),
+        (good.clone().ordered_by(""), "ordering key must not be empty"),
         (good.clone().with_header("h", "a\0b"), "header h"),
         (good.clone().with_header("h", "x".repeat(70_000)), "headers have"),
         (NewEvent { payload: Payload::Json(secret), ..good.clone() }, "more than the limit"),

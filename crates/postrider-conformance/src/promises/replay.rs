@@ -259,7 +259,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     let last = commit_one(&*log, "d").await;
     for event in [first, second, third] {
         let from = Replay { effects_may_repeat: true, ..wanted(ReplayFrom::Event(event)) };
-        refusal(&from, ErrorKind::Refused, "possible from").await;
+        refusal(&from, ErrorKind::Refused, "you can replay from").await;
     }
     let time = ReplayFrom::Time(OffsetDateTime::UNIX_EPOCH);
     refusal(&Replay { effects_may_repeat: true, ..wanted(time) }, ErrorKind::Refused, "retention").await;

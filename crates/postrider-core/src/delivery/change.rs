@@ -10,24 +10,24 @@ use uuid::Uuid;
 use crate::policy::subscription::words;
 use crate::{Error, ErrorKind, Excerpt, PastAttempt, Recorded, Result};
 
-/// Where a delivery that did not simply succeed stands.
+/// The state of a delivery that did not succeed at its first attempt.
 ///
-/// `waiting → running | retrying → delivered | dead`, a dead one is requeued (`retrying`) or `discarded`. A running one may
-/// also be given back (`waiting`). The stores refuse every other step.
+/// `waiting → running | retrying → delivered | dead`. An operator requeues a dead delivery (`retrying`) or discards it
+/// (`discarded`). A running one may also be returned (`waiting`). The stores reject every other transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeliveryState {
-    /// Behind an earlier event of its key (or, under strict order, of its lane).
+    /// Waits for an earlier event of its key (or, under strict order, of its lane).
     Waiting,
-    /// Begun and not finished when its batch was settled. Under the epoch of its lane's lease it is in hand and never due;
-    /// under another epoch its holder is gone, and it is due at once.
+    /// Started, and not finished when its batch was settled. Under the epoch of its lane's lease it is still in progress and never
+    /// due; under another epoch its holder is gone, and it is due at once.
     Running,
-    /// Failed, to be tried again.
+    /// Failed, and will be retried.
     Retrying,
-    /// Given up, until an operator requeues or discards it.
+    /// Dead: not retried until an operator requeues or discards it.
     Dead,
-    /// Delivered in the end. Final.
+    /// Delivered after all. Final.
     Delivered,
-    /// Given up by an operator. Final: only a replay, which forgets it, brings the event again.
+    /// Discarded by an operator. Final: only a replay, which deletes this state, delivers the event again.
     Discarded,
 }
 
@@ -41,7 +41,7 @@ words!(
     Discarded = "discarded"
 );
 
-/// Which event of which history: its number in the log, and its own id.
+/// Identifies an event by its number in the log and its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventRef {
     /// The event's number in the log.
@@ -56,27 +56,27 @@ impl From<&Recorded> for EventRef {
     }
 }
 
-/// What a settle says of one event that did not simply succeed the first time.
+/// The outcome of one event that did not succeed at its first attempt, as a settle writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryChange {
     /// The event's number in the log.
     pub id: i64,
-    /// The event's own id: after a failover or a restore another event may have that number, and nothing is written to it.
+    /// The event's id. After a failover or a restore another event may have that number; nothing is written to it then.
     pub event_id: Uuid,
-    /// Where it stands now.
+    /// Its state now.
     pub state: DeliveryState,
-    /// How often it was tried; for `Running`, with the try that is under way.
+    /// Number of attempts; for `Running`, including the one in progress.
     pub attempts: u32,
-    /// For `Retrying`: in how long it is to be tried again, from the settle on.
+    /// For `Retrying`: how long after the settle it is retried.
     pub retry_in: Duration,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub failure: Option<DeliveryFailure>,
-    /// The last tries that failed, this one last: they take the place of those on record. Nothing leaves these.
+    /// The last failed attempts, this one last. They replace the stored ones; `None` keeps those.
     pub past: Option<Vec<PastAttempt>>,
 }
 
 impl DeliveryChange {
-    /// It was not tried: an earlier event of its key is open.
+    /// Not attempted: an earlier event of its key is open.
     pub fn waiting(event: impl Into<EventRef>) -> Self {
         let EventRef { id, event_id } = event.into();
         Self {
@@ -90,20 +90,20 @@ impl DeliveryChange {
         }
     }
 
-    /// It is being tried: this is the try with that number, counted from 1. The row gets the epoch of the lease it is settled
-    /// under. The last failure on record stays.
+    /// In progress: this is the attempt with that number, counted from 1. The row gets the epoch of the lease it is settled
+    /// under. The stored last failure stays.
     pub fn running(event: impl Into<EventRef>, attempt: u32) -> Self {
         let EventRef { id, event_id } = event.into();
         let state = DeliveryState::Running;
         Self { id, event_id, state, attempts: attempt, retry_in: Duration::ZERO, failure: None, past: None }
     }
 
-    /// It was running, and its try was cut short: it waits as if that try had never begun. The last failure on record stays.
+    /// It was running, and its attempt was cut short: it waits as if that attempt had never started. The stored last failure stays.
     pub fn given_back(event: impl Into<EventRef>, attempts: u32) -> Self {
         Self { attempts, ..Self::waiting(event) }
     }
 
-    /// It failed and is to be tried again.
+    /// Failed, and will be retried.
     pub fn retrying(
         event: impl Into<EventRef>,
         attempts: u32,
@@ -122,7 +122,7 @@ impl DeliveryChange {
         }
     }
 
-    /// It is given up.
+    /// Dead.
     pub fn dead(event: impl Into<EventRef>, attempts: u32, failure: DeliveryFailure) -> Self {
         let EventRef { id, event_id } = event.into();
         Self {
@@ -136,14 +136,14 @@ impl DeliveryChange {
         }
     }
 
-    /// The same with the last tries that failed, this one last.
+    /// Adds the last failed attempts, this one last.
     #[must_use]
     pub fn past(mut self, past: Vec<PastAttempt>) -> Self {
         self.past = Some(past);
         self
     }
 
-    /// It was delivered in the end. The last failure on record stays.
+    /// Delivered after all. The stored last failure stays.
     pub fn delivered(event: impl Into<EventRef>, attempts: u32) -> Self {
         let EventRef { id, event_id } = event.into();
         Self {
@@ -158,25 +158,25 @@ impl DeliveryChange {
     }
 }
 
-/// Why a try failed: a code for programs, a sentence for people, never a payload.
+/// Why an attempt failed: a code for programs and a sentence for people. Never contains a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryFailure {
     /// A short word such as `timeout`.
     pub code: String,
     /// What happened.
     pub message: String,
-    /// What the destination answered, if it did: kept with the attempt, never logged.
+    /// The response of the destination, if there was one. Stored with the attempt, never logged.
     pub answer: Option<Excerpt>,
 }
 
 impl DeliveryFailure {
-    /// A failure. NUL characters, which no store can keep, are dropped from both.
+    /// A failure. NUL characters, which stores can't hold, are removed from both.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         let clean = |text: String| if text.contains('\0') { text.replace('\0', "") } else { text };
         Self { code: clean(code.into()), message: clean(message.into()), answer: None }
     }
 
-    /// The same with what the destination answered.
+    /// Adds the response of the destination.
     #[must_use]
     pub fn answer(mut self, answer: Option<Excerpt>) -> Self {
         self.answer = answer;
@@ -184,63 +184,63 @@ impl DeliveryFailure {
     }
 }
 
-/// A delivery that is to be tried now.
+/// A delivery that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The event.
     pub event: Recorded,
-    /// `Retrying`; or `Waiting` with nothing in front of it any more but what is due with it; or `Running` under another epoch
-    /// than the lease's: its holder is gone.
+    /// `Retrying`; or `Waiting`, if everything in front of it is due in the same batch; or `Running` under an epoch other than
+    /// the lease's, whose holder is gone.
     pub state: DeliveryState,
-    /// How often it was tried; for `Running`, with the try that its holder did not finish.
+    /// Number of attempts; for `Running`, including the one that its holder did not finish.
     pub attempts: u32,
     /// When it first failed.
     pub first_failed_at: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub error_code: Option<String>,
-    /// Its last tries that failed, the oldest first.
+    /// Its last failed attempts, oldest first.
     pub past: Vec<PastAttempt>,
-    /// The store's time of this look, for ages.
+    /// The store's time of this query, to compute ages.
     pub now: OffsetDateTime,
-    /// Why the event's row can't be read, if it can't: see [`ReadEvent`](crate::ReadEvent).
+    /// Why the event's row can't be read, or `None`: see [`ReadEvent`](crate::ReadEvent).
     pub unreadable: Option<String>,
 }
 
 impl Due {
-    /// About how many bytes it takes in memory: the event, and its tries.
+    /// Approximate size in memory in bytes: the event and its attempts.
     pub fn size(&self) -> u64 {
         let past = self.past.iter().map(PastAttempt::size).sum::<usize>();
         self.event.size() + past as u64
     }
 }
 
-/// What a look at the open deliveries of a lane found.
+/// The open deliveries of a lane that are due.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DueBatch {
-    /// What is to be tried now, by id.
+    /// What is due now, by id.
     pub deliveries: Vec<Due>,
-    /// In how long, by the store's clock, the next one's time comes, if one is retrying whose time has not; what is behind another
-    /// one of its key does not count.
+    /// How long, by the store's clock, until the next retry is due, if one is pending. A delivery that waits for another one of
+    /// its key does not count.
     pub next_in: Option<Duration>,
-    /// Whether anything of the lane keeps later events waiting: under strict order the lane reads nothing more then.
+    /// Whether anything in the lane blocks later events. Under strict order the lane reads nothing more then.
     pub holds: bool,
 }
 
-/// What an operator does about dead deliveries.
+/// How an operator resolves dead deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolveDead {
-    /// Try again: attempts back to 0, its place before its key's waiting ones kept.
+    /// Retry: resets the attempts to 0, and keeps its place before the waiting events of its key.
     Requeue {
         /// The subscription.
         subscription: String,
-        /// The events; empty means all that are dead.
+        /// The events; empty means all dead ones.
         events: Vec<Uuid>,
     },
-    /// Give up: the key goes on, and retention may take it. Only a replay brings it again.
+    /// Discard: unblocks the key, and lets retention remove the event. Only a replay delivers it again.
     Discard {
         /// The subscription.
         subscription: String,
-        /// The events; empty means all that are dead.
+        /// The events; empty means all dead ones.
         events: Vec<Uuid>,
     },
 }

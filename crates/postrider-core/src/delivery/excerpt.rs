@@ -2,28 +2,28 @@
 
 use std::fmt;
 
-/// The beginning of what a destination answered, on one line.
+/// The start of a destination's response, on one line.
 ///
-/// A destination may repeat what it was sent, so an answer is kept with its [attempt](crate::PastAttempt) and shown to who asks for that
-/// delivery. It is never logged and never part of an error's message; its `Debug` shows how long it is, not what it says.
+/// A destination may echo the data that it was sent. So a response is stored with its [attempt](crate::PastAttempt) and shown only
+/// with that delivery. It is never logged and never part of an error message; its `Debug` form shows only its length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Excerpt(String);
 
 impl Excerpt {
-    /// How many characters are kept at most.
+    /// Maximum number of characters.
     pub const MOST: usize = 500;
-    /// So many bytes of an answer are always enough: more need not be read.
+    /// Maximum number of bytes to read from a response; more are never needed.
     pub const BYTES: usize = 4096;
 
-    /// The beginning of an answer's body; nothing where it says nothing. What is not UTF-8 is replaced; control characters and runs
-    /// of white space become one space.
+    /// The start of a response body; `None` if it is blank. Invalid UTF-8 is replaced; control characters and runs of white space
+    /// become one space.
     pub fn new(body: &[u8]) -> Option<Self> {
         let body = &body[..body.len().min(Self::BYTES)];
         let text = one_line(&String::from_utf8_lossy(body), Self::MOST);
         (!text.is_empty()).then_some(Self(text))
     }
 
-    /// What it says.
+    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

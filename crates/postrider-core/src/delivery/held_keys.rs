@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use crate::{Order, Recorded};
 
-/// What is held up by the failures of a delivery so far: later events of a key, all later events, or none.
+/// Which later events are blocked by the failures of a delivery so far: those of a key, all, or none.
 ///
-/// Keys are known by their [hash](Recorded::key_hash): where two have the same one, one waits for the other, which harms
-/// neither.
+/// Keys are compared by their [hash](Recorded::key_hash). If two have the same hash, one waits for the other, which is harmless.
 #[derive(Debug, Clone)]
 pub struct HeldKeys {
     order: Order,
@@ -21,7 +20,7 @@ impl HeldKeys {
         Self { order, all: false, keys: HashSet::new() }
     }
 
-    /// This event failed.
+    /// Notes that this event failed.
     pub fn failed(&mut self, event: &Recorded) {
         match self.order {
             Order::Key => {
@@ -32,7 +31,7 @@ impl HeldKeys {
         }
     }
 
-    /// Whether this event, which comes after those that failed, has to wait.
+    /// Whether this event, which follows the failed ones, must wait.
     pub fn holds(&self, event: &Recorded) -> bool {
         self.all || (!self.keys.is_empty() && self.keys.contains(&event.key_hash()))
     }

@@ -4,55 +4,55 @@ use time::OffsetDateTime;
 
 use crate::{DeliveryState, Pattern, Recorded};
 
-/// Which deliveries to show. What is not set does not restrict.
+/// Filters open deliveries. A field that is not set does not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenDeliveryQuery {
-    /// Those that are to be tried again, or wait behind one that is; not the dead.
+    /// `true`: those that will be retried or wait for one that will. `false`: the dead ones.
     pub retrying: bool,
-    /// Of one subscription only.
+    /// Only this subscription.
     pub subscription: Option<String>,
-    /// Of event types that fit this.
+    /// Only event types that match this.
     pub event_type: Option<Pattern>,
-    /// Whose last failure has this code.
+    /// Only those whose last failure has this code.
     pub error_code: Option<String>,
-    /// Last tried then or later.
+    /// Last attempted at this time or later.
     pub from: Option<OffsetDateTime>,
-    /// Last tried before that.
+    /// Last attempted before this time.
     pub until: Option<OffsetDateTime>,
-    /// Those behind this id and subscription: the last of the page before.
+    /// Only those after this id and subscription: the last of the previous page.
     pub after: Option<(i64, String)>,
-    /// Without payloads and headers: JSON null, and none. For who only names or counts them, and should not hold them in memory.
+    /// Leave out payloads (JSON null) and headers (none), to save memory if they are not needed.
     pub bare: bool,
-    /// At most this many; 0 means 1,000.
+    /// Maximum number of results; 0 means 1,000.
     pub limit: u32,
 }
 
 impl OpenDeliveryQuery {
-    /// How many at most.
+    /// Maximum number of results.
     pub fn most(&self) -> u32 {
         if self.limit == 0 { 1000 } else { self.limit }
     }
 }
 
-/// A delivery that did not simply succeed.
+/// A delivery that did not succeed at its first attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenDelivery {
     /// The subscription.
     pub subscription: String,
     /// The event.
     pub event: Recorded,
-    /// Dead, retrying, or waiting behind one that is.
+    /// Dead, retrying, or waiting for one that is.
     pub state: DeliveryState,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it is tried next.
+    /// Time of the next attempt.
     pub next_at: Option<OffsetDateTime>,
     /// When it first failed.
     pub first_failed_at: Option<OffsetDateTime>,
-    /// When it was last tried.
+    /// Time of the last attempt.
     pub last_attempt_at: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub error_code: Option<String>,
-    /// The sentence of its last failure.
+    /// The message of its last failure.
     pub error_message: Option<String>,
 }

@@ -5,40 +5,40 @@ use std::time::Duration;
 
 use crate::DeliveryFailure;
 
-/// What became of one event at its destination.
+/// The outcome of delivering one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has been delivered.
+    /// Delivered.
     Delivered,
-    /// It had been delivered before: its effect was there already, and was not done again.
+    /// Delivered before: its effect already existed and was not repeated.
     Duplicate,
-    /// It failed, and may succeed later.
+    /// Failed, and may succeed later.
     Retry {
-        /// Not before this has passed; nothing leaves it to the subscription.
+        /// Retry no sooner than this; `None` uses the subscription's policy.
         after: Option<Duration>,
         /// Why it failed.
         failure: DeliveryFailure,
     },
-    /// It can't be delivered now, through no fault of its own (its topic is missing): it waits and loses no attempt, and
-    /// others go on.
+    /// Can't be delivered now, and the event is not to blame (its topic is missing): it waits and loses no attempt, and others
+    /// go on.
     Hold {
-        /// Asked again when this has passed.
+        /// Retry after this time.
         after: Duration,
         /// Why it can't be delivered.
         failure: DeliveryFailure,
     },
-    /// It failed, and one failure does not show whether because of the event or of the destination: an answer of 404, none in
-    /// time. For as long as no other key has succeeded since it began, the destination is to blame, and the event loses no
-    /// attempt; afterwards the event is.
+    /// Failed, and one failure does not show whether the event or the destination is the cause: a 404, a timeout. As long as no
+    /// other key has succeeded since it started, the destination is blamed, and the event loses no attempt; after that, the
+    /// event is blamed.
     Unclear {
-        /// The destination asked not to be asked again before this has passed.
+        /// The destination asked to wait this long.
         after: Option<Duration>,
         /// Why it failed.
         failure: DeliveryFailure,
-        /// What it is where the event is to blame: rejected, or tried again.
+        /// If the event is to blame: whether it is rejected (`true`) or retried.
         rejects: bool,
     },
-    /// It failed, and trying again is of no use.
+    /// Failed, and a retry can't help.
     Reject {
         /// Why it failed.
         failure: DeliveryFailure,
@@ -46,22 +46,22 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// A failure that may pass.
+    /// A temporary failure.
     pub fn retry(failure: DeliveryFailure) -> Self {
         Self::Retry { after: None, failure }
     }
 
-    /// A failure that will not pass.
+    /// A permanent failure.
     pub fn reject(failure: DeliveryFailure) -> Self {
         Self::Reject { failure }
     }
 
-    /// A failure that may be the event's or the destination's; where it is the event's, it is tried again.
+    /// A failure of the event or of the destination; if it is the event's, the event is retried.
     pub fn unclear(failure: DeliveryFailure) -> Self {
         Self::Unclear { after: None, failure, rejects: false }
     }
 
-    /// Whether the event is where it should be.
+    /// Whether the event was delivered, now or before.
     pub fn is_delivered(&self) -> bool {
         matches!(self, Self::Delivered | Self::Duplicate)
     }
@@ -79,12 +79,12 @@ impl Outcome {
     }
 }
 
-/// The destination itself can't take anything now: no event is to blame, and none loses an attempt.
+/// The destination is unavailable: no event is to blame, and none loses an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// Why, in a sentence without secrets.
     pub reason: String,
-    /// It asked not to be asked again before this has passed; nothing leaves it to the subscription.
+    /// The destination asked to wait this long; `None` uses the subscription's policy.
     pub pause: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ impl Unavailable {
         Self { reason: reason.into(), pause: None }
     }
 
-    /// The same, with the longer of both pauses.
+    /// Keeps the longer of both pauses.
     #[must_use]
     pub fn or_longer(mut self, other: &Self) -> Self {
         self.pause = self.pause.max(other.pause);

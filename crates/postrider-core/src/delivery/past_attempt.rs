@@ -9,20 +9,20 @@ use time::format_description::well_known::Rfc3339;
 use crate::delivery::excerpt::one_line;
 use crate::{DeliveryFailure, Excerpt};
 
-/// A try of a delivery that failed: when, by whom, and what came of it.
+/// A failed attempt: when, by which relay, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastAttempt {
-    /// When it began, by the store's clock.
+    /// When it started, by the store's clock.
     pub at: OffsetDateTime,
     /// The relay that made it.
     pub relay: String,
-    /// How long it took; nothing where nobody saw its end, because the relay died.
+    /// How long it took; `None` if the relay died before it ended.
     pub took: Option<Duration>,
     /// The code of its failure.
     pub code: String,
-    /// The sentence of its failure, cut to [`MESSAGE`](PastAttempt::MESSAGE) characters.
+    /// The message of its failure, cut to [`MESSAGE`](PastAttempt::MESSAGE) characters.
     pub message: String,
-    /// What the destination answered, where it did and the sink keeps it.
+    /// The response of the destination, if there was one and the sink keeps responses.
     pub answer: Option<Excerpt>,
 }
 
@@ -42,16 +42,16 @@ struct Line {
 }
 
 impl PastAttempt {
-    /// So many of a delivery are kept, the last ones.
+    /// How many attempts are kept per delivery: the last ones.
     pub const MOST: usize = 10;
-    /// So many characters of a message are kept.
+    /// How many characters of a message are kept.
     pub const MESSAGE: usize = 300;
     /// So many characters of a code and of a relay's name are kept.
     const NAME: usize = 100;
-    /// No more bytes than this are written for a delivery: the oldest go first.
+    /// Maximum bytes stored per delivery; the oldest attempts are dropped first.
     pub const BYTES: usize = 32 << 10;
 
-    /// A try that failed.
+    /// A failed attempt.
     pub fn new(at: OffsetDateTime, relay: &str, took: Option<Duration>, failure: &DeliveryFailure) -> Self {
         Self {
             at,
@@ -69,7 +69,7 @@ impl PastAttempt {
         100 + self.relay.len() + self.code.len() + self.message.len() + answer
     }
 
-    /// The tries with one more at the end; the oldest go where they are too many.
+    /// Appends an attempt; drops the oldest if there are too many.
     #[must_use]
     pub fn with(mut past: Vec<Self>, last: Self) -> Vec<Self> {
         past.push(last);
@@ -78,14 +78,14 @@ impl PastAttempt {
         past
     }
 
-    /// The tries as a store keeps them: a JSON array, the oldest first. It is ASCII, because an answer must not keep a database of
-    /// another encoding from taking the row.
+    /// The attempts as a store keeps them: a JSON array, oldest first. It is ASCII, so that a database with another encoding
+    /// accepts every response.
     pub fn encode(past: &[Self]) -> String {
         Self::encode_within(past, Self::BYTES).unwrap_or_else(|| "[]".to_owned())
     }
 
-    /// The same in at most so many bytes, the oldest going first; nothing where not even the last one fits. For a store that sends many
-    /// deliveries at once, and may not send more than its server takes.
+    /// Like [`encode`](PastAttempt::encode), in at most `bytes` bytes: the oldest attempts are dropped first; `None` if not even the
+    /// last one fits. For a store that sends many deliveries at once to a server with a limit.
     pub fn encode_within(past: &[Self], bytes: usize) -> Option<String> {
         let first = past.len().saturating_sub(Self::MOST);
         let mut lines: Vec<String> = past[first..].iter().filter_map(Self::line).collect();
@@ -109,8 +109,7 @@ impl PastAttempt {
         Some(ascii(&serde_json::to_string(&line).ok()?))
     }
 
-    /// The tries that were [written down](PastAttempt::encode). What can't be read is left out: it is of no use to anybody, and must
-    /// not keep a delivery from being tried.
+    /// Reads [encoded](PastAttempt::encode) attempts. Entries that can't be read are skipped, so that they never block a delivery.
     pub fn decode(text: &str) -> Vec<Self> {
         let lines: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
         let first = lines.len().saturating_sub(Self::MOST);
@@ -145,17 +144,17 @@ pub(crate) fn ascii(json: &str) -> String {
     text
 }
 
-/// The tries of a delivery that failed, the oldest first.
+/// The failed attempts of a delivery, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastAttempts {
     /// The subscription.
     pub subscription: String,
-    /// The last ones of them.
+    /// The attempts that were kept: the last ones.
     pub attempts: Vec<PastAttempt>,
 }
 
 impl PastAttempts {
-    /// What was [written down](PastAttempt::encode) of a delivery; nothing if that is none.
+    /// Reads the [encoded](PastAttempt::encode) attempts of a delivery; `None` if there are none.
     pub fn decode(subscription: &str, text: &str) -> Option<Self> {
         let attempts = PastAttempt::decode(text);
         (!attempts.is_empty()).then(|| Self { subscription: subscription.to_owned(), attempts })

@@ -4,39 +4,39 @@ use uuid::Uuid;
 
 use crate::{Batch, DeliveryChange, EventRef, Position, Witness};
 
-/// What became of a batch (or of due deliveries), to be written in one transaction.
+/// The outcome of a batch (or of due deliveries), written in one transaction.
 #[derive(Debug, Clone)]
 pub struct Settlement {
-    /// Where the lane must stand for this to be taken.
+    /// The position that the lane must have for this to be accepted.
     pub from: Position,
-    /// Where it stands afterwards.
+    /// The position of the lane afterwards.
     pub to: Position,
-    /// How far a read that is already under way has got, so that its events show as *processing*.
+    /// The position of a read that is already in progress, so that its events show as *processing*.
     pub reading: Option<Position>,
-    /// How many events of the batch there were.
+    /// Number of events in the batch.
     pub count: u32,
-    /// The ids of the events that were late.
+    /// The ids of the late events.
     pub late: Vec<i64>,
-    /// The events that did not simply succeed.
+    /// The events that did not succeed at their first attempt.
     pub deliveries: Vec<DeliveryChange>,
-    /// Events that were running and simply succeeded at their first try: their rows, which must be running under the lease's
-    /// epoch, are deleted. One without such a row is left alone.
+    /// Events that were running and succeeded at their first attempt: their rows, which must be running under the lease's epoch,
+    /// are deleted. An event without such a row is ignored.
     pub succeeded: Vec<EventRef>,
-    /// Events whose handlers committed their effects together with a mark in the subscription's inbox. A settle is taken only
-    /// if the marks are there: after a failover the events may be in the log, and what was done about them gone.
+    /// Events whose handlers committed their effects together with a mark in the subscription's inbox. A settle is accepted only
+    /// if the marks exist: after a failover the log may have the events while their effects are lost.
     pub effects: Vec<Uuid>,
     /// The witness of the batch.
     pub witness: Option<Witness>,
-    /// Asks the store to write the deliveries one by one: what the database refuses becomes a dead delivery with the code
-    /// [`UNWRITABLE`], without a message, and the rest is written as it is.
+    /// Asks the store to write the deliveries one by one. A row that the database rejects becomes a dead delivery with the code
+    /// [`UNWRITABLE`] and no message; the rest is written as it is.
     pub one_by_one: bool,
 }
 
-/// The code of a delivery that the database refused to write as it was.
+/// The code of a delivery whose row the database rejected.
 pub const UNWRITABLE: &str = "unwritable";
 
 impl Settlement {
-    /// All of a batch was delivered; what was not is to be pushed to `deliveries`.
+    /// Settles a batch as delivered; push events that were not to `deliveries`.
     pub fn of(batch: &Batch) -> Self {
         Self {
             from: batch.from.clone(),
@@ -52,7 +52,7 @@ impl Settlement {
         }
     }
 
-    /// Only deliveries changed; the lane stays where it is.
+    /// Settles deliveries only; the lane keeps its position.
     pub fn at(position: Position) -> Self {
         Self {
             from: position.clone(),

@@ -13,10 +13,10 @@ use crate::{Lease, Order, Outcome, Recorded, Unavailable};
 
 /// Where events go: typed handlers, Kafka, HTTP, stdout.
 ///
-/// *Guarantees*: every event that was [reported](Delivery::report) as delivered is where it should be, whatever happens to
-/// this process next; events of a key are tried in their order, and after a failure of a key no later event of it is tried
-/// (under [`Order::Strict`], no later event at all). *Caller must*: give what was not reported again, later and in the
-/// same order. *On failure*: `Unavailable` speaks of the destination itself; what was reported before stands.
+/// *Guarantees*: every event that was [reported](Delivery::report) as delivered has arrived, whatever happens to this process
+/// next; events of a key are attempted in order, and after a failure no later event of that key is attempted (under
+/// [`Order::Strict`], no later event at all). *Caller must*: pass events that were not reported again, later and in the same
+/// order. *On failure*: `Unavailable` is about the destination itself; earlier reports stand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a sink",
     label = "not a sink",
@@ -25,80 +25,80 @@ use crate::{Lease, Order, Outcome, Recorded, Unavailable};
 )]
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
-    /// Delivers what it is given and reports each event as soon as its outcome is known.
+    /// Delivers the events and reports each one as soon as its outcome is known.
     ///
-    /// One that [goes on](Sink::goes_on) takes a [slot](Delivery::slot) for each chain and [begins](Delivery::begin) each event
-    /// before it is tried.
+    /// A sink that [goes on](Sink::goes_on) takes a [slot](Delivery::slot) for each chain and calls [`begin`](Delivery::begin) before
+    /// it attempts an event.
     ///
-    /// It may be dropped at any moment (the lease was lost, the grace period is over): what is not reported by then was
-    /// not tried, as far as anybody knows. Once the delivery [is stopping](Delivery::is_stopping) it finishes what it has
-    /// begun and begins nothing.
+    /// The future may be dropped at any time (the lease is lost, the grace period is over): an event that is not reported by then
+    /// counts as not attempted. Once the delivery [is stopping](Delivery::is_stopping), the sink finishes what it has started and
+    /// starts nothing new.
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable>;
 
-    /// How many events it likes to be given at once, where the subscription does not say.
+    /// The batch size if the subscription does not set one.
     fn batch(&self) -> u32 {
         1000
     }
 
-    /// How long a lease has to last at least: so long that nothing of what it was given is sent any more once the lease is
-    /// lost, also by a process that stood still. Any will do unless it says.
+    /// The shortest lease that is safe: after this time the sink sends nothing that it was given under a lost lease, even if the
+    /// process was frozen. Default: any lease.
     fn least_lease(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Whether a try that takes long may go on while the lane delivers later events of other keys. What is under way when a
-    /// batch is settled is then a [running](crate::DeliveryState::Running) delivery. No unless it says.
+    /// Whether a slow attempt may continue while the lane delivers later events of other keys. An attempt that is in progress when
+    /// its batch is settled then becomes a [running](crate::DeliveryState::Running) delivery. Default: no.
     fn goes_on(&self) -> bool {
         false
     }
 
-    /// The codes with which it usually [tells](Delivery::requested) of its requests: counted from 0 on, so that the first one is an increase.
+    /// The usual codes of its [requests](Delivery::requested). Their counters start at 0, so that the first one is an increase.
     fn codes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it runs the application's own code in this process, which an event may make it end.
+    /// Whether it runs the application's code in this process, so that an event could crash the process.
     fn runs_handlers(&self) -> bool {
         false
     }
 }
 
-/// Who is told of every request that a sink makes.
+/// Is notified of every request that a sink makes.
 pub trait Requests: Send + Sync + fmt::Debug {
-    /// A request came to this, after so long. The code is one of few words: a status, a class of errors.
+    /// A request ended with this code after this time. The code is one of a few: a status, a class of errors.
     fn made(&self, code: &str, took: Duration);
 }
 
-/// An event on its way, with how often it was tried before.
+/// An event to deliver, with the number of the attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The event.
     pub event: Arc<Recorded>,
-    /// Which try this is, counted from 1.
+    /// The number of this attempt, counted from 1.
     pub attempt: u32,
 }
 
-/// Events on their way to a destination, and what has become of them so far.
+/// Events on their way to a destination, and their outcomes so far.
 #[derive(Debug)]
 pub struct Delivery {
     /// The subscription, or the group of a consumer.
     pub subscription: Arc<str>,
-    /// The lease it happens under. A transactional handler checks it in its own transaction; behind a broker there is none.
+    /// The lease of this delivery. A transactional handler checks it in its own transaction. A consumer of a broker has none.
     pub lease: Option<Lease>,
     /// The events, in order.
     pub events: Vec<Attempt>,
-    /// What a failing event holds up.
+    /// What a failing event blocks.
     pub order: Order,
-    /// How many keys at once, at most.
+    /// Maximum number of keys at the same time.
     pub concurrency: usize,
-    /// How long one event may take.
+    /// Timeout of one event.
     pub timeout: Duration,
-    /// How many chains may be under way at once in all deliveries that share it; [`concurrency`](Delivery::concurrency) bounds
-    /// those of one delivery.
+    /// Limits the chains in progress over all deliveries that share it; [`concurrency`](Delivery::concurrency) limits those of one
+    /// delivery.
     pub slots: Option<Arc<Semaphore>>,
-    /// Told of every event that is reported, once the delivery [is left running](Delivery::leave_running).
+    /// Notified of every reported event, once the delivery [is left running](Delivery::leave_running).
     pub progress: Arc<Notify>,
-    /// Told of every request that is made for it.
+    /// Notified of every request.
     pub requests: Option<Arc<dyn Requests>>,
     progressed: Mutex<Progress>,
     made: Instant,
@@ -120,12 +120,12 @@ struct Progress {
     unclear: usize,
 }
 
-/// What became of an event, and when.
+/// The outcome of an event, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// When its try began, where the sink said so; otherwise when the delivery was made.
+    /// When its attempt started, if the sink reported it; otherwise when the delivery was created.
     pub began: Instant,
     /// When it was reported.
     pub ended: Instant,
@@ -162,8 +162,8 @@ impl Delivery {
         }
     }
 
-    /// The places of the events, in chains: a chain runs in order, and beside the others. One for each key, one for all under
-    /// [`Order::Strict`], one for each event under [`Order::None`].
+    /// The indexes of the events, as chains: a chain runs in order, and in parallel with the others. One per key, one for all under
+    /// [`Order::Strict`], one per event under [`Order::None`].
     pub fn chains(&self) -> Vec<Vec<usize>> {
         let all = 0..self.events.len();
         if all.is_empty() {
@@ -187,28 +187,28 @@ impl Delivery {
         }
     }
 
-    /// A place for a chain among those that may be under way at once: kept until the chain ends. Waits until one is free.
+    /// Waits for a free slot for a chain. Keep it until the chain ends.
     pub async fn slot(&self) -> Option<OwnedSemaphorePermit> {
         let slots = Arc::clone(self.slots.as_ref()?);
         // Nobody closes it.
         slots.acquire_owned().await.ok()
     }
 
-    /// Says what came of a request, and how long it took until that was known. The code must be one of few: `200`, `timeout`.
+    /// Reports the result of a request and how long it took. The code must be one of a few, such as `200` or `timeout`.
     pub fn requested(&self, code: &str, took: Duration) {
         if let Some(requests) = &self.requests {
             requests.made(code, took);
         }
     }
 
-    /// Says that an event is about to be tried, or tried once more. `false`: nothing more is to be begun, and it must not be
-    /// tried.
+    /// Announces that an event is about to be attempted, or attempted again. `false`: nothing more may start, and the event must not
+    /// be attempted.
     #[must_use]
     pub fn begin(&self, index: usize) -> bool {
         self.begin_all(&[index])
     }
 
-    /// The same for events that are tried together: all of them or none.
+    /// Like [`begin`](Delivery::begin), for events that are attempted together: all of them or none.
     #[must_use]
     pub fn begin_all(&self, places: &[usize]) -> bool {
         let mut progress = self.progressed();
@@ -229,23 +229,23 @@ impl Delivery {
         true
     }
 
-    /// Whether an event was begun.
+    /// Whether an event was started.
     pub fn is_begun(&self, index: usize) -> bool {
         self.began(index).is_some()
     }
 
-    /// When an event was begun, if it was.
+    /// When an event was started, if it was.
     pub fn began(&self, index: usize) -> Option<Instant> {
         self.progressed().begun.get(index).copied().flatten()
     }
 
-    /// Whether it was reported what became of an event, and not taken yet.
+    /// Whether the outcome of an event was reported and not taken yet.
     pub fn is_reported(&self, index: usize) -> bool {
         self.progressed().reports.get(index).is_some_and(Option::is_some)
     }
 
-    /// Says what became of an event. The first word counts. After several failures in a row that may be the destination's own
-    /// ([`Outcome::Unclear`]) nothing more is to be begun.
+    /// Reports the outcome of an event. The first report counts. After several [unclear](Outcome::Unclear) failures in a row nothing
+    /// more may start.
     pub fn report(&self, index: usize, outcome: Outcome) {
         let mut progress = self.progressed();
         if progress.reports.get(index).is_some_and(Option::is_none) {
@@ -265,7 +265,7 @@ impl Delivery {
         }
     }
 
-    /// How long the tries took on average that were begun and reported.
+    /// The average duration of the attempts that were started and reported.
     pub fn mean_try(&self) -> Option<Duration> {
         let progress = self.progressed();
         let both = progress.begun.iter().zip(&progress.reports);
@@ -275,13 +275,13 @@ impl Delivery {
         (tries > 0).then(|| spent / tries)
     }
 
-    /// Whether something is under way, and all that is not reported is, or is behind an event of its key that is.
+    /// Whether something is in progress, and every event without a report is in progress or follows one of its key that is.
     pub fn is_all_begun(&self) -> bool {
         self.all_begun(&self.progressed())
     }
 
-    /// If [all is begun](Delivery::is_all_begun), nothing more will be: from now on [`progress`](Delivery::progress) is told of
-    /// every event that is reported, and it is `true`. Otherwise nothing changes.
+    /// If [all is begun](Delivery::is_all_begun), starts nothing more, notifies [`progress`](Delivery::progress) of every report from
+    /// now on, and returns `true`. Otherwise nothing changes.
     pub fn leave_running(&self) -> bool {
         let progress = self.progressed();
         if !self.all_begun(&progress) {
@@ -313,43 +313,43 @@ impl Delivery {
         self.progressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what became of an event whose effect was committed together with its mark in the subscription's inbox. A settle
-    /// proves that the mark is there.
+    /// Reports the outcome of an event whose effect was committed together with its mark in the subscription's inbox. A settle
+    /// checks that the mark exists.
     pub fn report_effect(&self, index: usize, outcome: Outcome) {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).insert(index);
         self.report(index, outcome);
     }
 
-    /// Whether what became of an event was reported as an effect.
+    /// Whether the outcome of an event was reported as an effect.
     pub fn is_effect(&self, index: usize) -> bool {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).contains(&index)
     }
 
-    /// Takes what was reported so far; what is missing was not tried.
+    /// Takes the outcomes so far; `None` for an event that was not attempted.
     pub fn take_outcomes(&self) -> Vec<Option<Outcome>> {
         self.take_reports().into_iter().map(|report| Some(report?.outcome)).collect()
     }
 
-    /// Takes what was reported so far, with its times; what is missing was not tried.
+    /// Takes the reports so far; `None` for an event that was not attempted.
     pub fn take_reports(&self) -> Vec<Option<Report>> {
         let mut progress = self.progressed();
         let empty = vec![None; progress.reports.len()];
         std::mem::replace(&mut progress.reports, empty)
     }
 
-    /// Takes what was reported of one event, with its times.
+    /// Takes the report of one event.
     pub fn take_report(&self, index: usize) -> Option<Report> {
         self.progressed().reports.get_mut(index)?.take()
     }
 
-    /// Asks the destination to finish what it has begun and to begin nothing more.
+    /// Asks the sink to finish what it has started and to start nothing more.
     pub fn stop(&self) {
         let _progress = self.progressed();
         self.halted.store(true, Ordering::Release);
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Whether nothing more is to be begun.
+    /// Whether nothing more may start.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 
 use crate::{Recordable, Result, Uuid};
 
-/// The one thing that an application's code needs to publish: an outbox today, a broker tomorrow.
+/// What application code needs to publish events: an outbox today, a broker tomorrow.
 ///
-/// `Within` is what the application changes its data through: a connection in a transaction. An outbox records in that
-/// transaction, so that the event is published if, and only if, it commits. A bus that sends straight to a broker can't:
-/// it ignores `within`, and may publish what is rolled back, or lose what is committed. Handlers need not know either: they
-/// run unchanged behind a subscription and behind a broker's consumer.
+/// `Within` is the connection, in a transaction, that the application changes its data with. An outbox records in that
+/// transaction, so the event is published if and only if the transaction commits. A bus that sends directly to a broker
+/// ignores `within`: it may publish events of transactions that roll back, or lose events of those that commit. Handlers run
+/// unchanged behind a subscription and behind a broker's consumer.
 #[async_trait]
 pub trait EventBus<Within: ?Sized + Send>: Send + Sync {
     /// Publishes an event and returns its id.

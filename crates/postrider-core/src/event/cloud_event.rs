@@ -13,13 +13,13 @@ use crate::{Payload, Recorded, Template, Uuid};
 /// How events are written as CloudEvents.
 #[derive(Debug, Clone, Default)]
 pub struct CloudEvents {
-    /// The `source` of events that have none; `/postrider` unless set.
+    /// The `source` of events that have none. Default: `/postrider`.
     pub source: Option<String>,
-    /// What the `type` is made of; the event type as it is unless set.
+    /// Template of the `type`. Default: the event type.
     pub type_template: Option<Template>,
 }
 
-/// The attributes of an event as CloudEvents names them: the required ones, those for data and the extensions.
+/// The attributes of an event by their CloudEvents names: required ones, those for data, and extensions.
 pub type Attributes = BTreeMap<String, String>;
 
 /// What a name of an attribute may be: `sequencetype` and so on belong to extensions that others have defined.
@@ -59,11 +59,11 @@ impl CloudEvents {
         attributes
     }
 
-    /// Gives each attribute of an event, once, to who asks.
+    /// Passes each attribute of an event to `set`, once.
     ///
-    /// `subject` is the aggregate's id; the ordering key is the extension `partitionkey`, the number within the key
-    /// `sequence`; a type that follows a template has the event type itself beside it, as `eventtype`; the reserved
-    /// headers become extensions, and the application's own too, under a name of lower case letters and digits.
+    /// `subject` is the aggregate's id. The ordering key is the extension `partitionkey`, the number within the key is `sequence`.
+    /// If the `type` comes from a template, `eventtype` is the event type itself. Headers become extensions; names of the
+    /// application's own headers are reduced to lower case letters and digits.
     pub fn each(&self, event: &Recorded, mut set: impl FnMut(&str, &str)) {
         let (mut source, mut version, mut own) = (None, None, Vec::new());
         event.headers.each(|name, value| match name {
@@ -120,7 +120,7 @@ impl CloudEvents {
         }
     }
 
-    /// The event as one JSON object; a JSON payload is in it byte for byte.
+    /// The event as one JSON object. A JSON payload is included byte for byte.
     pub fn to_json(&self, event: &Recorded) -> String {
         // With room for all of it: a string that grows is there twice for a moment.
         let room = usize::try_from(event.size()).unwrap_or(0);

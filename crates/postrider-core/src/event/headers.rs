@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 /// The headers of an event: text by name.
 ///
-/// The reserved ones have accessors of their own; any other name belongs to the application. Read from a
-/// store they are parsed only when somebody looks.
+/// Reserved headers have their own accessors; all other names belong to the application. Headers that were read from a store
+/// are parsed only when they are used.
 #[derive(Clone)]
 pub struct Headers {
     raw: String,
@@ -33,9 +33,9 @@ impl Headers {
         Self::from_map(BTreeMap::new())
     }
 
-    /// Headers as a store kept them: the text of a JSON object.
+    /// Headers from a store: the text of a JSON object.
     ///
-    /// A value that is not text is shown as its JSON; text that is not a JSON object has no headers.
+    /// A value that is not text becomes its JSON; text that is not a JSON object has no headers.
     pub fn from_json(raw: String) -> Self {
         Self { raw, parsed: OnceLock::new() }
     }
@@ -113,7 +113,7 @@ impl Headers {
         Some(found)
     }
 
-    /// Gives each header, by name, to who asks: parsed once and not kept where the text is plain enough.
+    /// Passes each header to `take`, by name. Simple headers are parsed without keeping the result.
     pub fn each<'a>(&'a self, mut take: impl FnMut(&'a str, &'a str)) {
         match self.parsed.get().is_none().then(|| self.plain()).flatten() {
             Some(mut pairs) => {
@@ -150,7 +150,7 @@ impl Headers {
         Some(pairs)
     }
 
-    /// Sets a header, the application's own or a reserved one.
+    /// Sets a header.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.map();
         let mut map = self.parsed.take().unwrap_or_default();
@@ -158,7 +158,7 @@ impl Headers {
         *self = Self::from_map(map);
     }
 
-    /// The same headers with one more.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.set(name, value);
@@ -180,7 +180,7 @@ impl Headers {
         self.set(SOURCE, source);
     }
 
-    /// The version of the payload's schema; 1 where nothing was said.
+    /// The version of the payload's schema. Default: 1.
     pub fn schema_version(&self) -> u32 {
         self.get(SCHEMA_VERSION).and_then(|version| version.parse().ok()).unwrap_or(1)
     }
@@ -200,32 +200,32 @@ impl Headers {
         self.set(TRACEPARENT, traceparent);
     }
 
-    /// What the whole chain of events is about: the id that its first event had.
+    /// The id that all events of a chain share: the id of its first event.
     pub fn correlation_id(&self) -> Option<&str> {
         self.get(CORRELATION_ID)
     }
 
-    /// Sets what the whole chain is about.
+    /// Sets the id that all events of a chain share.
     pub fn set_correlation_id(&mut self, id: impl Into<String>) {
         self.set(CORRELATION_ID, id);
     }
 
-    /// The event that this one follows from.
+    /// The event that caused this one.
     pub fn causation_id(&self) -> Option<Uuid> {
         self.get(CAUSATION_ID).and_then(|id| id.parse().ok())
     }
 
-    /// Sets the event that this one follows from.
+    /// Sets the event that caused this one.
     pub fn set_causation_id(&mut self, id: Uuid) {
         self.set(CAUSATION_ID, id.to_string());
     }
 
-    /// Whose data it is.
+    /// The tenant that the event belongs to.
     pub fn tenant(&self) -> Option<&str> {
         self.get(TENANT)
     }
 
-    /// Sets whose data it is.
+    /// Sets the tenant that the event belongs to.
     pub fn set_tenant(&mut self, tenant: impl Into<String>) {
         self.set(TENANT, tenant);
     }

@@ -11,16 +11,16 @@ use uuid::Uuid;
 
 use crate::{Attributes, CloudEvents, Error, ErrorKind, Headers, OffsetDateTime, Payload, Recorded, Result};
 
-/// What is known of an event beside what it says of itself: where it arrived.
+/// Where an event arrived: facts that the event itself does not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct IncomingEvent<'a> {
-    /// The topic: the stream of an event that names none.
+    /// The topic: becomes the stream of an event that has none.
     pub topic: &'a str,
-    /// The key: what an event is ordered by that does not say so itself.
+    /// The key: becomes the ordering key of an event that has none.
     pub key: Option<&'a str>,
-    /// Its number there: the offset.
+    /// The offset.
     pub number: i64,
-    /// When it was written: the time of an event that has none.
+    /// When it was written: becomes the time of an event that has none.
     pub time: OffsetDateTime,
 }
 
@@ -49,29 +49,29 @@ const HEADERS: [(&str, &str); 3] = [
 ];
 
 impl CloudEvents {
-    /// The event of these attributes: what [`attributes`](CloudEvents::attributes) wrote, read back.
+    /// Reads an event from its attributes: the reverse of [`attributes`](CloudEvents::attributes).
     ///
-    /// The attributes that CloudEvents requires must be there. An `id` that is no UUID becomes one of version 5, made from
-    /// `source` and `id`: the same event has the same one wherever and whenever it arrives. The application's own headers
-    /// come back under the names that they had as attributes, in lower case. *On failure*: one sentence that names the
-    /// attribute, and shows no payload.
+    /// The attributes that CloudEvents requires must be present. An `id` that is not a UUID becomes a UUIDv5 of `source` and `id`, so
+    /// the same event always gets the same id. The application's own headers keep the names that they had as attributes, in lower
+    /// case. *On failure*: the message names the attribute, and shows no payload.
     pub fn read(attributes: &Attributes, payload: Payload, arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let get = |name: &str| attributes.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let need = |name: &str| {
-            get(name).ok_or_else(|| {
-                refused(format!("the attribute {name:?}, which CloudEvents requires, is missing"))
-            })
+            get(name)
+                .ok_or_else(|| refused(format!("the required CloudEvents attribute {name:?} is missing")))
         };
         let version = need("specversion")?;
         if version != "1" && !version.starts_with("1.") {
-            return Err(refused(format!("it follows CloudEvents {version:?}; 1.0 is understood")));
+            return Err(refused(format!(
+                "CloudEvents version {version:?} is not supported; specversion must be 1.0"
+            )));
         }
         let (id, source, kind) = (need("id")?, need("source")?, need("type")?);
         let time = |name: &str| match get(name) {
             None => Ok(None),
             Some(text) => OffsetDateTime::parse(text, &Rfc3339)
                 .map(Some)
-                .map_err(|_| refused(format!("the attribute {name:?} is no time as RFC 3339 writes it"))),
+                .map_err(|_| refused(format!("the attribute {name:?} must be a time in RFC 3339 format"))),
         };
         let occurred_at = time("time")?.unwrap_or(arrival.time);
         let recorded_at = time("recordedtime")?.unwrap_or(occurred_at);
@@ -106,7 +106,7 @@ impl CloudEvents {
         })
     }
 
-    /// The event in one JSON object: what [`to_json`](CloudEvents::to_json) wrote, read back, its data byte for byte.
+    /// Reads an event from one JSON object: the reverse of [`to_json`](CloudEvents::to_json), with its data byte for byte.
     pub fn read_json(json: &[u8], arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let parts: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(json).map_err(|error| {
             let place = (error.line(), error.column());
@@ -118,7 +118,7 @@ impl CloudEvents {
                 "data" => data = Some(raw),
                 "data_base64" => {
                     let text = serde_json::from_str::<String>(raw.get());
-                    base64 = Some(text.map_err(|_| refused("its data_base64 is not text".to_owned()))?);
+                    base64 = Some(text.map_err(|_| refused("data_base64 must be text".to_owned()))?);
                 }
                 _ => match serde_json::from_str(raw.get()) {
                     Ok(Value::String(text)) => drop(attributes.insert(name, text)),
@@ -126,14 +126,14 @@ impl CloudEvents {
                         attributes.insert(name, raw.get().to_owned());
                     }
                     Ok(Value::Null) => {}
-                    _ => return Err(refused(format!("the attribute {name:?} is neither text nor a number"))),
+                    _ => return Err(refused(format!("the attribute {name:?} must be text or a number"))),
                 },
             }
         }
         let content_type = attributes.get("datacontenttype").map(String::as_str);
         let payload = match (data, base64) {
             (Some(_), Some(_)) => {
-                return Err(refused("it has both data and data_base64; one is possible".to_owned()));
+                return Err(refused("it has both data and data_base64; only one is allowed".to_owned()));
             }
             (Some(raw), None) if content_type.is_none_or(is_json) => Payload::Json(raw.get().to_owned()),
             (Some(raw), None) => {
@@ -142,8 +142,9 @@ impl CloudEvents {
                 Self::payload(content_type, Some(text.as_bytes()))?
             }
             (None, Some(text)) => {
-                let bytes =
-                    STANDARD.decode(text).map_err(|_| refused("its data_base64 is not Base64".to_owned()))?;
+                let bytes = STANDARD
+                    .decode(text)
+                    .map_err(|_| refused("data_base64 is not valid Base64".to_owned()))?;
                 Self::payload(content_type, Some(&bytes))?
             }
             (None, None) => Self::payload(content_type, None)?,
@@ -151,8 +152,8 @@ impl CloudEvents {
         Self::read(&attributes, payload, arrival)
     }
 
-    /// What bytes of a content type say. What is called JSON must be JSON; no data at all is `null`; without a content
-    /// type it is JSON if it can be.
+    /// The payload of bytes with a content type. If the type is JSON, the bytes must be valid JSON. No data means `null`. Without a
+    /// content type, valid JSON is JSON.
     pub fn payload(content_type: Option<&str>, data: Option<&[u8]>) -> Result<Payload> {
         let data = data.unwrap_or_default();
         let json = || match serde_json::from_slice::<&RawValue>(data) {
@@ -175,7 +176,7 @@ impl CloudEvents {
         }
     }
 
-    /// The id of an event here: its own if it is a UUID, otherwise one made from its source and its id.
+    /// The id of an event: its own if it is a UUID, otherwise a UUIDv5 of its source and id.
     pub fn event_id(source: &str, id: &str) -> Uuid {
         id.parse().unwrap_or_else(|_| {
             // The lengths keep ("a", "bc") and ("ab", "c") apart.
@@ -273,12 +274,13 @@ mod tests {
         let json = |text: &str| refusal(CloudEvents::read_json(text.as_bytes(), &ARRIVAL));
         assert_eq!(json("{\"secret\""), "cloud event: it is not a JSON object (line 1, column 9)");
         assert!(
-            json(r#"{"specversion":"1.0","id":"1","type":"x"}"#).contains(r#""source", which CloudEvents"#)
+            json(r#"{"specversion":"1.0","id":"1","type":"x"}"#)
+                .contains(r#"CloudEvents attribute "source" is missing"#)
         );
         assert!(json(r#"{"specversion":"0.3","id":"1","type":"x","source":"s"}"#).contains("0.3"));
-        assert!(refusal(foreign(r#","time":"yesterday""#)).contains(r#""time" is no time"#));
-        assert!(refusal(foreign(r#","data_base64":"?""#)).contains("not Base64"));
-        assert!(refusal(foreign(r#","data":1,"data_base64":"AA==""#)).contains("one is possible"));
+        assert!(refusal(foreign(r#","time":"yesterday""#)).contains(r#""time" must be a time"#));
+        assert!(refusal(foreign(r#","data_base64":"?""#)).contains("not valid Base64"));
+        assert!(refusal(foreign(r#","data":1,"data_base64":"AA==""#)).contains("only one is allowed"));
         let broken = CloudEvents::payload(Some("application/json; charset=utf-8"), Some(b"{\"a\":"));
         assert!(broken.expect_err("refused").to_string().contains("not JSON (line 1"));
     }

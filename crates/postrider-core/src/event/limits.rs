@@ -5,9 +5,9 @@ use crate::{Error, ErrorKind, Payload, Result};
 /// The limits that `record` checks before anything reaches the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest payload in bytes; 1 MiB unless set.
+    /// The largest payload in bytes. Default: 1 MiB.
     pub payload: usize,
-    /// The largest size of all headers together, as JSON, in bytes; 64 KiB unless set.
+    /// The largest size of all headers together, as JSON, in bytes. Default: 64 KiB.
     pub headers: usize,
 }
 
@@ -19,11 +19,11 @@ impl Limits {
 
     pub(crate) fn check_text(what: &str, value: &str, longest: usize) -> Result<()> {
         let problem = if value.is_empty() {
-            "is empty".to_owned()
+            "must not be empty".to_owned()
         } else if value.len() > longest {
-            format!("has {} bytes, more than the {longest} allowed", value.len())
+            format!("has {} bytes; at most {longest} are allowed", value.len())
         } else if value.contains('\0') {
-            "has a NUL character in it, which databases can't keep as text".to_owned()
+            "must not contain a NUL character".to_owned()
         } else {
             return Ok(());
         };

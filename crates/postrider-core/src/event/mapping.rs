@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, NewEvent, Result};
 
 type Text<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 
-/// One mapping: what [`Event`](crate::Event) says, as a value.
+/// Maps a type to events, as a value instead of an [`Event`](crate::Event) implementation.
 pub struct EventMapping<T> {
     name: String,
     version: u32,
@@ -24,7 +24,7 @@ pub struct EventMapping<T> {
 }
 
 impl<T: Serialize + 'static> EventMapping<T> {
-    /// Events of type `name` that happen to aggregates of `aggregate_type`, whose id `aggregate_id` finds.
+    /// Maps to events of type `name` on aggregates of `aggregate_type`; `aggregate_id` returns the id.
     pub fn new(
         name: impl Into<String>,
         aggregate_type: impl Into<String>,
@@ -42,35 +42,35 @@ impl<T: Serialize + 'static> EventMapping<T> {
         }
     }
 
-    /// The version of the payload's schema; 1 unless set.
+    /// The version of the payload's schema. Default: 1.
     #[must_use]
     pub fn version(mut self, version: u32) -> Self {
         self.version = version;
         self
     }
 
-    /// The stream; `events` unless set.
+    /// The stream. Default: `events`.
     #[must_use]
     pub fn stream(mut self, stream: impl Into<String>) -> Self {
         self.stream = stream.into();
         self
     }
 
-    /// What the events are ordered by, where that is not the aggregate.
+    /// The ordering key. Default: the aggregate.
     #[must_use]
     pub fn ordering_key(mut self, key: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
         self.ordering_key = Some(Arc::new(key));
         self
     }
 
-    /// Gives each event a number without gaps within its ordering key.
+    /// Numbers the events within their ordering key, without gaps.
     #[must_use]
     pub fn sequenced(mut self) -> Self {
         self.sequenced = true;
         self
     }
 
-    /// How often a delivery is tried at most.
+    /// Maximum number of delivery attempts.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
@@ -94,29 +94,26 @@ impl<T: Serialize + 'static> EventMapping<T> {
 pub struct EventMappings(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
 impl EventMappings {
-    /// A catalog with no entries.
+    /// No mappings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same catalog with one more entry; a second one for a type replaces the first.
+    /// Adds a mapping; a second one for the same type replaces the first.
     #[must_use]
     pub fn with<T: Serialize + 'static>(mut self, entry: EventMapping<T>) -> Self {
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), Arc::new(entry));
         self
     }
 
-    /// The event of a value whose type has an entry.
+    /// The event of a value whose type has a mapping.
     pub fn event<T: Serialize + 'static>(&self, value: &T) -> Result<NewEvent> {
         self.0.get(&TypeId::of::<T>()).and_then(|entry| entry.downcast_ref::<EventMapping<T>>()).map_or_else(
             || {
                 Err(Error::new(
                     ErrorKind::Invalid,
                     "record",
-                    format!(
-                        "the catalog has no entry for {}; add one with EventMappings::with",
-                        type_name::<T>()
-                    ),
+                    format!("there is no mapping for {}; add one with EventMappings::with", type_name::<T>()),
                 ))
             },
             |entry| entry.event(value),

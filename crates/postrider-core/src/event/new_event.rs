@@ -6,35 +6,35 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind, Headers, Limits, Payload, Result};
 
-/// An event made by hand, ready to be recorded.
+/// An event that is built by hand, ready to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// Its id: a UUIDv7 unless set.
+    /// Its id. Default: a UUIDv7.
     pub event_id: Uuid,
-    /// The stream it goes into.
+    /// Its stream.
     pub stream: String,
-    /// What happened: `OrderPaid`.
+    /// Its type, such as `OrderPaid`.
     pub event_type: String,
-    /// What kind of thing it happened to: `Order`.
+    /// The type of its aggregate, such as `Order`.
     pub aggregate_type: String,
-    /// Which one it happened to.
+    /// The id of its aggregate.
     pub aggregate_id: String,
-    /// What it is ordered by, where that is not its aggregate.
+    /// Its ordering key. Default: the aggregate.
     pub ordering_key: Option<String>,
-    /// What it says.
+    /// Its payload.
     pub payload: Payload,
-    /// What travels beside the payload.
+    /// Its headers.
     pub headers: Headers,
-    /// When it happened; the database's time of recording unless set.
+    /// When it happened. Default: when the database records it.
     pub occurred_at: Option<OffsetDateTime>,
-    /// Whether it gets a number without gaps within its ordering key.
+    /// Whether to number it within its ordering key, without gaps.
     pub sequenced: bool,
-    /// How often a delivery is tried at most; nothing leaves it to the subscription.
+    /// Maximum number of delivery attempts. Default: the subscription's.
     pub max_attempts: Option<u32>,
 }
 
 impl NewEvent {
-    /// An event with a payload that is ready.
+    /// An event with a payload.
     pub fn new(
         stream: impl Into<String>,
         event_type: impl Into<String>,
@@ -57,7 +57,7 @@ impl NewEvent {
         }
     }
 
-    /// An event whose payload is the JSON of a value.
+    /// An event whose payload is a value, serialized as JSON.
     pub fn of<T: Serialize + ?Sized>(
         stream: impl Into<String>,
         event_type: impl Into<String>,
@@ -68,51 +68,51 @@ impl NewEvent {
         Ok(Self::new(stream, event_type, aggregate_type, aggregate_id, Payload::json(value)?))
     }
 
-    /// The same event with an id of the caller's.
+    /// Sets its id.
     #[must_use]
     pub fn with_id(mut self, event_id: Uuid) -> Self {
         self.event_id = event_id;
         self
     }
 
-    /// The same event, ordered by `key` instead of its aggregate.
+    /// Orders it by `key` instead of its aggregate.
     #[must_use]
     pub fn ordered_by(mut self, key: impl Into<String>) -> Self {
         self.ordering_key = Some(key.into());
         self
     }
 
-    /// The same event with one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value);
         self
     }
 
-    /// The same event with a number without gaps within its ordering key.
+    /// Numbers it within its ordering key, without gaps.
     #[must_use]
     pub fn sequenced(mut self) -> Self {
         self.sequenced = true;
         self
     }
 
-    /// The same event, tried `attempts` times at most.
+    /// Limits its delivery to `attempts` attempts.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
         self
     }
 
-    /// About how many bytes it takes in a statement: its payload, its headers as JSON, and its names.
+    /// Approximate size in a statement in bytes: payload, headers as JSON, and names.
     pub fn size(&self) -> usize {
         let names = [&self.stream, &self.event_type, &self.aggregate_type, &self.aggregate_id];
         let names = names.into_iter().chain(&self.ordering_key).map(String::len).sum::<usize>();
         self.payload.as_bytes().len() + self.headers.to_json().len() + names
     }
 
-    /// Whether a store can keep it: names, keys, sizes, no NUL. The error says which part is wrong and why.
+    /// Checks that a store can keep it: names, keys, sizes, no NUL. The error says which part is wrong and why.
     ///
-    /// Returns the headers as the text of a JSON object, which the check has to make anyway.
+    /// Returns the headers as the text of a JSON object, which the check needs anyway.
     pub fn check(&self, limits: &Limits) -> Result<String> {
         Limits::check_text("stream", &self.stream, Limits::NAME)?;
         Limits::check_text("event type", &self.event_type, Limits::NAME)?;
@@ -124,14 +124,12 @@ impl NewEvent {
         for (name, value) in self.headers.iter() {
             Limits::check_text("name of a header", name, Limits::NAME)?;
             if value.contains('\0') {
-                let message = format!(
-                    "the header {name} has a NUL character in it, which databases can't keep as text"
-                );
+                let message = format!("the header {name} must not contain a NUL character");
                 return Err(Error::new(ErrorKind::Invalid, "record", message));
             }
         }
         if self.max_attempts.is_some_and(|attempts| attempts == 0 || i32::try_from(attempts).is_err()) {
-            let message = "max_attempts must be at least 1 and below 2^31: it counts the first try";
+            let message = "max_attempts must be at least 1 and below 2^31; it includes the first attempt";
             return Err(Error::new(ErrorKind::Invalid, "record", message));
         }
         if let Payload::Bytes { content_type, .. } = &self.payload {
@@ -163,10 +161,10 @@ mod tests {
         assert_eq!(refusal(&NewEvent { stream: String::new(), ..event() }), "record: the stream is empty");
         assert_eq!(
             refusal(&NewEvent { event_type: "x".repeat(201), ..event() }),
-            "record: the event type has 201 bytes, more than the 200 allowed"
+            "record: the event type has 201 bytes; at most 200 are allowed"
         );
         assert!(refusal(&NewEvent { aggregate_id: "a\0b".into(), ..event() }).contains("NUL"));
-        assert!(refusal(&event().ordered_by("")).contains("ordering key is empty"));
+        assert!(refusal(&event().ordered_by("")).contains("ordering key must not be empty"));
         assert!(refusal(&event().with_header("note", "a\0b")).contains("header note"));
         assert!(refusal(&event().max_attempts(0)).contains("at least 1"));
         assert!(refusal(&NewEvent { payload: Payload::Json("{".into()), ..event() }).contains("not JSON"));

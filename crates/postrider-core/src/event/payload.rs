@@ -10,10 +10,10 @@ use crate::{Error, ErrorKind, Limits, Result};
 
 /// The payload of an event.
 ///
-/// Its `Debug` form shows the size only: payloads stay out of logs.
+/// Its `Debug` form shows only the size, to keep payloads out of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// JSON text, kept exactly as it was given.
+    /// JSON text, kept byte for byte.
     Json(String),
     /// Anything else (Avro, Protobuf, text, …).
     Bytes {
@@ -25,16 +25,16 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// The JSON of a value.
+    /// Serializes a value as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let text = serde_json::to_string(value).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "record", "the event can't be written as JSON").caused_by(error)
+            Error::new(ErrorKind::Invalid, "record", "can't serialize the event as JSON").caused_by(error)
         })?;
         refuse_nul(&text)?;
         Ok(Self::Json(text))
     }
 
-    /// JSON text written by somebody else, kept byte for byte. It is checked, not changed.
+    /// JSON text from elsewhere, checked and kept byte for byte.
     pub fn json_text(text: impl Into<String>) -> Result<Self> {
         let payload = Self::Json(text.into());
         payload.check()?;
@@ -60,7 +60,10 @@ impl Payload {
             Error::new(
                 ErrorKind::Invalid,
                 "record",
-                format!("the payload is not UTF-8 from byte {} on", error.utf8_error().valid_up_to()),
+                format!(
+                    "the payload must be UTF-8; it is not from byte {} on",
+                    error.utf8_error().valid_up_to()
+                ),
             )
         })?;
         Self::json_text(text)
@@ -97,7 +100,7 @@ impl Payload {
         }
     }
 
-    /// The value that the JSON describes. The error names the place, never the payload.
+    /// Deserializes the JSON. The error shows line and column, never the payload.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
         let Self::Json(text) = self else {
             return Err(Error::new(
@@ -111,7 +114,7 @@ impl Payload {
                 ErrorKind::Invalid,
                 "decode",
                 format!(
-                    "the payload does not fit its type at line {}, column {}",
+                    "the payload does not match its type at line {}, column {}",
                     error.line(),
                     error.column()
                 ),
@@ -133,7 +136,7 @@ fn refuse_nul(json: &str) -> Result<()> {
         return Err(Error::new(
             ErrorKind::Invalid,
             "record",
-            "the payload has a NUL character (\\u0000) in a string, which databases can't keep as text",
+            "the payload must not contain a NUL character (\\u0000)",
         ));
     }
     Ok(())

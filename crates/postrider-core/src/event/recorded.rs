@@ -8,39 +8,39 @@ use uuid::Uuid;
 
 use crate::{Headers, Payload};
 
-/// An event that was committed. It never changes.
+/// A committed event. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its number in the store's log: unique, but not the order of commits.
+    /// Its number in the log: unique, but not in the order of commits.
     pub id: i64,
-    /// Its id for everybody else.
+    /// Its id outside of the log.
     pub event_id: Uuid,
-    /// The stream it is in.
+    /// Its stream.
     pub stream: Arc<str>,
-    /// What happened.
+    /// Its type.
     pub event_type: Arc<str>,
-    /// What kind of thing it happened to.
+    /// The type of its aggregate.
     pub aggregate_type: Arc<str>,
-    /// Which one it happened to.
+    /// The id of its aggregate.
     pub aggregate_id: String,
-    /// What it is ordered by, where that is not its aggregate.
+    /// Its ordering key, if that is not its aggregate.
     pub ordering_key: Option<String>,
-    /// Its number within its key, where asked for: 1, 2, 3, … without gaps.
+    /// Its number within its key, if it was recorded as sequenced: 1, 2, 3, … without gaps.
     pub sequence: Option<i64>,
-    /// What it says.
+    /// Its payload.
     pub payload: Payload,
-    /// What travels beside the payload.
+    /// Its headers.
     pub headers: Headers,
-    /// When it happened, by the application.
+    /// When it happened, according to the application.
     pub occurred_at: OffsetDateTime,
-    /// When it was recorded, by the database.
+    /// When it was recorded, by the clock of the database.
     pub recorded_at: OffsetDateTime,
-    /// How often a delivery is tried at most; nothing leaves it to the subscription.
+    /// Maximum number of delivery attempts; `None` uses the subscription's.
     pub max_attempts: Option<u32>,
 }
 
 impl Recorded {
-    /// What its order is kept by: the ordering key, or the aggregate as `type:id`.
+    /// The key that it is ordered by: the ordering key, or the aggregate as `type:id`.
     pub fn key(&self) -> Cow<'_, str> {
         match &self.ordering_key {
             Some(key) => Cow::Borrowed(key),
@@ -48,13 +48,13 @@ impl Recorded {
         }
     }
 
-    /// About how many bytes it takes in memory: its payload, its headers and its names, as they are read.
+    /// Approximate size in memory in bytes: payload, headers and names.
     pub fn size(&self) -> u64 {
         let texts = self.aggregate_id.len() + self.ordering_key.as_ref().map_or(0, String::len);
         (self.payload.as_bytes().len() + self.headers.size() + texts + std::mem::size_of::<Self>()) as u64
     }
 
-    /// The hash of its key, for whoever keeps order within a process; equal keys have equal ones, in this version.
+    /// The hash of its key, to keep order within a process. It may change between versions.
     pub fn key_hash(&self) -> u64 {
         match &self.ordering_key {
             Some(key) => fold(START, key),

@@ -2,11 +2,11 @@
 
 use crate::{Error, ErrorKind, Recorded, Result};
 
-/// A text with places for what an event says of itself.
+/// A text with placeholders for fields of an event.
 ///
-/// `{stream}`, `{event_type}`, `{aggregate_type}`, `{version}` and `{domain}`, each with `:kebab`, `:snake`, `:lower` or
-/// `:upper` where another spelling is wanted: `{event_type:kebab}-events` makes `ledger-posted-events` of `LEDGER_POSTED`.
-/// The domain is the second part of a type like `loopers.order.paid.v1`, and the aggregate's type in kebab case otherwise.
+/// The placeholders are `{stream}`, `{event_type}`, `{aggregate_type}`, `{version}` and `{domain}`, each optionally with `:kebab`,
+/// `:snake`, `:lower` or `:upper`: `{event_type:kebab}-events` turns `LEDGER_POSTED` into `ledger-posted-events`. The domain is
+/// the second part of a type like `loopers.order.paid.v1`, otherwise the aggregate's type in kebab case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -37,7 +37,7 @@ enum Spelling {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, "template", message));
         let mut parts = Vec::new();
@@ -47,7 +47,7 @@ impl Template {
                 parts.push(Part::Text(rest[..at].to_owned()));
             }
             let Some(end) = rest[at..].find('}').filter(|_| rest[at..].starts_with('{')) else {
-                return invalid(format!("{text:?} has a brace without its partner"));
+                return invalid(format!("{text:?} has an unmatched brace"));
             };
             parts.push(place(&rest[at + 1..at + end], text)?);
             rest = &rest[at + end + 1..];
@@ -56,12 +56,12 @@ impl Template {
             parts.push(Part::Text(rest.to_owned()));
         }
         if parts.is_empty() {
-            return invalid("a template is not empty".to_owned());
+            return invalid("a template must not be empty".to_owned());
         }
         Ok(Self { parts })
     }
 
-    /// The name that it makes of an event.
+    /// Fills the template with the fields of an event.
     pub fn fill(&self, event: &Recorded) -> String {
         let mut name = String::new();
         for part in &self.parts {
@@ -84,7 +84,7 @@ fn place(name: &str, text: &str) -> Result<Part> {
         "domain" => Place::Domain,
         _ => {
             let message = format!(
-                "{text:?} has a place {{{name}}}; there are {{stream}}, {{event_type}}, {{aggregate_type}}, {{version}} and {{domain}}"
+                "{text:?} has an unknown placeholder {{{name}}}; the known ones are {{stream}}, {{event_type}}, {{aggregate_type}}, {{version}} and {{domain}}"
             );
             return Err(Error::new(ErrorKind::Invalid, "template", message));
         }
@@ -97,7 +97,7 @@ fn place(name: &str, text: &str) -> Result<Part> {
         "upper" => Spelling::Upper,
         _ => {
             let message = format!(
-                "{text:?} asks for the spelling {spelling:?}; there are kebab, snake, lower and upper"
+                "{text:?} has an unknown format {spelling:?}; the known ones are kebab, snake, lower and upper"
             );
             return Err(Error::new(ErrorKind::Invalid, "template", message));
         }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Says which trace the code that is running belongs to. Outboxes keep one; clones ask the same.
+/// Returns the trace context of the running code. Outboxes hold one; clones share it.
 #[derive(Clone)]
 pub struct Trace(Arc<dyn Fn() -> Option<String> + Send + Sync>);
 
 impl Trace {
-    /// Asks this, each time.
+    /// Calls `current` each time.
     pub fn new(current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(current))
     }
 
-    /// The trace, if there is one that a database can keep: it is never a reason not to record.
+    /// The trace context, if there is one that a database can store. It never makes recording fail.
     pub fn current(&self) -> Option<String> {
         (self.0)().filter(|trace| !trace.is_empty() && !trace.contains('\0'))
     }

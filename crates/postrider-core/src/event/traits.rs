@@ -8,10 +8,10 @@ use crate::{NewEvent, Result};
 
 /// The mapping of a type to events: name, version, stream, aggregate, ordering.
 ///
-/// Derive it (`#[derive(Event)]`), or implement it in an adapter module so that the domain struct stays
-/// pure; where the struct lives in another crate, use a [`EventMappings`](crate::EventMappings) entry instead.
+/// Derive it (`#[derive(Event)]`), or implement it in an adapter module to keep the domain struct free of it. For a struct of
+/// another crate, use [`EventMappings`](crate::EventMappings).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an event: it has no `Event`",
+    message = "`{Self}` is not an event: it does not implement `Event`",
     label = "not an event",
     note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`",
     note = "or implement `postrider::Event` for it in an adapter module"
@@ -21,33 +21,33 @@ pub trait Event: Serialize {
     const NAME: &'static str;
     /// The version of the payload's schema.
     const VERSION: u32 = 1;
-    /// The stream it is recorded in.
+    /// The stream.
     const STREAM: &'static str = "events";
-    /// The type of the aggregate it happened to: `Order`.
+    /// The type of the aggregate, such as `Order`.
     const AGGREGATE: &'static str;
-    /// Whether it gets a number without gaps within its ordering key. It costs a lock on the key's counter
-    /// until the transaction ends, and keeps the key's order even where the application takes no lock.
+    /// Whether to number it within its ordering key, without gaps. This locks the key's counter until the transaction ends, and
+    /// keeps the key's order even if the application takes no lock.
     const SEQUENCED: bool = false;
-    /// How often a delivery is tried at most; nothing leaves it to the subscription.
+    /// Maximum number of delivery attempts. Default: the subscription's.
     const MAX_ATTEMPTS: Option<u32> = None;
 
-    /// The id of the aggregate it happened to.
+    /// The id of the aggregate.
     fn aggregate_id(&self) -> String;
 
-    /// What it is ordered by, where that is not its aggregate.
+    /// The ordering key. Default: the aggregate.
     fn ordering_key(&self) -> Option<String> {
         None
     }
 }
 
-/// What `record` takes: a typed [`Event`], or a [`NewEvent`] made by hand or from a catalog.
+/// What `record` takes: a typed [`Event`], or a [`NewEvent`] that is built by hand or by a mapping.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be recorded: it is not an event",
     label = "neither an `Event` nor a `NewEvent`",
     note = "derive it: `#[derive(serde::Serialize, serde::Deserialize, postrider::Event)]` and `#[event(aggregate = \"Order\", id = order)]`"
 )]
 pub trait Recordable {
-    /// The event to record: owned if it was made for this call, with an id that nobody else can have.
+    /// The event to record: owned if it was made for this call, with a unique id.
     fn to_new_event(&self) -> Result<Cow<'_, NewEvent>>;
 }
 

@@ -5,31 +5,30 @@ use std::str::FromStr;
 
 use crate::{Error, ErrorKind, Mask, Result};
 
-/// How events are put away.
+/// How events are archived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArchiveOptions {
-    /// What is not kept in the clear.
+    /// The payload fields to mask.
     pub mask: Mask,
-    /// A table of the application that they go to; the archive, unless set.
+    /// A table of the application that receives them. Default: the archive.
     pub target: Option<ArchiveTable>,
-    /// Whether the archive is to be partitioned by the month of recording, where a store leaves the choice: MariaDB and MySQL.
-    /// PostgreSQL's always is.
+    /// Whether to partition the archive by the month of recording, on MariaDB and MySQL. On PostgreSQL it always is.
     pub by_month: bool,
 }
 
 impl ArchiveOptions {
-    /// About how many bytes of events go through a relay's memory in one round of a archiving that is not plain: 4 MiB, or one event.
+    /// Approximate bytes of events in memory during one round of archiving that is not plain: 4 MiB, or one event.
     pub const BYTES: u64 = 4 << 20;
 
-    /// Whether events go to the archive just as they are.
+    /// Whether events go to the archive unchanged.
     pub fn is_plain(&self) -> bool {
         self.mask.is_empty() && self.target.is_none()
     }
 }
 
-/// A table of the application that archived events go to, in the same transaction that takes them out of the log.
+/// A table of the application that receives archived events, in the transaction that removes them from the log.
 ///
-/// Postrider only adds rows to it, by the rights of the role that it has: it never reads, changes or drops it.
+/// Postrider only inserts into it, with the privileges of its role: it never reads, changes or drops it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveTable {
     table: Vec<String>,
@@ -37,20 +36,20 @@ pub struct ArchiveTable {
 }
 
 impl ArchiveTable {
-    /// A table, as in `audit.events`, and which of its columns takes which field. Names are taken as they are, capitals included.
+    /// A table such as `audit.events`, and the field that each column stores. Names are case-sensitive.
     pub fn new(table: &str, columns: impl IntoIterator<Item = (String, Field)>) -> Result<Self> {
         let refuse = |what: String| Err(Error::new(ErrorKind::Invalid, "archive", what));
         let names: Vec<String> = table.split('.').map(ToOwned::to_owned).collect();
         if names.len() > 2 || !names.iter().all(|name| is_name(name)) {
-            return refuse(format!("{table:?} is no name of a table, as \"audit.events\" is"));
+            return refuse(format!("{table:?} is not a table name such as \"audit.events\""));
         }
         let columns: Vec<_> = columns.into_iter().collect();
         if let Some((column, _)) = columns.iter().find(|(column, _)| !is_name(column)) {
-            return refuse(format!("{column:?} is no name of a column"));
+            return refuse(format!("{column:?} is not a column name"));
         }
         if !columns.iter().any(|(_, field)| matches!(field, Field::EventId | Field::Id)) {
             return refuse(format!(
-                "no column of {table} takes the event_id: nobody could tell which event a row is"
+                "one column of {table} must store event_id, to identify the event of a row"
             ));
         }
         Ok(Self { table: names, columns })
@@ -70,7 +69,7 @@ impl ArchiveTable {
         }
     }
 
-    /// Its columns and what goes into them.
+    /// Its columns and the field of each.
     pub fn columns(&self) -> &[(String, Field)] {
         &self.columns
     }
@@ -96,7 +95,7 @@ fn quoted(name: &str) -> String {
 
 macro_rules! fields {
     ($($field:ident $name:literal $about:literal),+) => {
-        /// What a column of a [`ArchiveTable`] takes.
+        /// A field of an event that a column of an [`ArchiveTable`] stores.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Field {
             $(#[doc = $about] $field),+
@@ -118,20 +117,20 @@ macro_rules! fields {
 
 fields! {
     Id "id" "Its number in the log.",
-    EventId "event_id" "Its id for everybody else.",
-    Stream "stream" "The stream it was in.",
-    EventType "event_type" "What happened.",
-    AggregateType "aggregate_type" "What kind of thing it happened to.",
-    AggregateId "aggregate_id" "Which one it happened to.",
-    OrderingKey "ordering_key" "What it was ordered by: the aggregate as `type:id`, unless told otherwise.",
-    Sequence "sequence" "Its number within its key, where it has one.",
-    Payload "payload" "What it says, if it is JSON.",
-    ContentType "content_type" "The media type of what it says, if it is not JSON.",
-    Content "content" "What it says, if it is not JSON.",
-    Headers "headers" "What travelled beside the payload, as a JSON object.",
+    EventId "event_id" "Its id outside of the log.",
+    Stream "stream" "Its stream.",
+    EventType "event_type" "Its type.",
+    AggregateType "aggregate_type" "The type of its aggregate.",
+    AggregateId "aggregate_id" "The id of its aggregate.",
+    OrderingKey "ordering_key" "Its ordering key; by default the aggregate as `type:id`.",
+    Sequence "sequence" "Its number within its key, if it has one.",
+    Payload "payload" "Its payload, if it is JSON.",
+    ContentType "content_type" "The media type of its payload, if it is not JSON.",
+    Content "content" "Its payload, if it is not JSON.",
+    Headers "headers" "Its headers, as a JSON object.",
     OccurredAt "occurred_at" "When it happened.",
     RecordedAt "recorded_at" "When it was recorded.",
-    ArchivedAt "archived_at" "When it was put away."
+    ArchivedAt "archived_at" "When it was archived."
 }
 
 impl fmt::Display for Field {
@@ -146,7 +145,7 @@ impl FromStr for Field {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.iter().find(|field| field.as_str() == text).copied().ok_or_else(|| {
             let all: Vec<&str> = Self::ALL.iter().map(|field| field.as_str()).collect();
-            let message = format!("{text:?} is no field of an event; there is {}", all.join(", "));
+            let message = format!("{text:?} is not a field of an event; the fields are {}", all.join(", "));
             Error::new(ErrorKind::Invalid, "archive", message)
         })
     }

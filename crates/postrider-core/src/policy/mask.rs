@@ -12,24 +12,24 @@ const MASKED: &str = "\"***\"";
 /// Nothing is looked for below so many levels: what is there is masked as a whole.
 const DEEPEST: usize = 128;
 
-/// Fields of payloads that are masked on the way into the archive.
+/// Payload fields that are masked when events are archived.
 ///
-/// A bare name (`email`) is masked wherever a field has it, at any depth. A path (`card.number`) is masked exactly there, from
-/// the top; `*` is any name (`*.phone`). Lists are walked through: they are no level of a path. A dot that belongs to a name is
-/// written `\.`. The value becomes `"***"`, whatever it was, and every other byte of the payload stays.
+/// A name (`email`) matches fields at any depth. A path (`card.number`) matches exactly there, from the top; `*` matches any
+/// name (`*.phone`). Lists are not a level of a path. Write a dot that belongs to a name as `\.`. The value becomes `"***"`,
+/// whatever it was, and every other byte of the payload stays.
 ///
-/// A payload that can't be looked into (it is not JSON) is not kept in the clear either: it becomes an empty one, and the
-/// header [`Mask::HEADER`] says so. Headers and keys are never masked.
+/// A payload that is not JSON can't be masked by field: it becomes empty, and the event gets the header [`Mask::HEADER`]. Headers
+/// and keys are never masked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mask {
     paths: Vec<Vec<String>>,
 }
 
 impl Mask {
-    /// The header of an event whose whole payload was taken away.
+    /// The header of an event whose whole payload was removed.
     pub const HEADER: &'static str = "postrider_masked";
 
-    /// The fields of these names and paths.
+    /// Masks the fields with these names and paths.
     pub fn new<P: AsRef<str>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
         let paths = paths.into_iter().map(|path| parts(path.as_ref())).collect::<Result<_>>()?;
         Ok(Self { paths })
@@ -103,7 +103,7 @@ fn parts(path: &str) -> Result<Vec<String>> {
     }
     if parts.iter().any(String::is_empty) {
         let message =
-            format!("{path:?} is no name of a field; write it as \"email\", \"card.number\" or \"*.phone\"");
+            format!("{path:?} is not a field name; write it as \"email\", \"card.number\" or \"*.phone\"");
         return Err(Error::new(ErrorKind::Invalid, "mask", message));
     }
     Ok(parts)

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::{Error, ErrorKind, Result};
 
-/// When a failed delivery is tried again, and when it is given up.
+/// When a failed delivery is retried, and when the event is dead.
 ///
-/// It ends by [`max_attempts`](Retry::max_attempts), which counts tries, the first included, or by
-/// [`max_age`](Retry::max_age), whichever comes first; where neither is set, after 10 attempts.
+/// An event is dead after [`max_attempts`](Retry::max_attempts), which includes the first attempt, or
+/// [`max_age`](Retry::max_age), whichever comes first. Default: 10 attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
     pause: Pause,
@@ -23,7 +23,7 @@ enum Pause {
     Fixed(Duration),
 }
 
-/// In words: *after 1s, then 2 times as long each time, up to 300s, 10 tries*.
+/// In words: *after 1s, then 2 times as long each time, up to 300s, 10 attempts*.
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pause {
@@ -38,7 +38,7 @@ impl fmt::Display for Retry {
         }
         let most = self.max_attempts.or(self.max_age.is_none().then_some(Self::ATTEMPTS));
         if let Some(most) = most {
-            write!(f, ", {most} {}", if most == 1 { "try" } else { "tries" })?;
+            write!(f, ", {most} {}", if most == 1 { "attempt" } else { "attempts" })?;
         }
         if let Some(age) = self.max_age {
             write!(f, ", for {age:?}")?;
@@ -48,10 +48,10 @@ impl fmt::Display for Retry {
 }
 
 impl Retry {
-    /// How often a delivery is tried where nothing else ends it.
+    /// The default number of attempts.
     pub const ATTEMPTS: u32 = 10;
 
-    /// After 1 s, 2 s, 4 s, …, never more than 5 minutes, each up to a fifth shorter or longer.
+    /// Exponential backoff: 1 s, 2 s, 4 s, … up to 5 minutes, each with a jitter of 20 %.
     pub fn exponential() -> Self {
         Self::of(Pause::Exponential {
             base: Duration::from_secs(1),
@@ -61,12 +61,12 @@ impl Retry {
         })
     }
 
-    /// Always after the same time.
+    /// A fixed pause between attempts.
     pub fn fixed(every: Duration) -> Self {
         Self::of(Pause::Fixed(every))
     }
 
-    /// After these times, one after the other; then always after the last of them.
+    /// These pauses, one after the other; the last one repeats.
     pub fn schedule(pauses: impl IntoIterator<Item = Duration>) -> Self {
         Self::of(Pause::Schedule(pauses.into_iter().collect()))
     }
@@ -75,7 +75,7 @@ impl Retry {
         Self { pause, max_attempts: None, max_age: None }
     }
 
-    /// The first pause of an exponential policy.
+    /// The first pause of exponential backoff.
     #[must_use]
     pub fn base(mut self, first: Duration) -> Self {
         if let Pause::Exponential { base, .. } = &mut self.pause {
@@ -84,7 +84,7 @@ impl Retry {
         self
     }
 
-    /// What each pause of an exponential policy is multiplied by.
+    /// The factor by which each pause of exponential backoff grows.
     #[must_use]
     pub fn factor(mut self, by: f64) -> Self {
         if let Pause::Exponential { factor, .. } = &mut self.pause {
@@ -93,7 +93,7 @@ impl Retry {
         self
     }
 
-    /// The longest pause of an exponential policy.
+    /// The longest pause of exponential backoff.
     #[must_use]
     pub fn max(mut self, longest: Duration) -> Self {
         if let Pause::Exponential { max, .. } = &mut self.pause {
@@ -102,7 +102,7 @@ impl Retry {
         self
     }
 
-    /// By which part of itself a pause of an exponential policy is made shorter or longer at random: 0 to 1.
+    /// The fraction by which a pause of exponential backoff is randomly shortened or extended: 0 to 1.
     #[must_use]
     pub fn jitter(mut self, part: f64) -> Self {
         if let Pause::Exponential { jitter, .. } = &mut self.pause {
@@ -111,31 +111,31 @@ impl Retry {
         self
     }
 
-    /// Given up when this many tries have failed. An event may say otherwise for itself.
+    /// The event is dead after this many failed attempts. An event can override it.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
         self
     }
 
-    /// Given up when a try fails this long after the first failure (or, where outages count, after recording).
+    /// The event is dead if an attempt fails this long after its first failure (or, if outages count, after its recording).
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// How many tries there are for an event with this limit of its own.
+    /// The number of attempts of an event with this limit of its own.
     pub fn attempts(&self, own: Option<u32>) -> Option<u32> {
         own.or(self.max_attempts).or(if self.max_age.is_none() { Some(Self::ATTEMPTS) } else { None })
     }
 
-    /// The age at which it is given up, if there is one.
+    /// The age at which an event is dead, if there is one.
     pub fn age(&self) -> Option<Duration> {
         self.max_age
     }
 
-    /// The pause after this many failed tries. `chance` between 0 and 1 decides the jitter.
+    /// The pause after this many failed attempts. `chance` between 0 and 1 decides the jitter.
     pub fn pause(&self, failed: u32, chance: f64) -> Duration {
         let nth = failed.max(1) - 1;
         match &self.pause {
@@ -152,23 +152,23 @@ impl Retry {
         }
     }
 
-    /// Whether it can be followed.
+    /// Checks that the policy is valid.
     pub fn check(&self) -> Result<()> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, "retry", message));
         match &self.pause {
             Pause::Schedule(pauses) if pauses.is_empty() => {
-                return invalid("a retry schedule has at least one pause");
+                return invalid("a retry schedule must have at least one pause");
             }
             Pause::Exponential { factor, .. } if !factor.is_finite() || *factor < 1.0 => {
-                return invalid("the factor of an exponential retry is at least 1");
+                return invalid("the factor of an exponential retry must be at least 1");
             }
             Pause::Exponential { jitter, .. } if !(0.0..=1.0).contains(jitter) => {
-                return invalid("the jitter of an exponential retry is between 0 and 1");
+                return invalid("the jitter of an exponential retry must be between 0 and 1");
             }
             _ => {}
         }
         if self.max_attempts == Some(0) {
-            return invalid("max_attempts is at least 1: it counts the first try");
+            return invalid("max_attempts must be at least 1; it includes the first attempt");
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ mod tests {
         let shown = |retry: Retry| retry.to_string();
         assert_eq!(
             shown(Retry::exponential()),
-            "after 1s, then 2 times as long each time, up to 300s, 10 tries"
+            "after 1s, then 2 times as long each time, up to 300s, 10 attempts"
         );
         assert_eq!(shown(Retry::fixed(SECOND).max_age(MINUTE)), "every 1s, for 60s");
         assert_eq!(shown(Retry::fixed(SECOND).max_attempts(1)), "every 1s, 1 try");

@@ -7,22 +7,22 @@ use time::OffsetDateTime;
 
 use crate::{Error, ErrorKind, Limits, Result};
 
-/// A named reader of the log, as it is asked for.
+/// A named reader of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     /// Its name.
     pub name: String,
-    /// Which events it wants.
+    /// The events that it reads.
     pub filter: Filter,
-    /// In how many lanes its keys are shared out.
+    /// The number of lanes that its keys are distributed over.
     pub lanes: u32,
-    /// Where it starts, the first time.
+    /// Where a new subscription starts.
     pub start: Start,
-    /// What a failing event holds up.
+    /// What a failing event blocks.
     pub order: Order,
     /// What happens to a key when one of its events dies.
     pub on_dead: OnDead,
-    /// Whether an operator may let it read again what it has read.
+    /// Whether operators may replay it.
     pub replay: bool,
 }
 
@@ -40,82 +40,85 @@ impl Subscription {
         }
     }
 
-    /// With this many lanes.
+    /// Sets the number of lanes.
     #[must_use]
     pub fn lanes(mut self, lanes: u32) -> Self {
         self.lanes = lanes;
         self
     }
 
-    /// Only events of these streams; `*` stands for any run of characters.
+    /// Only events of these streams; `*` matches any characters.
     #[must_use]
     pub fn streams<S: Into<String>>(mut self, streams: impl IntoIterator<Item = S>) -> Self {
         self.filter.streams = streams.into_iter().map(Pattern::new).collect();
         self
     }
 
-    /// Only events of these types; `*` stands for any run of characters.
+    /// Only events of these types; `*` matches any characters.
     #[must_use]
     pub fn types<S: Into<String>>(mut self, types: impl IntoIterator<Item = S>) -> Self {
         self.filter.types = types.into_iter().map(Pattern::new).collect();
         self
     }
 
-    /// Starting there, the first time.
+    /// Sets where a new subscription starts.
     #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
-    /// With this order policy.
+    /// Sets what a failing event blocks.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// With this policy for a key whose event died.
+    /// Sets what happens to a key when one of its events dies.
     #[must_use]
     pub fn on_dead(mut self, on_dead: OnDead) -> Self {
         self.on_dead = on_dead;
         self
     }
 
-    /// Whether an operator may let it read again what it has read; allowed unless set.
+    /// Sets whether operators may replay it. Default: they may.
     #[must_use]
     pub fn replay(mut self, allowed: bool) -> Self {
         self.replay = allowed;
         self
     }
 
-    /// Whether a store can keep it.
+    /// Checks that a store can keep it.
     pub fn check(&self) -> Result<()> {
         let invalid = |message| Err(Error::new(ErrorKind::Invalid, "subscribe", message));
         if self.name.is_empty() || self.name.len() > Limits::NAME || self.name.contains('\0') {
-            return invalid(format!("a subscription's name has 1 to {} bytes and no NUL", Limits::NAME));
+            return invalid(format!(
+                "a subscription's name must have 1 to {} bytes and no NUL character",
+                Limits::NAME
+            ));
         }
         let name = &self.name;
         if self.lanes == 0 || self.lanes > Self::MOST_LANES {
             let (lanes, most) = (self.lanes, Self::MOST_LANES);
             return invalid(format!(
-                "subscription {name:?}: {lanes} lanes were asked for; 1 to {most} are possible"
+                "subscription {name:?}: lanes must be between 1 and {most}, not {lanes}"
             ));
         }
         if self.filter.streams.iter().chain(&self.filter.types).any(|pattern| pattern.as_str().contains('\0'))
         {
             return invalid(format!(
-                "subscription {name:?}: a pattern of its filter has a NUL character in it"
+                "subscription {name:?}: a pattern of its filter must not contain a NUL character"
             ));
         }
         Ok(())
     }
 
-    /// More lanes than this are refused: each of them scans the log.
+    /// Maximum number of lanes: each of them scans the log.
     pub const MOST_LANES: u32 = 256;
 }
 
-/// Which events a subscription wants. An empty list of patterns wants all.
+/// The events that a subscription reads. An empty list of patterns matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The streams.
@@ -125,7 +128,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it wants everything.
+    /// Whether it matches everything.
     pub fn is_all(&self) -> bool {
         let all = |patterns: &[Pattern]| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.as_str() == "*")
@@ -133,7 +136,7 @@ impl Filter {
         all(&self.streams) && all(&self.types)
     }
 
-    /// Whether it wants an event of this stream and type.
+    /// Whether it matches an event of this stream and type.
     pub fn wants(&self, stream: &str, event_type: &str) -> bool {
         let wants = |patterns: &[Pattern], name| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
@@ -142,7 +145,7 @@ impl Filter {
     }
 }
 
-/// A name in which `*` stands for any run of characters.
+/// A pattern in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -152,7 +155,7 @@ impl Pattern {
         Self(text.into())
     }
 
-    /// As it was written.
+    /// The pattern as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -170,7 +173,7 @@ impl Pattern {
         like
     }
 
-    /// The pattern that [`to_like`](Pattern::to_like) made this of.
+    /// The reverse of [`to_like`](Pattern::to_like).
     pub fn from_like(like: &str) -> Self {
         let mut text = String::with_capacity(like.len());
         let mut characters = like.chars();
@@ -184,7 +187,7 @@ impl Pattern {
         Self(text)
     }
 
-    /// Whether it fits a name.
+    /// Whether it matches a name.
     pub fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');
         let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -197,21 +200,21 @@ impl Pattern {
     }
 }
 
-/// Where a subscription starts, the first time.
+/// Where a new subscription starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// With the oldest event in the log.
     Beginning,
-    /// With what is committed from now on.
+    /// With events that are committed from now on.
     Now,
-    /// With what was recorded at this time or later.
+    /// With events that were recorded at this time or later.
     At(OffsetDateTime),
 }
 
-/// What a failing event holds up.
+/// What a failing event blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The later events of its key; the others go on.
+    /// Later events of its key; other keys go on.
     Key,
     /// Its whole lane.
     Strict,
@@ -249,7 +252,7 @@ macro_rules! words {
                     _ => Err(Error::new(
                         ErrorKind::Invalid,
                         "parse",
-                        format!("{word:?} is none of {}", [$($word),+].join(", ")),
+                        format!("{word:?} must be one of {}", [$($word),+].join(", ")),
                     )),
                 }
             }

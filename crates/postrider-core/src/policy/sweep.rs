@@ -6,43 +6,43 @@ use time::{OffsetDateTime, UtcOffset};
 
 use crate::ArchiveOptions;
 
-/// One round of retention. It works in batches of `limit` and is called again while there is more.
+/// One round of retention. It processes up to `limit` rows; call it again while there is more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sweep {
-    /// Moves events into the archive, where they can be read but not delivered again.
+    /// Moves events to the archive, where they can be read but not delivered again.
     Archive {
         /// How long ago every subscription must have settled them.
         older_than: Duration,
-        /// At most this many in one go.
+        /// Maximum rows per round.
         limit: u32,
-        /// What of them is masked, and where they go.
+        /// What is masked, and where the events go.
         archiving: ArchiveOptions,
     },
     /// Deletes events.
     Prune {
         /// How long ago every subscription must have settled them.
         older_than: Duration,
-        /// At most this many in one go.
+        /// Maximum rows per round.
         limit: u32,
     },
-    /// Deletes what consumers have handled, once its event is settled everywhere or gone.
+    /// Deletes inbox marks whose events are settled everywhere or gone.
     Inbox {
-        /// How long ago it must have been handled.
+        /// How long ago the event must have been handled.
         older_than: Duration,
-        /// At most this many in one go.
+        /// Maximum rows per round.
         limit: u32,
     },
-    /// Deletes from the archive by whole months (UTC): a month goes when all that was recorded in it is old enough.
+    /// Deletes whole months (UTC) of the archive, once all their events are old enough.
     Archived {
         /// How long ago they must have been recorded.
         older_than: Duration,
-        /// At most this many in one go, where a month is not dropped as a whole.
+        /// Maximum rows per round, if a month is not dropped as a whole.
         limit: u32,
     },
 }
 
 impl Sweep {
-    /// How old things must be.
+    /// The minimum age.
     pub fn older_than(&self) -> Duration {
         match self {
             Self::Archive { older_than, .. }
@@ -52,7 +52,7 @@ impl Sweep {
         }
     }
 
-    /// How many at most in one go.
+    /// Maximum rows per round.
     pub fn limit(&self) -> u32 {
         match self {
             Self::Archive { limit, .. }
@@ -63,14 +63,14 @@ impl Sweep {
     }
 }
 
-/// How the rounds of a sweep follow each other, so that publishers notice little of them.
+/// The pace of the rounds of a sweep, to limit its effect on publishers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pacing {
-    /// How many rows at once.
+    /// Rows per round.
     pub batch: u32,
-    /// How long to wait between two rounds, at least.
+    /// Shortest pause between two rounds.
     pub pause: Duration,
-    /// The share of the time that the sweep works, above 0 and up to 1; it waits for the rest.
+    /// Fraction of the time that the sweep may work, above 0 and up to 1.
     pub share: f64,
 }
 
@@ -81,42 +81,42 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// How long to wait after a round that took so long.
+    /// The pause after a round that took this long.
     pub fn after(&self, took: Duration) -> Duration {
         let rest = (1.0 / self.share.clamp(0.001, 1.0)) - 1.0;
         self.pause.max(took.mul_f64(rest))
     }
 }
 
-/// When a month (UTC) began: what was recorded before it is in earlier months.
+/// The start of the month (UTC) of a time.
 pub fn month_of(time: OffsetDateTime) -> OffsetDateTime {
     let time = time.to_offset(UtcOffset::UTC);
     time.replace_day(1).unwrap_or(time).replace_time(time::Time::MIDNIGHT)
 }
 
-/// What one round took.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// How many rows of its kind were moved or deleted.
+    /// Rows that were moved or deleted.
     pub taken: u64,
-    /// Whether there may be more, so that another round is worth it.
+    /// Whether there may be more rows for another round.
     pub more: bool,
 }
 
-/// How much a sweep would take, all its rounds together.
+/// How many rows a sweep would process, over all its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sweepable {
-    /// So many rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Whether these are all: it stops counting at [`Sweepable::MOST`].
+    /// Whether these are all; counting stops at [`Sweepable::MOST`].
     pub counted: bool,
 }
 
 impl Sweepable {
-    /// How many rows are counted at most.
+    /// Maximum rows that are counted.
     pub const MOST: u32 = 1_000_000;
 
-    /// So many, of which no more than [`Sweepable::MOST`] were counted.
+    /// A count that stopped at [`Sweepable::MOST`].
     pub fn of(rows: u64) -> Self {
         Self { rows, counted: rows < u64::from(Self::MOST) }
     }

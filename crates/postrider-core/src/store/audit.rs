@@ -5,18 +5,18 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind, Limits, Result};
 
-/// What somebody did.
+/// A change that an operator made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Who.
     pub who: String,
-    /// What: the verb, such as `requeue`, and what it came to.
+    /// What: the verb, such as `requeue`, and its result.
     pub what: String,
     /// Why.
     pub why: Option<String>,
-    /// To which subscription.
+    /// The subscription that it changed.
     pub subscription: Option<String>,
-    /// To which event.
+    /// The event that it changed.
     pub event_id: Option<Uuid>,
 }
 
@@ -24,7 +24,7 @@ impl AuditEntry {
     /// The longest reason, in bytes.
     pub const WHY: usize = 2000;
 
-    /// Whether a store can keep it.
+    /// Checks that a store can keep it.
     pub fn check(&self) -> Result<()> {
         let parts = [
             ("who", Some(&self.who), Limits::NAME),
@@ -35,7 +35,8 @@ impl AuditEntry {
         for (name, text, most) in parts {
             let Some(text) = text else { continue };
             if text.is_empty() || text.len() > most || text.contains('\0') {
-                let message = format!("the {name} of an audit entry has 1 to {most} bytes and no NUL");
+                let message =
+                    format!("the {name} of an audit entry must have 1 to {most} bytes and no NUL character");
                 return Err(Error::new(ErrorKind::Invalid, "audit", message));
             }
         }
@@ -43,10 +44,10 @@ impl AuditEntry {
     }
 }
 
-/// What somebody did, and when.
+/// A change that an operator made, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
-    /// Its number: later ones have higher ones.
+    /// Its number; later entries have higher ones.
     pub id: i64,
     /// When, by the store's clock.
     pub at: OffsetDateTime,

@@ -2,30 +2,30 @@
 
 use crate::{Position, Recorded};
 
-/// About how many bytes of events one read, or one look at what is due, takes: 16 MiB. See [`Lease::bytes`](crate::Lease::bytes).
+/// Approximate bytes of events per read, or per query of due deliveries: 16 MiB. See [`Lease::bytes`](crate::Lease::bytes).
 pub const BATCH_BYTES: u64 = 16 << 20;
 
-/// What one read found, in the order in which it is to be delivered.
+/// The result of one read, in the order of delivery.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// Where the read began.
+    /// The position where the read started.
     pub from: Position,
-    /// Where the lane stands once all of it is settled. Equal to `from` when the read found nothing.
+    /// The position of the lane once the batch is settled. Equal to `from` if the read found nothing.
     pub next: Position,
     /// The lane's events, by id.
     pub events: Vec<ReadEvent>,
-    /// How many rows were looked at; a filter may have dropped them all and the position still moves.
+    /// Rows that were scanned. The position moves even if the filter dropped them all.
     pub scanned: u32,
-    /// Whether the read was cut off, by its rows or by its bytes: there is more to read at once.
+    /// Whether a limit of rows or bytes cut the read off: there is more to read now.
     pub more: bool,
-    /// Whether the lane is wanted back: see [`LeaseStatus::Recalled`](crate::LeaseStatus::Recalled).
+    /// Whether the lane is recalled: see [`LeaseStatus::Recalled`](crate::LeaseStatus::Recalled).
     pub recalled: bool,
     /// What a settle proves by that this read is of its database's past; nothing where nothing was read.
     pub witness: Option<Witness>,
 }
 
 impl Batch {
-    /// Whether there was nothing: no event, and nothing to settle.
+    /// Whether the read found nothing to deliver or settle.
     pub fn is_idle(&self) -> bool {
         self.from == self.next
     }
@@ -50,16 +50,16 @@ pub struct ReadEvent {
     pub event: Recorded,
     /// Whether it was committed after the reader had passed its id.
     pub late: bool,
-    /// Whether an earlier event of its key is still open, so that it has to wait behind it.
+    /// Whether it must wait, because an earlier event of its key is still open.
     pub held: bool,
-    /// Why the event's row can't be read, if it can't. `event` then has its number and its id, and of the rest what could be
-    /// read; it is never delivered, and becomes a dead delivery with this reason.
+    /// Why the event's row can't be read, or `None`. `event` then has its number, its id and whatever else could be read; it is
+    /// never delivered, and becomes a dead delivery with this reason.
     pub unreadable: Option<String>,
 }
 
-/// How far a batch is filled, in bytes.
+/// The byte limit of a batch.
 ///
-/// A store asks it of each event, in their order, and stops at the first that no longer fits: that one, and what follows it, is of
+/// A store asks it for each event in order, and stops at the first one that does not fit: that event and those after it belong to
 /// the next batch.
 #[derive(Debug, Clone, Copy)]
 pub struct ByteBudget {
@@ -68,12 +68,12 @@ pub struct ByteBudget {
 }
 
 impl ByteBudget {
-    /// Nothing yet, of so many bytes.
+    /// An empty batch with this limit.
     pub fn new(most: u64) -> Self {
         Self { most, taken: None }
     }
 
-    /// Whether an event of this size still fits; if so, it is counted. The first one always fits.
+    /// Whether an event of this size fits; if so, counts it. The first event always fits.
     pub fn takes(&mut self, size: u64) -> bool {
         let sum = self.taken.unwrap_or(0).saturating_add(size);
         let fits = self.taken.is_none() || sum <= self.most;

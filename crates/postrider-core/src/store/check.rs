@@ -6,12 +6,12 @@ use std::str::FromStr;
 use crate::policy::subscription::words;
 use crate::{Error, ErrorKind, Result};
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was checked, in a word or two that no version changes: `clock`, `long transactions`.
+    /// The name of the check, which never changes: `clock`, `long transactions`.
     pub name: &'static str,
-    /// How it is.
+    /// How serious it is.
     pub severity: Severity,
     /// What was found, in a sentence.
     pub what: String,
@@ -19,12 +19,12 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
-/// How something is.
+/// How serious the result of a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// It works, but not as well as it could, or not for long.
+    /// It works, but not as well as it should, or not for long.
     Warn,
     /// Something does not work, or will be lost.
     Bad,
@@ -33,17 +33,17 @@ pub enum Severity {
 words!(Severity, Good = "ok", Warn = "warn", Bad = "bad");
 
 impl Check {
-    /// All is well.
+    /// No problem.
     pub fn good(name: &'static str, what: impl Into<String>) -> Self {
         Self { name, severity: Severity::Good, what: what.into(), remedy: None }
     }
 
-    /// Something to look at.
+    /// A warning.
     pub fn warn(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name, severity: Severity::Warn, what: what.into(), remedy: Some(remedy.into()) }
     }
 
-    /// Something to mend.
+    /// A problem to fix.
     pub fn bad(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name, severity: Severity::Bad, what: what.into(), remedy: Some(remedy.into()) }
     }

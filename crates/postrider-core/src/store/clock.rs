@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-/// The clock that leases, retries and retention go by.
+/// The clock of leases, retries and retention.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
-    /// The database's own clock: the only one that all relays share.
+    /// The clock of the database, which all relays share.
     #[default]
     Database,
-    /// A clock that stands still until it is turned.
+    /// A clock for tests, which moves only when it is set.
     Manual(ManualClock),
 }
 
 impl Clock {
-    /// The time of a manual clock; nothing for the database's, which answers for itself.
+    /// The time of a manual clock; `None` for the clock of the database.
     pub fn now(&self) -> Option<OffsetDateTime> {
         match self {
             Self::Database => None,
@@ -25,7 +25,7 @@ impl Clock {
     }
 }
 
-/// A clock that stands still until somebody turns it. Clones show the same time.
+/// A clock for tests, which moves only when it is set. Clones share the time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Mutex<OffsetDateTime>>);
 
@@ -35,17 +35,17 @@ impl ManualClock {
         Self(Arc::new(Mutex::new(now)))
     }
 
-    /// What it shows.
+    /// Its time.
     pub fn now(&self) -> OffsetDateTime {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns it forward.
+    /// Moves it forward.
     pub fn advance(&self, by: Duration) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += by;
     }
 
-    /// Sets it, backwards too: databases' clocks do that.
+    /// Sets it, also backwards, as the clock of a database may go.
     pub fn set(&self, to: OffsetDateTime) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }

@@ -6,25 +6,25 @@ use async_trait::async_trait;
 
 use crate::{LeaderLease, RelayInfo, RelayReport, Result, Uuid};
 
-/// What relays tell each other through the log: who is there, and who leads in what only one of them does.
+/// How relays coordinate through the log: which relays are running, and which one leads a task that only one may do.
 #[async_trait]
 pub trait Coordinate: Send + Sync + 'static {
-    /// Makes a relay known, or says that it is still there.
+    /// Registers a relay, or reports that it is still running.
     ///
-    /// *Guarantees*: one short write; it returns every relay that is known, this one included, as [`Inspect::relays`](crate::Inspect::relays)
-    /// shows them. Those that ended without a word are forgotten after a day. *Caller must*: report when something changes and every
-    /// [`EVERY`](RelayInfo::EVERY) otherwise. *On failure*: it may or may not have been written.
+    /// *Guarantees*: one short write; it returns every known relay, this one included, as
+    /// [`Inspect::relays`](crate::Inspect::relays) does. Relays that disappeared are forgotten after a day. *Caller must*: report when
+    /// something changes, and every [`EVERY`](RelayInfo::EVERY) otherwise. *On failure*: it may or may not have been written.
     async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>>;
 
-    /// Says that a relay has ended. *Guarantees*: it is shown no longer. *Caller must*: nothing. *On failure*: it is taken for gone
-    /// when it has not reported for [`GONE_AFTER`](RelayInfo::GONE_AFTER).
+    /// Removes a relay that stops. *Guarantees*: it is no longer listed. *Caller must*: nothing. *On failure*: it counts as gone once
+    /// it has not reported for [`GONE_AFTER`](RelayInfo::GONE_AFTER).
     async fn deregister(&self, relay: Uuid) -> Result<()>;
 
-    /// Takes a duty that one process does for all, or prolongs it; nothing while another owner holds it.
+    /// Acquires or extends the leader lease of a task that one process does for all; `None` while another owner holds it.
     ///
-    /// *Guarantees*: a duty is held by one owner at a time, by the store's clock; who takes it over reads what was last
-    /// [noted](crate::Coordinate::save_leader_note). *Caller must*: have a name that no other process has, and prolong it before it runs out. *On
-    /// failure*: it may or may not be held until it runs out.
+    /// *Guarantees*: one owner at a time holds a lease, by the store's clock; the next owner gets the last
+    /// [note](crate::Coordinate::save_leader_note). *Caller must*: use an owner name that no other process has, and extend the lease
+    /// before it expires. *On failure*: it may or may not be held until it expires.
     async fn acquire_leader_lease(
         &self,
         duty: &str,
@@ -32,13 +32,13 @@ pub trait Coordinate: Send + Sync + 'static {
         lease: Duration,
     ) -> Result<Option<LeaderLease>>;
 
-    /// Writes down what the next holder is to know, in place of what was there; whether the duty was still held.
+    /// Replaces the note for the next holder; returns whether the lease was still held.
     ///
-    /// *Guarantees*: an owner that holds it no longer changes nothing. *Caller must*: stop where it is told `false`. *On
-    /// failure*: it may or may not have been written.
+    /// *Guarantees*: an owner that no longer holds the lease changes nothing. *Caller must*: stop on `false`. *On failure*: it may or
+    /// may not have been written.
     async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool>;
 
-    /// Gives a duty back, so that another may take it at once. *Guarantees*: one that another holds stays there. *Caller
-    /// must*: nothing. *On failure*: it runs out by itself.
+    /// Releases the lease, so that another owner can acquire it at once. *Guarantees*: the lease of another owner is not affected.
+    /// *Caller must*: nothing. *On failure*: it expires.
     async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()>;
 }

@@ -6,34 +6,34 @@ use async_trait::async_trait;
 
 use crate::{Batch, Bell, DueBatch, Lease, LeaseStatus, Position, Result, Settlement, Subscription};
 
-/// A log of events in a database, as the engine uses it: read by subscriptions in lanes.
+/// A log of events in a database, as the engine uses it: subscriptions read it in lanes.
 ///
-/// `record` is not here: it takes the caller's own transaction, so it belongs to each store's outbox.
-/// All times are the store's [`Clock`](crate::Clock); every method is one short transaction.
+/// `record` is not here: it takes the caller's own transaction, so it belongs to each store's outbox. All times are those of
+/// the store's [`Clock`](crate::Clock). Every method is one short transaction.
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
-    /// Makes sure that a subscription exists as asked for.
+    /// Creates or updates a subscription.
     ///
-    /// *Guarantees*: `start` counts only the first time; a changed filter or policy holds from the next
-    /// claim; another number of lanes begins a [`relane`](crate::Operate::relane). It says whether this call has made it. *Caller must*: nothing; many may
-    /// call it at once. *On failure*: nothing changed.
+    /// *Guarantees*: `start` counts only for a new subscription; a changed filter or policy applies from the next claim; another
+    /// number of lanes starts a [`relane`](crate::Operate::relane). It returns whether this call created it. *Caller must*: nothing;
+    /// concurrent calls are fine. *On failure*: nothing changed.
     async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed>;
 
     /// Claims one free lane of a subscription, if there is one.
     ///
-    /// *Guarantees*: a lane is held by one lease at a time; a claim makes every earlier lease of that lane
-    /// stale; it waits for nobody. Who finds none free while another owner holds at least two more than itself
-    /// is heard: that owner is told [`Recalled`](LeaseStatus::Recalled) for one of them and does not get it back at once, so
-    /// that lanes end up shared evenly. *Caller must*: extend it before it runs out. *On failure*: nothing was
-    /// claimed, or a lane stays claimed until its lease runs out.
+    /// *Guarantees*: one lease at a time holds a lane; a claim makes every earlier lease of that lane stale; it never waits. If no
+    /// lane is free and another owner holds at least two more than the caller, that owner gets
+    /// [`Recalled`](LeaseStatus::Recalled) for one of them and can't claim it again at once, so that lanes end up shared evenly.
+    /// *Caller must*: extend the lease before it expires. *On failure*: nothing was claimed, or a lane stays claimed until its
+    /// lease expires.
     async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>>;
 
-    /// Prolongs a lease from now, and says how far its holder is reading and why its destination is away, if it is.
+    /// Extends a lease from now, and stores how far its holder is reading and why its destination is unavailable, if it is.
     ///
-    /// *Guarantees*: [`away`](Lease::away) is kept with the time since when there is a reason, whichever it is, until an extension
-    /// without one, a claim or a release. `Lost` once anybody else has claimed the lane, and when it does not stand where the lease
-    /// says (the database was set back). *Caller must*: stop at `Lost`, release
-    /// soon at `Recalled`. *On failure*: treat the lease as running out at its old time.
+    /// *Guarantees*: [`away`](Lease::away) is stored with the time of its first reason, until an extension without a reason, a claim
+    /// or a release. It returns `Lost` once another owner has claimed the lane, or if the lane's position is not the lease's (the
+    /// database went back in time). *Caller must*: stop on `Lost`, release soon on `Recalled`. *On failure*: treat the lease as
+    /// expiring at its old time.
     async fn extend(
         &self,
         lease: &mut Lease,
@@ -41,49 +41,46 @@ pub trait EventLog: Send + Sync + 'static {
         reading: Option<&Position>,
     ) -> Result<LeaseStatus>;
 
-    /// Gives a lane back. *Guarantees*: a stale lease changes nothing. *Caller must*: have settled what it
-    /// wants to keep. *On failure*: the lease runs out by itself.
+    /// Releases a lane. *Guarantees*: a stale lease changes nothing. *Caller must*: settle first what it wants to keep. *On failure*:
+    /// the lease expires.
     async fn release(&self, lease: Lease) -> Result<()>;
 
-    /// Reads what follows a position: at most `limit` rows are scanned of the late and of the fresh each, and at most
-    /// [`Lease::bytes`] of events are held, the one that exceeds them excluded; an event above them comes alone.
+    /// Reads the events after a position: scans at most `limit` late and `limit` new rows, and returns at most [`Lease::bytes`] of
+    /// events. An event that is larger than that comes alone.
     ///
-    /// *Guarantees*: following `next` from read to read gives every committed event of the lane that the
-    /// subscription wants exactly once, whatever the transactions that wrote them do; events of a key come
-    /// in the order of their ids. An idle read writes nothing. *Caller must*: start from the lease's
-    /// position, and may read ahead from `next` before settling; `held` then does not know what the
-    /// unsettled batches will leave open. *On failure*: nothing moved; read again from the same position, or,
-    /// if the error says [`LeaseLost`](crate::ErrorKind::LeaseLost), claim anew: after a reconnect the lane
-    /// did not stand where the lease says.
+    /// *Guarantees*: following `next` from read to read returns every committed event of the lane that the filter matches exactly
+    /// once, whatever the writing transactions do; events of a key come in the order of their ids. An idle read writes nothing.
+    /// *Caller must*: start from the lease's position. It may read ahead from `next` before it settles; `held` then does not
+    /// include what the unsettled batches will leave open. *On failure*: nothing moved; read again from the same position, or,
+    /// on [`LeaseLost`](crate::ErrorKind::LeaseLost), claim again: the lane's position was not the lease's.
     async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch>;
 
-    /// The deliveries of the lane that are to be tried now, by id: at most `limit`, and as many as [`Lease::bytes`] allow, but
-    /// one if there is one.
+    /// The deliveries of the lane that are due now, by id: at most `limit` and at most [`Lease::bytes`], but always one if there is
+    /// one.
     ///
-    /// *Guarantees*: under key and strict order an event comes only together with, and after, every open
-    /// one before it; what is running under the lease's own epoch is in hand: it never comes, and holds up what is behind it;
-    /// what is running under another epoch comes at once. It says when to look again. *Caller must*: deliver those of a key in order and stop at
-    /// the first failure of it. *On failure*: nothing changed; [`LeaseLost`](crate::ErrorKind::LeaseLost) says
-    /// that the lane was set back to be read again: claim anew.
+    /// *Guarantees*: under key and strict order an event comes only together with, and after, every open one before it. What runs
+    /// under the lease's own epoch is in progress: it never comes, and blocks what follows it. What runs under another epoch comes
+    /// at once. The result says when to ask again. *Caller must*: deliver the events of a key in order and stop at the key's first
+    /// failure. *On failure*: nothing changed; on [`LeaseLost`](crate::ErrorKind::LeaseLost) the lane was reset for a replay:
+    /// claim again.
     async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch>;
 
-    /// Writes what became of a batch: the new position, the settled batch, the deliveries; or nothing.
+    /// Writes the outcome of a batch: the new position, the settled batch and the deliveries, or nothing.
     ///
-    /// *Guarantees*: all in one transaction, only under the lease's epoch and only if the lane still stands
-    /// at `from`; otherwise `Lost` and nothing is written. *Caller must*: settle batches in the order they
-    /// were read. *On failure*: it may or may not have been written: claim again and go by the lease's
-    /// position.
+    /// *Guarantees*: one transaction, only under the lease's epoch and only if the lane is still at `from`; otherwise `Lost`, and
+    /// nothing is written. *Caller must*: settle batches in the order in which they were read. *On failure*: it may or may not have
+    /// been written: claim again and use the position of the new lease.
     async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus>;
 
-    /// A bell for one lane's reader to sleep on. See [`Bell`].
+    /// A bell that wakes the reader of one lane. See [`Bell`].
     fn bell(&self) -> Box<dyn Bell>;
 }
 
-/// What became of a [`subscribe`](EventLog::subscribe).
+/// The result of a [`subscribe`](EventLog::subscribe).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subscribed {
-    /// This call has made it.
+    /// This call created it.
     New,
-    /// It was there.
+    /// It already existed.
     Known,
 }

@@ -1,6 +1,6 @@
 //! How a subscription is doing, in numbers.
 
-/// How many of a subscription's events of one stream are where.
+/// Counts of a subscription's events in one stream, by state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     /// The subscription.
@@ -11,18 +11,17 @@ pub struct Figures {
     pub pending: u64,
     /// Read by the holder of a lane and not settled yet, or running.
     pub processing: u64,
-    /// Failed and to be tried again, or waiting behind one that is.
+    /// Failed and will be retried, or waiting for one that will.
     pub retrying: u64,
-    /// Of those, how many have not failed themselves: they wait behind one that did.
+    /// Of those, the ones that have not failed themselves, and wait for one that did.
     pub waiting: u64,
-    /// Given up, until an operator acts.
+    /// Dead, until an operator acts.
     pub dead: u64,
-    /// How long ago the oldest undelivered one was recorded, in seconds by the store's clock; 0 if there is none.
+    /// Age of the oldest undelivered event in seconds, by the store's clock; 0 if there is none.
     pub oldest_seconds: f64,
-    /// In how many seconds the next of those that failed is tried again, by the store's clock; nothing if none is to be. It may be due
-    /// already.
+    /// Seconds until the next retry, by the store's clock; `None` if there is none. It may already be due.
     pub retry_in: Option<f64>,
-    /// How often the undelivered ones were tried, taken together.
+    /// Attempts of all undelivered events together.
     pub attempts: u64,
 }
 

@@ -11,50 +11,51 @@ use crate::{
     SubscriptionInfo, Sweep, Sweepable, Uuid,
 };
 
-/// A log as people see it: subscriptions, relays, events, deliveries, figures. Nothing here changes anything.
+/// Read-only queries for operators: subscriptions, relays, events, deliveries, figures.
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {
     /// All subscriptions with their lanes, by name.
     ///
-    /// *Guarantees*: it costs what there are lanes, whatever the log. *Caller must*: nothing. *On failure*: nothing.
+    /// *Guarantees*: the cost depends on the number of lanes, not on the log. *Caller must*: nothing. *On failure*: nothing.
     async fn subscriptions(&self) -> Result<Vec<SubscriptionInfo>>;
 
-    /// The relays that made themselves known, by name: those that are there, and for a day those that ended without a word.
+    /// The relays that have registered, by name: those that are running, and for a day those that disappeared.
     ///
-    /// *Guarantees*: it costs what there are relays. *Caller must*: know that a relay that was killed counts as
+    /// *Guarantees*: the cost depends on the number of relays. *Caller must*: know that a relay that was killed counts as
     /// [live](RelayInfo::live) for up to [`GONE_AFTER`](RelayInfo::GONE_AFTER). *On failure*: nothing.
     async fn relays(&self) -> Result<Vec<RelayInfo>>;
 
-    /// Where events stand, for people. *Guarantees*: derived from the same rows that the engine uses.
+    /// The states of events. *Guarantees*: derived from the same rows that the engine uses.
     /// *Caller must*: page with `after`. *On failure*: nothing.
     async fn states(&self, query: &StateQuery) -> Result<Vec<EventState>>;
 
-    /// How a subscription is doing, by stream. *Guarantees*: at most a million events that were not read yet are counted,
-    /// whatever the backlog. *Caller must*: not call it for each batch: it costs what is undelivered. *On failure*: nothing.
+    /// Counts of a subscription, by stream. *Guarantees*: at most a million events that were not read yet are counted. *Caller
+    /// must*: not call it for each batch, because the cost grows with the backlog. *On failure*: nothing.
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>>;
 
-    /// The same for who is in a hurry: of the events that were not read yet only the first `most` rows are looked at, wanted
-    /// or not.
+    /// Like [`figures`](crate::Inspect::figures), but faster: of the events that were not read yet it scans only the first `most`
+    /// rows, whether they match or not.
     ///
-    /// *Guarantees*: as [`figures`](crate::Inspect::figures), with that bound; what failed or died is counted whole. *Caller must*: take
-    /// the pending ones for a sample where the log is further ahead than that. *On failure*: nothing.
+    /// *Guarantees*: as [`figures`](crate::Inspect::figures), with that bound; failed and dead events are counted in full. *Caller
+    /// must*: treat the pending count as a sample if the backlog is longer. *On failure*: nothing.
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>>;
 
-    /// How many undelivered events of a subscription were recorded longer ago than `age`. *Guarantees*: as [`figures`](crate::Inspect::figures)
-    /// counts. *Caller must*: the same; while the oldest of the figures is no older than `age` the answer is 0. *On failure*: nothing.
+    /// The number of undelivered events of a subscription that are older than `age`. *Guarantees*: counted as in
+    /// [`figures`](crate::Inspect::figures). *Caller must*: as there; it is 0 while the oldest event of the figures is not older than
+    /// `age`. *On failure*: nothing.
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
 
     /// Events of the log and of the archive.
     ///
-    /// *Guarantees*: by an event id it is one look at an index; everything else walks the log by id, in short statements, and
-    /// looks at no more rows than the query allows: [`EventPage`] says how far it got. There is no index over aggregates, types
-    /// or times, because every publisher would pay for it. *Caller must*: go on from [`EventPage::reached`] where the answer is
-    /// not complete. *On failure*: nothing.
+    /// *Guarantees*: a query by event id is one index lookup. Every other query scans the log by id, in short statements, and reads no
+    /// more rows than it allows; [`EventPage`] says how far it got. There is no index over aggregates, types or times, because it
+    /// would slow down every publisher. *Caller must*: continue from [`EventPage::reached`] if the result is not complete. *On
+    /// failure*: nothing.
     async fn events(&self, query: &EventQuery) -> Result<EventPage>;
 
-    /// What caused an event, up to the first cause, and what followed from it.
+    /// The causes of an event, up to the first one, and its effects.
     ///
-    /// *Guarantees*: causes are looked up by their ids; what followed is found by one walk from the event on, over at most
+    /// *Guarantees*: causes are looked up by id; effects are found by one scan from the event on, over at most
     /// [`Chain::MOST_ROWS`] rows. *Caller must*: nothing. *On failure*: nothing; [`NotFound`](crate::ErrorKind::NotFound) if
     /// neither the log nor the archive has the event.
     async fn chain(&self, event_id: Uuid) -> Result<Chain> {
@@ -107,42 +108,42 @@ pub trait Inspect: Send + Sync + 'static {
         }
     }
 
-    /// Deliveries that did not simply succeed: the dead, or those that are to be tried again; by id, then subscription.
+    /// Open deliveries: the dead ones, or those that will be retried; by id, then subscription.
     ///
-    /// *Guarantees*: found by an index over just these, whatever the log. *Caller must*: page with `after`. *On failure*:
+    /// *Guarantees*: found by an index over these only. *Caller must*: page with `after`. *On failure*:
     /// nothing.
     async fn open_deliveries(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>>;
 
-    /// The last tries of an event that failed, for each subscription that has any on record.
+    /// The last failed attempts of an event, for each subscription that has any.
     ///
-    /// *Guarantees*: found by the primary key, once a subscription, whatever the log; by subscription. They are kept with the delivery:
-    /// also when it was delivered in the end, requeued or discarded, until retention takes it or a replay forgets it. *Caller must*: show
-    /// [answers](crate::Excerpt) only to who asks for that event. *On failure*: nothing.
+    /// *Guarantees*: found by primary key, once per subscription; sorted by subscription. They are kept with the delivery, also when it
+    /// was delivered after all, requeued or discarded, until retention or a replay deletes it. *Caller must*: show
+    /// [responses](crate::Excerpt) only on request for that event. *On failure*: nothing.
     async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>>;
 
-    /// The newest of what was written down, newest first; 0 means 100.
+    /// The newest audit entries, newest first; a limit of 0 means 100.
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>>;
 
-    /// How much a sweep would take now.
+    /// How many rows a sweep would process now.
     ///
-    /// *Guarantees*: it changes nothing and takes no lock; at most [`Sweepable::MOST`] rows are counted. *Caller must*: know that it
-    /// may be another number by the time it sweeps. *On failure*: nothing.
+    /// *Guarantees*: it changes nothing and takes no lock; at most [`Sweepable::MOST`] rows are counted. *Caller must*: know that the
+    /// number may change before the sweep. *On failure*: nothing.
     async fn sweepable(&self, sweep: &Sweep) -> Result<Sweepable> {
         let _ = sweep;
-        Err(Error::new(ErrorKind::Invalid, "sweep", "this store can't count what a sweep would take"))
+        Err(Error::new(ErrorKind::Invalid, "sweep", "this store can't count the rows of a sweep"))
     }
 
-    /// Whether events can be filed so: a table of the application is there, has the columns, takes the fields, and may be
-    /// written to; an archive that is to be partitioned by month is, or can be.
+    /// Checks that events can be archived this way: the table of the application exists, has the columns, accepts the fields and may
+    /// be written to; the archive is or can be partitioned by month.
     ///
-    /// *Guarantees*: nothing is written. *Caller must*: ask before the first sweep, so that a mistake is found by day. *On
-    /// failure*: the sentence says what is wrong with it.
+    /// *Guarantees*: nothing is written. *Caller must*: check before the first sweep, so that a mistake shows early. *On failure*: the
+    /// message says what is wrong.
     async fn check_archive(&self, archiving: &ArchiveOptions) -> Result<()> {
         match &archiving.target {
             None => Ok(()),
             Some(target) => {
                 let message = format!(
-                    "this store can't archive into {}: it has an archive of its own only",
+                    "this store can't archive into {}; it supports only its own archive",
                     target.name()
                 );
                 Err(Error::new(ErrorKind::Invalid, "archive", message))
@@ -150,9 +151,9 @@ pub trait Inspect: Send + Sync + 'static {
         }
     }
 
-    /// What is wrong or will be, as far as the database can tell; `now` is the time of the machine that asks.
+    /// Checks the database for present and future problems; `now` is the time of the calling machine.
     ///
-    /// *Guarantees*: it changes nothing, and no check costs more than a few index lookups or a bounded scan. *Caller must*:
-    /// not ask all the time. *On failure*: the database does not answer at all; a check that can't be made says so itself.
+    /// *Guarantees*: it changes nothing, and no check costs more than a few index lookups or a bounded scan. *Caller must*: not call
+    /// it all the time. *On failure*: the database does not answer; a check that can't run reports that itself.
     async fn checks(&self, now: OffsetDateTime) -> Result<Vec<Check>>;
 }

@@ -4,14 +4,14 @@ use time::OffsetDateTime;
 
 use crate::{Error, ErrorKind, Limits, Result};
 
-/// A duty that was taken or prolonged.
+/// A leader lease that was acquired or extended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderLease {
     /// When, by the store's clock.
     pub at: OffsetDateTime,
-    /// Until when it is held.
+    /// When it expires.
     pub until: OffsetDateTime,
-    /// What its last holder wrote down for the next one.
+    /// The note of its last holder for the next one.
     pub note: Option<String>,
 }
 
@@ -19,16 +19,22 @@ impl LeaderLease {
     /// The longest note, in bytes.
     pub const NOTE: usize = 1 << 20;
 
-    /// Whether a store can keep these.
+    /// Checks that a store can keep these.
     pub fn check(duty: &str, owner: &str, note: &str) -> Result<()> {
         for (name, text) in [("name", duty), ("owner", owner)] {
             if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
-                let message = format!("the {name} of a duty has 1 to {} bytes and no NUL", Limits::NAME);
+                let message = format!(
+                    "the {name} of a leader lease must have 1 to {} bytes and no NUL character",
+                    Limits::NAME
+                );
                 return Err(Error::new(ErrorKind::Invalid, "duty", message));
             }
         }
         if note.len() > Self::NOTE || note.contains('\0') {
-            let message = format!("the note of a duty has at most {} bytes and no NUL", Self::NOTE);
+            let message = format!(
+                "the note of a leader lease must have at most {} bytes and no NUL character",
+                Self::NOTE
+            );
             return Err(Error::new(ErrorKind::Invalid, "duty", message));
         }
         Ok(())

@@ -49,10 +49,10 @@ pub use source::{Effect, Source};
 pub use state::{EventState, State, StateQuery};
 pub use subscription_state::{Away, SubscriptionState};
 
-/// A database that keeps a log: all of its contracts together.
+/// A database that keeps a log: all of its traits together.
 ///
-/// Every promise of the four traits is a named test in `postrider-conformance`, which runs against every store. A store
-/// implements them and gets this one by itself.
+/// Every guarantee of the four traits is a named test in `postrider-conformance`, which runs against every store. A type that
+/// implements the four traits implements this one.
 pub trait Store: EventLog + Inspect + Operate + Coordinate {}
 
 impl<S: EventLog + Inspect + Operate + Coordinate> Store for S {}

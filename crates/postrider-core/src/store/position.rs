@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-/// A position in the log, opaque to everybody but the store that made it.
+/// A position in the log, opaque to all but the store that made it.
 ///
-/// Two positions are equal exactly when reading from them gives the same events. They have no order: ask
-/// the store.
+/// Two positions are equal if and only if reading from them returns the same events. They have no order.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Position(String);
 

@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::delivery::past_attempt::ascii;
 use crate::{Error, ErrorKind, Limits, Result};
 
-/// What a relay says of itself.
+/// What a relay reports about itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelayReport {
-    /// Made anew at every start: two relays of one name are two.
+    /// A new id at every start, which tells two relays with the same name apart.
     pub id: Uuid,
     /// Its name: the owner of its leases.
     pub name: String,
@@ -32,56 +32,56 @@ pub struct RelayReport {
 pub struct RelayRun {
     /// The subscription.
     pub subscription: String,
-    /// The lanes that it works on, or looks after while they are idle.
+    /// The lanes that it works on, or watches while they are idle.
     #[serde(default)]
     pub lanes: Vec<u32>,
-    /// Its settings, as far as two relays should agree on them. No secret.
+    /// The settings that all relays should have in common. No secrets.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// That its destination is away, while it is.
+    /// Set while its destination is unavailable.
     #[serde(default)]
     pub away: Option<RelayAway>,
 }
 
-/// A destination that is away, as a relay reports it.
+/// An unavailable destination, as a relay reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayAway {
     /// Why, without secrets.
     pub reason: String,
-    /// For how many seconds, when it was reported.
+    /// For how many seconds, at the time of the report.
     pub seconds: f64,
-    /// In how many seconds after the report it is asked again; nothing if it is being asked.
+    /// Seconds from the report to the next attempt; `None` during an attempt.
     #[serde(default)]
     pub probe_in: Option<f64>,
 }
 
-/// A relay, and when it was seen.
+/// A relay, and when it last reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelayInfo {
-    /// What it said last.
+    /// Its last report.
     pub report: RelayReport,
-    /// When it was first seen, by the store's clock.
+    /// When it first reported, by the store's clock.
     pub started_at: OffsetDateTime,
-    /// When it was last seen, by the store's clock.
+    /// When it last reported, by the store's clock.
     pub seen_at: OffsetDateTime,
-    /// Whether it was seen lately: less than [`GONE_AFTER`](Self::GONE_AFTER) ago.
+    /// Whether it reported less than [`GONE_AFTER`](Self::GONE_AFTER) ago.
     pub live: bool,
 }
 
 impl RelayInfo {
     /// How often a relay reports when nothing changes.
     pub const EVERY: Duration = Duration::from_secs(20);
-    /// A relay that has not reported for so long is taken for gone: three reports are missing.
+    /// A relay that has not reported for this long counts as gone: it has missed three reports.
     pub const GONE_AFTER: Duration = Duration::from_secs(60);
-    /// A relay that ended without a word is shown for so long, and forgotten then.
+    /// How long a relay that disappeared is listed.
     pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-    /// Whether it was seen lately, by the store's clock. A clock that was set back makes nobody look alive.
+    /// Whether it reported recently, by the store's clock. A clock that went back makes no relay look alive.
     pub fn is_live(seen_at: OffsetDateTime, now: OffsetDateTime) -> bool {
         (now - seen_at).unsigned_abs() < Self::GONE_AFTER
     }
 
-    /// Whether both are there at once: one that was killed and started anew still looks alive for a moment, and is not two.
+    /// Whether both run at the same time. A relay that was killed and restarted still looks alive for a moment, and does not count as two.
     pub fn is_beside(&self, other: &Self) -> bool {
         let (older, newer) = if self.started_at <= other.started_at { (self, other) } else { (other, self) };
         self.live && other.live && older.seen_at >= newer.started_at
@@ -92,18 +92,21 @@ impl RelayInfo {
         self.report.runs.iter().find(|run| run.subscription == subscription)
     }
 
-    /// Whether it is there and has the subscription.
+    /// Whether it is running and has the subscription.
     pub fn attends(&self, subscription: &str) -> bool {
         self.live && self.run(subscription).is_some()
     }
 }
 
 impl RelayReport {
-    /// Whether a store can keep it.
+    /// Checks that a store can keep it.
     pub fn check(&self) -> Result<()> {
         for (what, text) in [("name", &self.name), ("host", &self.host), ("version", &self.version)] {
             if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
-                let message = format!("the {what} of a relay has 1 to {} bytes and no NUL", Limits::NAME);
+                let message = format!(
+                    "the {what} of a relay must have 1 to {} bytes and no NUL character",
+                    Limits::NAME
+                );
                 return Err(Error::new(ErrorKind::Invalid, "heartbeat", message));
             }
         }
@@ -114,25 +117,29 @@ impl RelayReport {
     pub fn runs_as_json(&self) -> Result<String> {
         // ASCII, as everything that only people read: a database of another encoding must not refuse it.
         serde_json::to_string(&self.runs).map(|json| ascii(&json)).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "heartbeat", format!("a report can't be written: {error}"))
+            Error::new(
+                ErrorKind::Invalid,
+                "heartbeat",
+                format!("can't serialize the relay's report: {error}"),
+            )
         })
     }
 
-    /// What [`runs_as_json`](Self::runs_as_json) wrote. What another version wrote and this one can't read is left out: a relay that
-    /// is not understood is still a relay.
+    /// The reverse of [`runs_as_json`](Self::runs_as_json). Text of another version that can't be read gives no runs; the relay is
+    /// still listed.
     pub fn runs_from_json(text: &str) -> Vec<RelayRun> {
         serde_json::from_str(text).unwrap_or_default()
     }
 }
 
-/// Refuses to remove a subscription that a live relay has.
+/// Fails if a live relay runs the subscription, which must then not be removed.
 pub fn refuse_to_remove(subscription: &str, relays: &[RelayInfo]) -> Result<()> {
     let names: Vec<_> = relays.iter().filter(|relay| relay.attends(subscription)).collect();
     let Some(first) = names.first() else { return Ok(()) };
     let (name, host, others) = (&first.report.name, &first.report.host, names.len() - 1);
     let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let message = format!(
-        "the relay {name:?} on {host}{more} has the subscription {subscription:?}; stop it first, or force it"
+        "the relay {name:?} on {host}{more} runs the subscription {subscription:?}; stop it first, or force it"
     );
     Err(Error::new(ErrorKind::Refused, "remove", message))
 }

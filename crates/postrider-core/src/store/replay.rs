@@ -5,45 +5,45 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind};
 
-/// What is to be read again.
+/// A replay of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     /// The subscription.
     pub subscription: String,
-    /// From where on.
+    /// Where it starts.
     pub from: ReplayFrom,
-    /// Whether it may go back to events that the inbox has forgotten: their effects happen again.
+    /// Whether to allow events that the inbox has forgotten: their effects happen again.
     pub effects_may_repeat: bool,
     /// Only count.
     pub dry_run: bool,
 }
 
-/// Where a replay begins.
+/// Where a replay starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// With what was recorded then or later.
+    /// With events that were recorded at this time or later.
     Time(OffsetDateTime),
     /// With this event.
     Event(Uuid),
 }
 
-/// What a replay does, or, in a dry run, would do.
+/// The result of a replay, or what it would be in a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replayed {
-    /// How many events come again: those that were read and are wanted.
+    /// Events that are delivered again: those that were read and that the filter matches.
     pub events: u64,
-    /// Whether that is all of them; otherwise counting ended there.
+    /// Whether these are all; otherwise counting stopped there.
     pub counted: bool,
     /// When the first of them was recorded.
     pub first_recorded_at: Option<OffsetDateTime>,
 }
 
 impl Replayed {
-    /// At most so many events are looked at to count.
+    /// Maximum number of events that are counted.
     pub const MOST: u32 = 1_000_000;
 }
 
-/// What stands in the way of a replay, in the words that every store uses.
+/// Why a replay is not possible, with the same message in every store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayRefusal {
     /// There is no such event in the log or in the archive.
@@ -52,14 +52,14 @@ pub enum ReplayRefusal {
     Forbidden,
     /// Its lanes are being changed.
     Changing,
-    /// Retention has taken events up to one that was recorded then; the log is whole from the other time on.
+    /// Retention has removed events that were recorded up to the first time; the log is complete from the second time on.
     Gone(OffsetDateTime, Option<OffsetDateTime>),
-    /// The inbox has forgotten what was handled up to then.
+    /// The inbox has forgotten events that were handled up to this time.
     Forgotten(OffsetDateTime),
 }
 
 impl ReplayRefusal {
-    /// The error that says so.
+    /// The error with this reason.
     pub fn error(&self, subscription: &str) -> Error {
         let kind = if matches!(self, Self::NoEvent(_)) { ErrorKind::NotFound } else { ErrorKind::Refused };
         let message = match self {
@@ -68,18 +68,18 @@ impl ReplayRefusal {
                 format!("the subscription {subscription:?} forbids replay; allow it in its settings first")
             }
             Self::Changing => {
-                format!("the lanes of {subscription:?} are being changed; try again when that is done")
+                format!("the lanes of {subscription:?} are being changed; try again when the change is done")
             }
             Self::Gone(until, whole) => {
                 let from = match whole {
-                    Some(from) => format!("a replay is possible from {} on", shown(*from)),
+                    Some(from) => format!("you can replay from {} on", shown(*from)),
                     None => "there is nothing left to replay".to_owned(),
                 };
-                format!("retention has taken events recorded up to {}; {from}", shown(*until))
+                format!("retention has removed events recorded up to {}; {from}", shown(*until))
             }
             Self::Forgotten(until) => format!(
-                "the inbox of {subscription:?} has forgotten what was handled up to {}: effects of events recorded by then \
-                 would happen again; replay from later on, or say that effects may repeat",
+                "the inbox of {subscription:?} has forgotten events that were handled up to {}, so their effects would \
+                 happen again; replay from a later time, or allow that effects may repeat",
                 shown(*until)
             ),
         };

@@ -5,43 +5,43 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind, Pattern, Recorded};
 
-/// Which events to show. What is not set does not restrict.
+/// Filters events. A field that is not set does not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// This one only. The only query that is answered by an index.
+    /// Only this event. The only filter with an index.
     pub event_id: Option<Uuid>,
-    /// Of aggregates of this type.
+    /// Only aggregates of this type.
     pub aggregate_type: Option<String>,
-    /// Of aggregates with this id.
+    /// Only aggregates with this id.
     pub aggregate_id: Option<String>,
-    /// Ordered by this key, be it the aggregate's (`type:id`) or one of its own.
+    /// Only events with this key: an ordering key, or the aggregate as `type:id`.
     pub key: Option<String>,
-    /// Of types that fit this.
+    /// Only types that match this.
     pub event_type: Option<Pattern>,
-    /// Of streams that fit this.
+    /// Only streams that match this.
     pub stream: Option<Pattern>,
-    /// Recorded then or later.
+    /// Recorded at this time or later.
     pub from: Option<OffsetDateTime>,
-    /// Recorded before that.
+    /// Recorded before this time.
     pub until: Option<OffsetDateTime>,
     /// With this correlation id.
     pub correlation_id: Option<String>,
-    /// Only those that say what caused them.
+    /// Only events that name their cause.
     pub caused: bool,
     /// With an id above this.
     pub after: Option<i64>,
     /// With an id below this.
     pub before: Option<i64>,
-    /// The oldest first, not the newest.
+    /// Oldest first. Default: newest first.
     pub oldest_first: bool,
-    /// At most this many; 0 means 100.
+    /// Maximum number of results; 0 means 100.
     pub limit: u32,
-    /// Look at no more rows than this; 0 means 100,000.
+    /// Maximum number of rows to scan; 0 means 100,000.
     pub rows: u32,
 }
 
 impl EventQuery {
-    /// Whether it wants an event, ids aside.
+    /// Whether it matches an event, apart from ids.
     pub fn wants(&self, event: &Recorded) -> bool {
         let is = |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
         let fits = |pattern: &Option<Pattern>, name: &str| {
@@ -61,30 +61,30 @@ impl EventQuery {
     }
 }
 
-/// An event, and whether it is still in the log.
+/// An event, and whether it is in the log or the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedEvent {
     /// The event.
     pub event: Recorded,
-    /// Whether it is in the archive, from where nothing is delivered.
+    /// Whether it is in the archive, from which nothing is delivered.
     pub archived: bool,
 }
 
-/// What a look found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventPage {
-    /// The events, in the order that was asked for.
+    /// The events, in the requested order.
     pub events: Vec<LoggedEvent>,
-    /// How many rows were looked at.
+    /// Rows that were scanned.
     pub looked: u64,
-    /// How far the look got: the last id that it has seen, and when that was recorded. To go on, ask for what is before it,
-    /// or after it if the oldest come first.
+    /// How far the search got: the last id that it scanned, and when that was recorded. To continue, search before it, or after it
+    /// with the oldest first.
     pub reached: Option<(i64, OffsetDateTime)>,
-    /// Whether all there is was looked at. If not, the limit or the number of rows ended it.
+    /// Whether everything was searched. If not, a limit ended the search.
     pub complete: bool,
 }
 
-/// A walk through the log, page by page, for stores to carry out.
+/// A search through the log, page by page, for stores to run.
 #[derive(Debug)]
 pub struct Search<'q> {
     query: &'q EventQuery,
@@ -95,12 +95,12 @@ pub struct Search<'q> {
 const SLACK: Duration = Duration::HOUR;
 
 impl<'q> Search<'q> {
-    /// A walk that has not begun.
+    /// A new search.
     pub fn new(query: &'q EventQuery) -> Self {
         Self { query, found: EventPage::default() }
     }
 
-    /// The next page: look at ids above the first and below the second, this many rows. Nothing when the walk is over.
+    /// The next page: scan ids above the first and below the second number, this many rows. `None` when the search is over.
     pub fn page(&self) -> Option<(i64, i64, u32)> {
         let EventPage { events, looked, reached, complete } = &self.found;
         let rows = if self.query.rows == 0 { 100_000 } else { self.query.rows };
@@ -118,7 +118,7 @@ impl<'q> Search<'q> {
         Some((after, before, u32::try_from(left.min(page)).unwrap_or(u32::MAX)))
     }
 
-    /// Takes what a page of `asked` rows had: those that are wanted, how many rows were looked at, and the last of them.
+    /// Adds the result of a page of `asked` rows: the events that match, the number of rows scanned, and the last of them.
     pub fn take(
         &mut self,
         wanted: Vec<LoggedEvent>,
@@ -145,7 +145,7 @@ impl<'q> Search<'q> {
         }
     }
 
-    /// What was found.
+    /// The result.
     pub fn found(self) -> EventPage {
         self.found
     }
@@ -155,27 +155,27 @@ impl<'q> Search<'q> {
     }
 }
 
-/// An event with what caused it and what followed from it.
+/// An event with its causes and effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// What caused it: the first cause first.
+    /// Its causes, the first cause first.
     pub causes: Vec<LoggedEvent>,
     /// The event.
     pub event: LoggedEvent,
-    /// What followed from it, directly or not, by id.
+    /// Its direct and indirect effects, by id.
     pub followed: Vec<LoggedEvent>,
-    /// A cause that is neither in the log nor in the archive: retention has taken it, or it is of another system.
+    /// A cause that is not in the log or the archive: retention has removed it, or it belongs to another system.
     pub lost_cause: Option<Uuid>,
-    /// How many rows were looked at for what followed.
+    /// Rows that were scanned for effects.
     pub looked: u64,
-    /// Whether all was looked at.
+    /// Whether everything was scanned.
     pub complete: bool,
 }
 
 impl Chain {
-    /// At most so many causes are followed up.
+    /// Maximum number of causes that are followed.
     pub const MOST_CAUSES: usize = 100;
-    /// At most so many rows are looked at for what followed.
+    /// Maximum number of rows that are scanned for effects.
     pub const MOST_ROWS: u32 = 200_000;
 
     pub(crate) fn of(event: LoggedEvent) -> Self {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::{Clock, Lease, NewEvent, Recorded, Result, Store, Uuid};
 
-/// A database that has a log and can give handlers transactions on it: each store's `Outbox`.
+/// A database with a log that can give transactions to handlers: each store's `Outbox`.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox",
@@ -17,31 +17,31 @@ use crate::{Clock, Lease, NewEvent, Recorded, Result, Store, Uuid};
             `Outbox::migrated(&pool).await?`"
 )]
 pub trait Source: Clone + Send + Sync + 'static {
-    /// What statements run on.
+    /// The connection that statements run on.
     type Connection: Send + 'static;
-    /// An open transaction; dropped, it is rolled back.
+    /// An open transaction, which rolls back when it is dropped.
     type Transaction: DerefMut<Target = Self::Connection> + Send + 'static;
 
-    /// The log, for a relay.
+    /// Opens the log, for a relay.
     async fn open(&self) -> Result<Arc<dyn Store>>;
 
-    /// The clock that the log goes by.
+    /// The clock of the log.
     fn clock(&self) -> Clock;
 
-    /// Whether the transaction of a handler keeps everybody else from writing, relays included. A lane then waits for it,
-    /// however long it takes. No unless it says.
+    /// Whether the transaction of a handler blocks all other writers, including relays. A lane then waits for it, however long it
+    /// takes. Default: no.
     fn has_one_writer(&self) -> bool {
         false
     }
 
-    /// Begins the transaction of a handler: says of each event whether it is handled for the first time, and has marked those.
+    /// Begins the transaction of a handler and marks the events in the inbox; returns for each whether this is its first time.
     ///
-    /// *Guarantees*: the marks stand if, and only if, the transaction commits; while it is open nobody else can claim the
-    /// lane of the lease, so that what a stale holder does comes to nothing. *Caller must*: do no outside call in it.
-    /// *On failure*: nothing is marked; [`LeaseLost`](crate::ErrorKind::LeaseLost) says that the lease is no longer held.
+    /// *Guarantees*: the marks are stored if and only if the transaction commits; while it is open, nobody else can claim the lane of
+    /// the lease, so a stale holder has no effect. *Caller must*: not call external systems in it. *On failure*: nothing is
+    /// marked; [`LeaseLost`](crate::ErrorKind::LeaseLost) means that the lease is no longer held.
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)>;
 
-    /// Commits it. *On failure*: it may or may not have been committed; its marks tell when it is tried again.
+    /// Commits it. *On failure*: it may or may not have been committed; the marks show it at the next attempt.
     async fn commit(transaction: Self::Transaction) -> Result<()>;
 
     /// Rolls it back.
@@ -53,22 +53,22 @@ pub trait Source: Clone + Send + Sync + 'static {
     /// Records an event in a transaction of its own.
     async fn record_alone(&self, event: &NewEvent) -> Result<Uuid>;
 
-    /// The events of the log after an id, by id: for tests and tools, not for relays.
+    /// The events after an id, by id: for tests and tools, not for relays.
     async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>>;
 
-    /// Which of these events a consumer has marked as handled.
+    /// For each of these events, whether a consumer has marked it as handled.
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>>;
 }
 
-/// What a handler's transaction is for.
+/// The purpose of a handler's transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Effect<'a> {
     /// The lease that must be held, if there is one.
     pub lease: Option<&'a Lease>,
-    /// Whose inbox the events are marked in.
+    /// The consumer in whose inbox the events are marked.
     pub consumer: &'a str,
     /// The events to mark, each once.
     pub events: &'a [Uuid],
-    /// How long a statement of the handler may take.
+    /// Timeout of the handler's statements.
     pub timeout: Duration,
 }

@@ -9,20 +9,20 @@ use uuid::Uuid;
 use crate::policy::subscription::words;
 use crate::{Error, ErrorKind, Result};
 
-/// Where an event stands for a subscription. *Undelivered* is pending, processing and retrying together.
+/// The state of an event for a subscription. *Undelivered* means pending, processing or retrying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// Not read yet.
     Pending,
     /// Read by the holder of its lane and not settled yet, or running.
     Processing,
-    /// Failed and to be tried again, or waiting behind one that is.
+    /// Failed and will be retried, or waiting for one that will.
     Retrying,
-    /// Given up, until an operator acts.
+    /// Dead, until an operator acts.
     Dead,
     /// Delivered.
     Done,
-    /// Given up by an operator: only a replay brings it again.
+    /// Discarded by an operator: only a replay delivers it again.
     Discarded,
 }
 
@@ -36,7 +36,7 @@ words!(
     Discarded = "discarded"
 );
 
-/// Where one event stands for one subscription.
+/// The state of one event for one subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventState {
     /// The event's number in the log.
@@ -45,39 +45,39 @@ pub struct EventState {
     pub event_id: Uuid,
     /// The subscription.
     pub subscription: String,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it is tried next.
+    /// Time of the next attempt.
     pub next_retry_at: Option<OffsetDateTime>,
-    /// When it was last tried.
+    /// Time of the last attempt.
     pub last_attempt_at: Option<OffsetDateTime>,
     /// When it was delivered.
     pub delivered_at: Option<OffsetDateTime>,
     /// Which relay delivered it.
     pub delivered_by: Option<String>,
-    /// Who holds its lane.
+    /// The holder of its lane.
     pub lease_owner: Option<String>,
-    /// Until when.
+    /// When the lease of its lane expires.
     pub lease_until: Option<OffsetDateTime>,
     /// The code of its last failure.
     pub error_code: Option<String>,
-    /// The sentence of its last failure.
+    /// The message of its last failure.
     pub error_message: Option<String>,
 }
 
-/// Which states to show.
+/// Filters states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateQuery {
-    /// Of one subscription only.
+    /// Only this subscription.
     pub subscription: Option<String>,
-    /// Of one event only.
+    /// Only this event.
     pub event_id: Option<Uuid>,
-    /// In one state only.
+    /// Only this state.
     pub state: Option<State>,
-    /// Of events after this id.
+    /// Only events after this id.
     pub after: i64,
-    /// At most this many; 0 means 1,000.
+    /// Maximum number of results; 0 means 1,000.
     pub limit: u32,
 }

@@ -6,20 +6,20 @@ use std::str::FromStr;
 use crate::policy::subscription::words;
 use crate::{Error, ErrorKind, Figures, OffsetDateTime, OnDead, Order, RelayInfo, Result, SubscriptionInfo};
 
-/// What a subscription is doing: one of seven.
+/// What a subscription is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubscriptionState {
     /// An operator has paused it.
     Paused,
-    /// No relay that is there has it.
+    /// No running relay has it.
     NoRelay,
-    /// Its destination is away: events wait, and lose no attempt.
+    /// Its destination is unavailable: events wait and lose no attempts.
     Away,
     /// Events are being delivered.
     Delivering,
-    /// All that is left has failed, or waits behind what failed, and is tried again.
+    /// All undelivered events have failed and will be retried, or wait for one that will.
     WaitingForRetry,
-    /// All that is left waits behind a dead event, until an operator acts.
+    /// All undelivered events wait for a dead event, until an operator acts.
     Held,
     /// Nothing is left to deliver.
     Idle,
@@ -36,19 +36,19 @@ words!(
     Idle = "idle"
 );
 
-/// A destination that is away, as the relays say.
+/// An unavailable destination, as the relays report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Away {
     /// Since when, by the store's clock.
     pub since: OffsetDateTime,
     /// Why, without secrets.
     pub reason: String,
-    /// When it is asked again, by the store's clock; nothing if it is being asked, or nobody says.
+    /// When it is tried again, by the store's clock; `None` if it is being tried, or if that is unknown.
     pub next_probe: Option<OffsetDateTime>,
 }
 
 impl SubscriptionState {
-    /// What a subscription is doing, by its lanes, its figures and the relays that are known.
+    /// Derives the state from the lanes, the figures and the known relays.
     pub fn of(info: &SubscriptionInfo, figures: &[Figures], relays: &[RelayInfo]) -> Self {
         let name = &info.subscription.name;
         let held = info.lanes.iter().any(|lane| lane.owner.is_some());
@@ -84,8 +84,8 @@ impl SubscriptionState {
 }
 
 impl Away {
-    /// Why and since when the destination of a subscription is away: what was said first, by a lane's holder or by a relay; and when
-    /// it is asked next, by whichever relay is first.
+    /// Why and since when the destination of a subscription is unavailable, by the earliest report of a lane's holder or a relay; and
+    /// when the first relay tries it again.
     pub fn of(info: &SubscriptionInfo, relays: &[RelayInfo]) -> Option<Self> {
         let name = &info.subscription.name;
         let by_lane = info.away().map(|(reason, since)| (since, reason.to_owned()));

@@ -112,7 +112,7 @@ impl Breaker {
             }
             None => {
                 tracing::warn!(subscription = %self.subscription, reason = %reason,
-                    "the destination is unavailable; its events wait and lose no attempt");
+                    "the destination is unavailable; its events wait and lose no attempts");
                 metrics::breaker(&self.subscription).set(1.0);
                 *state = Some(Open { since: now, grown, pause: pause.clone() });
             }

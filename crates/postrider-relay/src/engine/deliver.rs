@@ -50,10 +50,10 @@ impl Delivering {
                     ended = &mut delivering => break ended,
                     changed = lapses.changed() => if changed.is_err() {
                         // The lane is gone, and so will be this task.
-                        break Ok(Err(Unavailable::new("the lane was given up")));
+                        break Ok(Err(Unavailable::new("the lane was released")));
                     },
                     () = tokio::time::sleep_until(at.into()) => {
-                        break Ok(Err(Unavailable::new("the lease ran out")));
+                        break Ok(Err(Unavailable::new("the lease expired")));
                     }
                 }
             };
@@ -74,7 +74,7 @@ const SOONEST: Duration = Duration::from_secs(1);
 
 /// What a panic says may quote the payload.
 pub(crate) fn panicked() -> Outcome {
-    Outcome::retry(DeliveryFailure::new("panic", "the destination's sink panicked over this event"))
+    Outcome::retry(DeliveryFailure::new("panic", "the sink panicked while it delivered this event"))
 }
 
 impl Lane {
@@ -178,7 +178,12 @@ impl Lane {
                 Ended::Done if tried => runtime.breaker.available(),
                 // It is asked with another key after a pause, while the first still waits for its answer.
                 Ended::Done | Ended::Slow(_) if went_on && probing => {
-                    self.wait_for_it(&mut work, &Unavailable::new("it has not answered yet"), true).await?;
+                    self.wait_for_it(
+                        &mut work,
+                        &Unavailable::new("the destination has not answered yet"),
+                        true,
+                    )
+                    .await?;
                     if self.leaves(&work).await? {
                         return Ok(work);
                     }
@@ -187,7 +192,7 @@ impl Lane {
                 Ended::Done | Ended::Slow(_) if went_on || again => {}
                 Ended::Done if runtime.is_stopping() => return Ok(work),
                 Ended::Done | Ended::Slow(_) => {
-                    let reason = Unavailable::new("it said nothing of any event");
+                    let reason = Unavailable::new("the destination reported no outcome for any event");
                     self.wait_for_it(&mut work, &reason, false).await?;
                 }
                 // What is tried alone bears a mark, which must not stand while nobody tries it.

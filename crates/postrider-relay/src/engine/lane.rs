@@ -101,7 +101,7 @@ impl Lane {
         let careful = lease.claims > 1 && runtime.sink.runs_handlers();
         if careful {
             tracing::warn!(subscription = %lease.subscription, lane = lease.lane,
-                "the last holder of the lane went away without a word; its events are handled one by one");
+                "the last relay that held this lane disappeared; its events are handled one by one");
         }
         Self {
             bell: runtime.store.bell(),
@@ -161,7 +161,7 @@ impl Lane {
         // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
         if let Err(error) = self.runtime.store.release(self.lease.clone()).await {
             tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
-                "the lane could not be given back; its lease runs out by itself");
+                "could not release the lane; its lease expires");
         }
         end
     }

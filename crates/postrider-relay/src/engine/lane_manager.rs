@@ -94,7 +94,7 @@ impl LaneManager {
         let grace = runtime.settings.grace + runtime.settings.lease;
         let all = async { while self.lanes.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, all).await.is_err() {
-            tracing::warn!(subscription = %runtime.name, "lanes did not end within the grace period; they are left");
+            tracing::warn!(subscription = %runtime.name, "lanes did not stop within the grace period; the relay stops without them");
             self.lanes.abort_all();
         }
         self.gauge.set(0.0);
@@ -169,7 +169,7 @@ impl LaneManager {
     fn is_there(&self) {
         self.runtime.outage.is_over();
         if self.runtime.run.is_removed(false) {
-            tracing::info!(subscription = %self.runtime.name, "the subscription is there again; going on");
+            tracing::info!(subscription = %self.runtime.name, "the subscription exists again; resuming");
         }
     }
 

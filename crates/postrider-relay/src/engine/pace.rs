@@ -11,7 +11,7 @@ const MANY: f64 = 3000.0;
 /// The moment.
 const MOMENT: Duration = Duration::from_millis(15);
 
-/// How much has come lately.
+/// The recent rate of events.
 #[derive(Debug)]
 pub struct Pace {
     rate: f64,
@@ -19,12 +19,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Nothing has come yet.
+    /// No events yet.
     pub fn new(now: Instant) -> Self {
         Self { rate: 0.0, last: now }
     }
 
-    /// So many events were found at `now`, and there was no more. How long to wait before the next look.
+    /// Notes that this many events were found at `now`, and no more. Returns how long to wait before the next read.
     pub fn found(&mut self, events: u32, now: Instant) -> Duration {
         let seconds = now.saturating_duration_since(self.last).as_secs_f64().max(1e-4);
         self.last = now;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use postrider_core::{DeliveryChange, DeliveryFailure, OffsetDateTime, Outcome, Recorded, Retry};
 
-/// Whether an outage of the destination counts towards an event's age.
+/// Whether an outage of the destination counts toward an event's age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhileUnavailable {
-    /// No: an event's age counts from its own first failure, and an outage ends nothing.
+    /// No: an event's age starts at its own first failure, and an outage makes no event dead.
     #[default]
     Wait,
-    /// Yes: an event's age counts from its recording, outage or not.
+    /// Yes: an event's age starts when it is recorded, and includes outages.
     Expire,
 }
 

@@ -36,7 +36,7 @@ impl Lane {
                 }
                 // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
                 Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
-                    tracing::debug!(error = %error, "it had been settled");
+                    tracing::debug!(error = %error, "already settled");
                     break;
                 }
                 Err(error) => error,

@@ -51,10 +51,10 @@ fn deaths_by(code: &str, process: &str) -> Option<u32> {
 
 fn suspicion(deaths: u32) -> DeliveryFailure {
     if deaths == 0 {
-        return DeliveryFailure::new(SUSPECT, "the process that may have been handling it died");
+        return DeliveryFailure::new(SUSPECT, "a process died that may have been handling this event");
     }
     let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
-    let message = format!("the process died {times} while it was being handled");
+    let message = format!("the process died {times} while it handled this event");
     DeliveryFailure::new(format!("{CRASHED}{deaths}@{}", *PROCESS), message)
 }
 

@@ -221,7 +221,7 @@ impl Work {
         if !std::mem::replace(&mut self.settlement.one_by_one, true) && !self.settlement.deliveries.is_empty()
         {
             tracing::error!(error = %error, code = UNWRITABLE, deliveries = self.settlement.deliveries.len(),
-                "the database refuses what became of some events; each is written alone, and what is still refused is dead");
+                "the database rejects the outcome of some events; writing each alone, and those that are still rejected become dead");
         }
     }
 

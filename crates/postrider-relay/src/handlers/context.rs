@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use postrider_core::{NewEvent, Recordable, Recorded, Result, Source, Uuid};
 
-/// What a handler can know and do beside its event.
+/// Information and actions for a handler, in addition to its event.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) event: Arc<Recorded>,
@@ -15,12 +15,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// The event; of several that are handled together, the first.
+    /// The event, or the first one of a batch.
     pub fn event(&self) -> &Recorded {
         &self.event
     }
 
-    /// Which try this is, counted from 1.
+    /// The number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -30,14 +30,14 @@ impl Context {
         &self.subscription
     }
 
-    /// The trace that the event was recorded in: a W3C `traceparent`, or whatever the application put there.
+    /// The trace context in which the event was recorded: a W3C `traceparent`, or whatever the application set.
     pub fn trace(&self) -> Option<&str> {
         self.event.headers.traceparent()
     }
 
-    /// Records an event that follows from this one, in a transaction of its own.
+    /// Records an event that this one caused, in its own transaction.
     ///
-    /// A handler that is run again records it again: a transactional handler's [`Tx::record`](crate::Tx::record) does not.
+    /// A handler that runs again records it again. [`Tx::record`](crate::Tx::record) in a transactional handler does not.
     pub async fn record(&self, event: &(impl Recordable + Sync + ?Sized)) -> Result<()> {
         let follow_up = follow_up(&self.event, event)?;
         self.recorder.record(&follow_up).await?;

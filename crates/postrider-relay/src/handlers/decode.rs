@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// A type that a handler can receive: whatever `serde` can make of JSON, or [`Raw`] for the payload as it is.
+/// A type that a handler can receive: anything that `serde` can deserialize from JSON, or [`Raw`] for the raw payload.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be received by a handler: it has no `serde::Deserialize`",
+    message = "`{Self}` can't be received by a handler: it does not implement `serde::Deserialize`",
     label = "no `serde::Deserialize`",
     note = "derive it: `#[derive(serde::Deserialize)]`; or receive the payload as it is, as `Received<Raw>`"
 )]
 pub trait Decode: Sized + Send + 'static {
-    /// The payload, decoded; `newer` is what upcasters made of it, if they had to.
+    /// Decodes the payload; `newer` is the result of upcasters, if there was one.
     fn decode(event: &Recorded, newer: Option<Value>) -> Result<Self, Failure>;
 }
 
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
             return serde_path_to_error::deserialize(value).map_err(|error| refused(event, &error));
         }
         let Some(json) = event.payload.as_json() else {
-            return Err(undecodable(event, "its payload is not JSON: receive it as Raw"));
+            return Err(undecodable(event, "its payload is not JSON; receive it as Raw"));
         };
         let mut runtime = serde_json::Deserializer::from_str(json);
         // Twice in the rare case: keeping track of the path costs more than reading does.
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
     }
 }
 
-/// A payload as it is: JSON text, or bytes with their content type.
+/// A raw payload: JSON text, or bytes with their content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw(pub Payload);
 
@@ -64,11 +64,8 @@ fn refused(event: &Recorded, error: &serde_path_to_error::Error<serde_json::Erro
 }
 
 fn undecodable(event: &Recorded, reason: &str) -> Failure {
-    let message = format!(
-        "{} (version {}) can't be decoded: {reason}",
-        event.event_type,
-        event.headers.schema_version()
-    );
+    let message =
+        format!("can't decode {} (version {}): {reason}", event.event_type, event.headers.schema_version());
     Failure::reject(message).code("undecodable")
 }
 
@@ -89,6 +86,6 @@ fn reason(error: &serde_json::Error) -> String {
     if error.is_syntax() || error.is_eof() {
         format!("it is not valid JSON{place}")
     } else {
-        "its type refuses it".to_owned()
+        "its type rejects it".to_owned()
     }
 }

@@ -15,17 +15,17 @@ use crate::handlers::handler_batch;
 use crate::handlers::route::Route;
 use crate::{Decode, Upcasters};
 
-/// What becomes of an event that no handler is registered for.
+/// What happens to an event without a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
-    /// It is passed over, as delivered.
+    /// It is skipped, and counts as delivered.
     #[default]
     Skip,
-    /// It is dead at once, with a reason that names its type.
+    /// It is dead at once; the reason names its type.
     Reject,
 }
 
-/// Typed handlers, each behind the event type it is for.
+/// Dispatches events to typed handlers, by event type.
 pub struct Dispatcher<S: Source> {
     pub(crate) routes: Arc<Routes<S>>,
 }
@@ -50,13 +50,13 @@ impl<S: Source> Routes<S> {
 }
 
 impl<S: Source> Dispatcher<S> {
-    /// A dispatcher without handlers yet.
+    /// A builder without handlers.
     pub fn builder() -> DispatcherBuilder<S> {
         DispatcherBuilder::default()
     }
 }
 
-/// Makes a [`Dispatcher`].
+/// Builds a [`Dispatcher`].
 pub struct DispatcherBuilder<S: Source> {
     by_type: HashMap<String, Route<S>>,
     other: Option<Route<S>>,
@@ -96,7 +96,7 @@ impl<S: Source> DispatcherBuilder<S> {
         self.add(name, Route::new(name, handler, version));
     }
 
-    /// Handles events of this type, received as anything that can be decoded.
+    /// Handles events of this type, with any payload type that can be decoded.
     pub fn on_type<H, Shape>(&mut self, event_type: &str, handler: H)
     where
         H: Handler<S, Shape>,
@@ -106,7 +106,7 @@ impl<S: Source> DispatcherBuilder<S> {
         self.add(event_type, Route::new(event_type, handler, None));
     }
 
-    /// Handles events that no other handler is for.
+    /// Handles events without a handler of their own.
     pub fn on_other<H, Shape>(&mut self, handler: H)
     where
         H: Handler<S, Shape>,
@@ -114,41 +114,41 @@ impl<S: Source> DispatcherBuilder<S> {
         Shape: 'static,
     {
         if self.other.replace(Route::new("*", handler, None)).is_some() {
-            self.refuse("two handlers are for all other events; one is possible".to_owned());
+            self.refuse("there are two handlers for all other events; there must be only one".to_owned());
         }
     }
 
-    /// What becomes of an event that no handler is for.
+    /// What happens to an event without a handler.
     pub fn unknown(&mut self, unknown: Unknown) {
         self.unknown = unknown;
     }
 
-    /// The steps from old versions of payloads to the newest.
+    /// The upcasters from old versions of payloads to the newest.
     pub fn upcasters(&mut self, upcasters: Upcasters) {
         self.upcasters = upcasters;
     }
 
-    /// How many events of a lane may share one transaction of transactional handlers; 1 unless set.
+    /// Maximum number of events per transaction of transactional handlers. Default: 1.
     pub fn max_tx_batch(&mut self, events: usize) {
         if events == 0 {
-            self.refuse("0 events were asked for in a transaction; 1 or more are possible".to_owned());
+            self.refuse("max_tx_batch must be at least 1".to_owned());
         }
         self.max_tx_batch = events.max(1);
     }
 
-    /// Whether plain handlers keep an inbox: an event that was handled to the end is not handled again.
+    /// Whether plain handlers use an inbox, so that an event that was handled successfully is not handled again.
     pub fn inbox(&mut self, inbox: bool) {
         self.inbox = inbox;
     }
 
-    /// How long the handler of a type may take, where that is not the subscription's timeout.
+    /// The timeout of one event type. Default: the subscription's timeout.
     pub fn timeout_of(&mut self, event_type: &str, timeout: Duration) {
         self.timeouts.insert(event_type.to_owned(), timeout);
     }
 
     fn add(&mut self, event_type: &str, route: Route<S>) {
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
-            self.refuse(format!("two handlers are for {event_type}; one is possible"));
+            self.refuse(format!("there are two handlers for {event_type}; there must be only one"));
         }
     }
 
@@ -156,18 +156,20 @@ impl<S: Source> DispatcherBuilder<S> {
         self.problem.get_or_insert_with(|| Error::new(ErrorKind::Invalid, "subscribe", message));
     }
 
-    /// Whether any handler is there.
+    /// Whether there are no handlers.
     pub fn is_empty(&self) -> bool {
         self.by_type.is_empty() && self.other.is_none()
     }
 
-    /// The dispatcher, on the database that transactional handlers get their transactions from.
+    /// Builds the dispatcher. `source` provides the transactions of transactional handlers.
     pub fn build(mut self, source: &S) -> Result<Dispatcher<S>> {
         for (event_type, timeout) in std::mem::take(&mut self.timeouts) {
             match self.by_type.get_mut(&event_type) {
                 Some(route) if !timeout.is_zero() => route.timeout = Some(timeout),
-                Some(_) => self.refuse(format!("the timeout of {event_type} is longer than nothing")),
-                None => self.refuse(format!("{event_type} has a timeout of its own and no handler")),
+                Some(_) => self.refuse(format!("the timeout of {event_type} must be greater than 0")),
+                None => self.refuse(format!(
+                    "{event_type} has a timeout but no handler; add a handler, or remove the timeout"
+                )),
             }
         }
         if let Some(problem) = self.problem {
@@ -226,7 +228,7 @@ impl<S: Source> Sink for Dispatcher<S> {
                 Ok(ended) => ended,
                 // It panicked outside a handler, over one of the events: the engine finds out which.
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Err(Unavailable::new(format!("a worker ended: {error}"))),
+                Err(error) => Err(Unavailable::new(format!("a worker stopped: {error}"))),
             };
             if let Err(unavailable) = ended {
                 delivery.stop();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use postrider_core::{DeliveryFailure, Excerpt, Outcome};
 
-/// Why a handler did not succeed, and what is to be done about it.
+/// Why a handler failed, and what happens next.
 ///
-/// Any error becomes one by `?`, and is tried again. It is no error itself: that is what lets every error become one.
+/// `?` converts any error into one that is retried. It does not implement `Error` itself, which makes that conversion possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub(crate) remedy: FailureClass,
@@ -41,22 +41,22 @@ impl Failure {
         Self { remedy, code: code.to_owned(), message, answer: None }
     }
 
-    /// Try again, when the subscription says so.
+    /// Retry, by the subscription's policy.
     pub fn retry(message: impl fmt::Display) -> Self {
         Self::new(FailureClass::Retry(None), "failed", message)
     }
 
-    /// Try again, but not before this has passed.
+    /// Retry, no sooner than after this pause.
     pub fn retry_after(pause: Duration, message: impl fmt::Display) -> Self {
         Self::new(FailureClass::Retry(Some(pause)), "failed", message)
     }
 
-    /// Never try again: the event is dead at once, until an operator acts.
+    /// Don't retry: the event is dead at once, until an operator acts.
     pub fn reject(message: impl fmt::Display) -> Self {
         Self::new(FailureClass::Reject, "rejected", message)
     }
 
-    /// What the handler depends on can't be reached: no event is to blame, none loses an attempt, and the subscription waits.
+    /// A dependency of the handler is unavailable: no event is to blame or loses an attempt, and the subscription waits.
     pub fn unavailable(message: impl fmt::Display) -> Self {
         Self::new(FailureClass::Wait, "unavailable", message)
     }
@@ -66,27 +66,26 @@ impl Failure {
         Self::new(FailureClass::Hold(after), "held", message)
     }
 
-    /// The same failure with a code for programs: a short word.
+    /// Sets a code for programs: a short word.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.code = code.into();
         self
     }
 
-    /// The same failure with what a system that was asked has answered. Its beginning is kept with the attempt, where operators find it; it
-    /// is never logged.
+    /// Adds the response of an external system. Its start is stored with the attempt for operators, and never logged.
     #[must_use]
     pub fn answer(mut self, answer: impl AsRef<[u8]>) -> Self {
         self.answer = Excerpt::new(answer.as_ref());
         self
     }
 
-    /// The sentence for people.
+    /// The message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether it is tried again.
+    /// Whether it is retried.
     pub fn is_retry(&self) -> bool {
         matches!(self.remedy, FailureClass::Retry(_))
     }

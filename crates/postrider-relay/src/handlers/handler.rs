@@ -11,11 +11,11 @@ use postrider_core::Source;
 
 use crate::{Context, Failure, Received, Tx};
 
-/// What a handler may take beside its event, in any order: a [`Context`], a [`Tx`].
+/// What a handler may take after its event, in any order: a [`Context`], a [`Tx`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a handler on this outbox can take",
+    message = "a handler on this outbox can't take `{Self}`",
     label = "neither a `Context` nor a `Tx` of this outbox",
-    note = "beside its event a handler takes a `Context`, and a `Tx` of the store that its relay is on, as `postrider::postgres::Tx`"
+    note = "after its event a handler takes a `Context`, and a `Tx` of the store that its relay is on, such as `postrider::postgres::Tx`"
 )]
 pub trait Argument<S: Source>: Send + Sized + 'static {
     #[doc(hidden)]
@@ -41,7 +41,7 @@ impl<S: Source> Argument<S> for Tx<S> {
     }
 }
 
-/// What a handler of one event may return: nothing, or a result with any error.
+/// What a handler of one event may return: nothing, or a `Result` with any error.
 #[diagnostic::on_unimplemented(
     message = "a handler can't return `{Self}`",
     label = "not `Result<(), E>`",
@@ -64,10 +64,10 @@ impl<E: Into<Failure> + Send> Answer for Result<(), E> {
     }
 }
 
-/// What a handler of several events may return: a result for all of them, or one for each, in their order.
+/// What a handler of several events may return: one result for all of them, or one for each, in order.
 ///
-/// Behind the first failure of a key nothing that is said of later events of that key counts (under strict order, of any later
-/// event): they come again, in order, once it is known what becomes of the one that failed.
+/// After the first failure of a key, the results of later events of that key are ignored (under strict order, those of all later
+/// events): they come again, in order, once the failed event is resolved.
 pub trait Answers: Send {
     #[doc(hidden)]
     fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure>;
@@ -101,7 +101,7 @@ impl<E: Into<Failure> + Send, F: Into<Failure> + Send> Answers for Result<Vec<Re
     note = "implement `postrider::Handle<{T}>` for it"
 )]
 pub trait Handle<T>: Send + Sync + 'static {
-    /// Handles an event. Any error by `?` is tried again.
+    /// Handles an event. An error from `?` is retried.
     fn handle(
         &self,
         event: Received<T>,
@@ -111,7 +111,7 @@ pub trait Handle<T>: Send + Sync + 'static {
 
 /// A struct that handles one type of event in a transaction.
 pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
-    /// Handles an event. What it does in the transaction is committed when it returns `Ok`.
+    /// Handles an event. The transaction commits when it returns `Ok`.
     fn handle(
         &self,
         event: Received<T>,
@@ -120,20 +120,19 @@ pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// What can be registered for an event type. Implemented for async functions and closures that take a [`Received`] (or a
-/// `Vec` of them) and any of [`Argument`], and for every struct that
-/// [`Handle`]s something, or [`HandleWithin`] a transaction. `Shape` is inferred.
+/// A handler for an event type. Implemented for async functions and closures that take a [`Received`] (or a `Vec` of them) and any
+/// [`Argument`], and for every struct that implements [`Handle`] or [`HandleWithin`]. `Shape` is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "not a handler",
     note = "a handler is an async function or closure: `async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure>`",
-    note = "it takes a `Received<T>` or a `Vec<Received<T>>` first, then a `Context` and a `Tx` of the store that its relay is on, if it likes, and \
+    note = "it takes a `Received<T>` or a `Vec<Received<T>>` first, then optionally a `Context` and a `Tx` of the store that its relay is on, and \
             returns `Result<(), E>` where `E` is a `Failure` or an error; its future must be `Send`",
     note = "or it is a struct that implements `postrider::Handle<T>` or `postrider::HandleWithin<S, T>`"
 )]
 pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
-    /// What the payload is decoded to. That it can be is asked where the handler is given, so that the compiler names the type
-    /// that can't.
+    /// The type that the payload is decoded to. The bound is checked where the handler is registered, so that the compiler names
+    /// the type.
     type Payload: Send + 'static;
     #[doc(hidden)]
     const TRANSACTIONAL: bool;
@@ -149,7 +148,7 @@ pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
     ) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
 }
 
-/// What became of a call: a failure of all, or a word on each, or nothing to say of any.
+/// The result of a call: a failure of all events, or one result per event, or success of all.
 pub type Answered = Result<Option<Vec<Result<(), Failure>>>, Failure>;
 
 #[doc(hidden)]
@@ -167,7 +166,7 @@ fn caught(result: std::thread::Result<Answered>) -> Answered {
 }
 
 fn without_transaction() -> Failure {
-    Failure::retry("the handler wants a transaction that could not be given").code("transaction")
+    Failure::retry("the handler takes a transaction, and none is available here").code("transaction")
 }
 
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {

@@ -95,7 +95,7 @@ pub(crate) async fn run<S: Source>(
                 Err(Trouble::Failed(failure)) => {
                     let event = &delivery.events[first].event;
                     tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
-                        events = together.len(), error = %failure, "handled together they failed; now one by one");
+                        events = together.len(), error = %failure, "the batch failed; retrying its events one by one");
                 }
             }
         }
@@ -187,7 +187,7 @@ async fn handle<S: Source>(
         return Ok(vec![match routes.unknown {
             Unknown::Skip => Outcome::Delivered,
             Unknown::Reject => {
-                let message = format!("no handler is for {}", first.event.event_type);
+                let message = format!("there is no handler for {}", first.event.event_type);
                 Failure::reject(message).code("unknown_type").into_outcome()
             }
         }]);
@@ -225,7 +225,7 @@ async fn call<S: Source>(
     // An upcaster, or a type that is decoded, is the application's code, too. What its panic says may quote the payload.
     let called = AssertUnwindSafe(|| route.call(events, &routes.upcasters, context, transaction));
     let handled = std::panic::catch_unwind(called).unwrap_or_else(|_| {
-        Err(Failure::retry("an upcaster, or what the payload is decoded to, panicked").code("panic"))
+        Err(Failure::retry("an upcaster or the decoding of the payload panicked").code("panic"))
     })?;
     let timeout = route.timeout.unwrap_or(delivery.timeout);
     let answered = tokio::time::timeout(timeout, handled.instrument(span)).await;
@@ -237,7 +237,7 @@ async fn call<S: Source>(
     })?;
     let Some(answers) = answers else { return Ok(vec![Outcome::Delivered; events.len()]) };
     if answers.len() != events.len() {
-        let message = format!("the handler answered {} times for {} events", answers.len(), events.len());
+        let message = format!("the handler returned {} results for {} events", answers.len(), events.len());
         return Err(Failure::retry(message).code("answers").into());
     }
     let outcome =
@@ -276,7 +276,7 @@ async fn in_transaction<S: Source>(
         let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
         let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
         let Some(back) = home.take() else {
-            let message = "the handler kept its transaction; it must be done with it when it returns";
+            let message = "the handler kept its transaction; it must drop it before it returns";
             return Err(Failure::retry(message).code("transaction").into());
         };
         transaction = back;
@@ -286,7 +286,7 @@ async fn in_transaction<S: Source>(
                 S::rollback(transaction).await.map_err(not_kept)?;
                 return Ok(outcomes);
             }
-            return Err(Failure::retry("one of several that share a transaction failed").into());
+            return Err(Failure::retry("another event in the same transaction failed").into());
         }
         answers.extend(outcomes);
     }
@@ -329,7 +329,7 @@ async fn with_inbox<S: Source>(
         // inbox of this kind can't rule out.
         if let Err(error) = marked.await {
             tracing::warn!(subscription = %consumer, events = done.len(), error = %error,
-                "handled, but not marked in the inbox");
+                "handled, but could not be marked in the inbox");
         }
     }
     let mut answers = answers.into_iter();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postrider_core::Recorded;
 
-/// An event as a handler receives it: its payload, decoded, and everything else beside it.
+/// An event as a handler receives it: the decoded payload and everything else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received<T> {
     payload: T,
@@ -14,17 +14,17 @@ pub struct Received<T> {
 }
 
 impl<T> Received<T> {
-    /// An event with its decoded payload; made by the dispatcher, and by tests of handlers.
+    /// An event with its decoded payload. The dispatcher makes it, and tests of handlers do.
     pub fn new(payload: T, event: Arc<Recorded>, attempt: u32) -> Self {
         Self { payload, event, attempt }
     }
 
-    /// The event as it stands in the log.
+    /// The event as it is in the log.
     pub fn event(&self) -> &Recorded {
         &self.event
     }
 
-    /// Which try this is, counted from 1.
+    /// The number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }

@@ -7,11 +7,10 @@ use postrider_core::{Recordable, Recorded, Result, Source};
 
 use crate::handlers::context::follow_up;
 
-/// A handler's transaction: the mark that the event was handled, the handler's changes and the events it records commit
-/// together, or not at all.
+/// A handler's transaction: the inbox mark of the event, the handler's changes and the events it records commit together or not
+/// at all.
 ///
-/// It is committed when the handler returns `Ok`, and rolled back when it fails. Do nothing in it that waits for the outside
-/// world: it holds locks.
+/// It commits when the handler returns `Ok`, and rolls back when it fails. Don't call external systems in it: it holds locks.
 pub struct Tx<S: Source> {
     transaction: Option<S::Transaction>,
     home: Home<S>,
@@ -49,8 +48,8 @@ impl<S: Source> Tx<S> {
         Self { transaction: Some(transaction), home, source, cause }
     }
 
-    /// Records an event that follows from the one being handled: correlation and causation are set by themselves. Where
-    /// several are handled together they are not: [`record_after`](Self::record_after) says which of them is the cause.
+    /// Records an event that the handled event caused, and sets its correlation and causation ids. In a handler of several events the
+    /// ids are not set: use [`record_after`](Self::record_after), which names the cause.
     pub async fn record(&mut self, event: &(impl Recordable + Sync + ?Sized)) -> Result<()> {
         let event = match &self.cause {
             Some(cause) => follow_up(cause, event)?,
@@ -61,7 +60,7 @@ impl<S: Source> Tx<S> {
         Ok(())
     }
 
-    /// Records an event that follows from `cause`, where several are handled together.
+    /// Records an event that `cause` caused, in a handler of several events.
     pub async fn record_after(
         &mut self,
         cause: &Recorded,

@@ -15,13 +15,13 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
-/// The steps from each old version of an event's payload to the next.
+/// Converts payloads of old versions to the next version, step by step.
 ///
-/// - An event of an older version goes through all steps up to the newest; where one is **missing**, the event is rejected:
-///   it is dead until the step is there and an operator requeues it.
-/// - An event of a version **from the future** (this program is older than the one that recorded it) waits, loses no attempt
-///   and is asked for again every half minute: a rolling deployment ends it by itself.
-/// - An **unknown field** is ignored, as `serde` does, unless the type denies it.
+/// - An event of an **older** version goes through all steps up to the newest. If a step is missing, the event is dead until the
+///   step exists and an operator requeues it.
+/// - An event of a **newer** version (this program is older than the one that recorded it) waits, loses no attempts, and is
+///   checked again every 30 s: a rolling deployment resolves it.
+/// - An **unknown field** is ignored, as in `serde`, unless the type denies it.
 #[derive(Clone, Default)]
 pub struct Upcasters {
     steps: BTreeMap<String, BTreeMap<u32, Step>>,
@@ -63,7 +63,7 @@ impl Upcasters {
                 gap + 1
             ),
             (None, Some(last)) => format!(
-                "there is an upcaster of {event_type} from version {last}, but the handler wants version {newest}"
+                "there is an upcaster of {event_type} from version {last}, but the handler takes version {newest}"
             ),
             (None, None) => return Ok(()),
         };
@@ -85,13 +85,14 @@ impl Upcasters {
         let name = &event.event_type;
         if version > newest {
             let message = format!(
-                "{name} has version {version}, and this program knows up to {newest}: it waits for a newer program"
+                "{name} has version {version}, but this program knows versions up to {newest}; the event waits for a newer program"
             );
             return Err(Failure::hold(PATIENCE, message).code("version_from_the_future"));
         }
         let Some(json) = event.payload.as_json() else {
-            let message =
-                format!("{name} has version {version} and is not JSON, so no upcaster can make it {newest}");
+            let message = format!(
+                "{name} has version {version} and is not JSON, so upcasters can't convert it to version {newest}"
+            );
             return Err(Failure::reject(message).code("upcast"));
         };
         let mut value: Value = serde_json::from_str(json).map_err(|_| {

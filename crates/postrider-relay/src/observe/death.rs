@@ -10,20 +10,20 @@ use futures_util::future::BoxFuture;
 use postrider_core::{BATCH_BYTES, DeliveryFailure, Recorded};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-/// An event that was given up by a subscription, until an operator acts.
+/// An event that is dead for a subscription, until an operator acts.
 #[derive(Debug, Clone)]
 pub struct Death {
     /// The subscription.
     pub subscription: Arc<str>,
     /// The event.
     pub event: Arc<Recorded>,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub failure: DeliveryFailure,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
-/// How many deaths may wait for the hook, and how many bytes of their events. One more is said in the log, and not told.
+/// How many deaths may wait for the hook, and how many bytes of their events. Beyond that a death is only logged.
 const QUEUE: usize = 10_000;
 const QUEUE_BYTES: u64 = BATCH_BYTES;
 
@@ -48,7 +48,7 @@ impl OnDeath {
                 taken.fetch_sub(death.event.size(), Ordering::AcqRel);
                 let call = AssertUnwindSafe(async { hook(death).await }).catch_unwind();
                 if call.await.is_err() {
-                    tracing::error!(event_id = %event_id, "the hook for deaths panicked");
+                    tracing::error!(event_id = %event_id, "the on_death hook panicked");
                 }
             }
         };
@@ -66,7 +66,7 @@ impl OnDeath {
         let Some(refused) = refused else { return };
         waiting.fetch_sub(size, Ordering::AcqRel);
         if matches!(refused, TrySendError::Full(_)) {
-            tracing::error!(%subscription, %event_id, "the hook for deaths is too slow; this one is not told");
+            tracing::error!(%subscription, %event_id, "the on_death hook is too slow; it is not called for this event");
         }
     }
 }

@@ -51,7 +51,7 @@ async fn show(runtime: Arc<SubscriptionRuntime>, is_ours: Arc<AtomicBool>, every
         match runtime.store.figures(&runtime.name).await {
             Ok(figures) => gauges.show(&runtime.name, &figures),
             Err(error) => {
-                tracing::debug!(subscription = %runtime.name, error = %error, "no figures this time");
+                tracing::debug!(subscription = %runtime.name, error = %error, "could not count events for the gauges");
             }
         }
     }

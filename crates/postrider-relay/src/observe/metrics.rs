@@ -10,7 +10,7 @@ use metrics::{
 };
 use postrider_core::{Figures, Requests, Sink, Subscription};
 
-/// What a metric is.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It goes up and down.
@@ -30,7 +30,7 @@ pub struct Metric {
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
 }
 
@@ -53,28 +53,28 @@ macro_rules! table {
 table! {
     PENDING = "postrider_pending", Gauge, BY_STREAM, "events not read yet";
     PROCESSING = "postrider_processing", Gauge, BY_STREAM, "events read and not settled yet";
-    RETRYING = "postrider_retrying", Gauge, BY_STREAM, "events that failed and are tried again, or wait behind one that is";
+    RETRYING = "postrider_retrying", Gauge, BY_STREAM, "events that failed and will be retried, or wait for one that will";
     UNDELIVERED = "postrider_undelivered", Gauge, BY_STREAM, "pending, processing and retrying together";
-    DEAD = "postrider_dead", Gauge, BY_STREAM, "events given up until an operator acts";
+    DEAD = "postrider_dead", Gauge, BY_STREAM, "events that are dead until an operator acts";
     OLDEST = "postrider_oldest_undelivered_seconds", Gauge, BY_STREAM, "age of the oldest undelivered event";
     DELIVERED = "postrider_delivered_total", Counter, BY_STREAM, "events delivered";
-    DUPLICATES = "postrider_duplicates_total", Counter, BY_STREAM, "events whose effect was there already";
-    RETRIED = "postrider_retried_total", Counter, BY_STREAM, "tries that failed and are repeated";
+    DUPLICATES = "postrider_duplicates_total", Counter, BY_STREAM, "events that had already been handled";
+    RETRIED = "postrider_retried_total", Counter, BY_STREAM, "attempts that failed and will be retried";
     REJECTED = "postrider_rejected_total", Counter, BY_STREAM, "events that died: rejected, or out of attempts or time";
-    DEATHS = "postrider_deaths_total", Counter, BY_SUBSCRIPTION, "events that died, of all streams: 0 from the start, so that the first one is an increase";
-    ATTEMPTS = "postrider_attempts", Histogram, BY_STREAM, "tries that an event took until it was delivered or died";
-    DELIVERY_SECONDS = "postrider_delivery_seconds", Histogram, BY_STREAM, "from recorded to delivered";
-    LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch when it was settled";
+    DEATHS = "postrider_deaths_total", Counter, BY_SUBSCRIPTION, "events that died, over all streams; starts at 0, so that the first one is an increase";
+    ATTEMPTS = "postrider_attempts", Histogram, BY_STREAM, "attempts that an event took until it was delivered or died";
+    DELIVERY_SECONDS = "postrider_delivery_seconds", Histogram, BY_STREAM, "time from recording to delivery";
+    LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch at its settle";
     BATCH = "postrider_batch_size", Histogram, BY_SUBSCRIPTION, "events in a batch";
-    LANES = "postrider_lanes_held", Gauge, BY_SUBSCRIPTION, "lanes that this relay works on, or looks after while they are idle";
+    LANES = "postrider_lanes_held", Gauge, BY_SUBSCRIPTION, "lanes that this relay works on, or watches while they are idle";
     BREAKER = "postrider_breaker_open", Gauge, BY_SUBSCRIPTION, "1 while the destination is unavailable, or fails everything";
-    REQUESTS = "postrider_requests_total", Counter, BY_CODE, "requests to an HTTP endpoint, and batches sent to Kafka, by what came of them";
-    REQUEST_SECONDS = "postrider_request_seconds", Histogram, BY_SUBSCRIPTION, "how long such a request took until its outcome was known";
+    REQUESTS = "postrider_requests_total", Counter, BY_CODE, "requests to an HTTP endpoint, and batches sent to Kafka, by result";
+    REQUEST_SECONDS = "postrider_request_seconds", Histogram, BY_SUBSCRIPTION, "how long such a request took";
     HANDLER_SECONDS = "postrider_handler_seconds", Histogram, BY_TYPE, "how long a handler took";
 }
 
 impl Metric {
-    /// Tells the recorder what it says.
+    /// Registers its description with the recorder.
     pub fn describe(&self) {
         let unit = if self.name.ends_with("_seconds") { Unit::Seconds } else { Unit::Count };
         match self.kind {

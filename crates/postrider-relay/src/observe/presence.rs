@@ -62,7 +62,7 @@ impl Run {
     }
 }
 
-/// What a relay can say of itself while it runs. Clones say the same.
+/// The health of a running relay. Clones share it.
 #[derive(Clone)]
 pub struct Health(Arc<Vec<Arc<SubscriptionRuntime>>>);
 
@@ -71,8 +71,8 @@ impl Health {
         Self(Arc::new(runtimes.to_vec()))
     }
 
-    /// What keeps subscriptions of this relay from being delivered though the database answers, a sentence each; none while all is
-    /// well. Today: that one was removed.
+    /// Problems that stop deliveries although the database answers, one sentence each; empty if there are none. Currently the only
+    /// one is a removed subscription.
     pub fn problems(&self) -> Vec<String> {
         let removed = self.0.iter().filter(|runtime| runtime.run.removed.load(Ordering::Acquire));
         removed.map(|runtime| was_removed(&runtime.name)).collect()
@@ -87,8 +87,8 @@ impl std::fmt::Debug for Health {
 
 pub(crate) fn was_removed(subscription: &str) -> String {
     format!(
-        "the subscription {subscription:?} was removed, and this relay delivers nothing to it; restart the relay to make it anew, \
-         or take it out of its settings"
+        "the subscription {subscription:?} was removed, so this relay delivers nothing to it; restart the relay to create it \
+         again, or remove it from the settings"
     )
 }
 
@@ -168,7 +168,7 @@ impl Reporter {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.failing, true) {
-                    tracing::warn!(error = %error, "this relay could not report that it is there; it goes on");
+                    tracing::warn!(error = %error, "could not report that this relay is running; deliveries continue");
                 }
             }
         }
@@ -182,7 +182,7 @@ impl Reporter {
             let (name, host) = (&other.report.name, &other.report.host);
             if *name == report.name && said.insert(other.report.id.to_string()) {
                 tracing::warn!(relay = %name, host = %host,
-                    "another relay has the same name; give each its own, or nobody can tell them apart");
+                    "another relay has the same name; relay names must be unique");
             }
             for run in &report.runs {
                 let Some(theirs) = other.run(&run.subscription) else { continue };
@@ -191,7 +191,7 @@ impl Reporter {
                     && said.insert(format!("{} {} {keys:?}", other.report.id, run.subscription))
                 {
                     tracing::warn!(subscription = %run.subscription, relay = %name, host = %host, settings = ?keys,
-                        "another relay has other settings for this subscription");
+                        "another relay has different settings for this subscription");
                 }
             }
         }

@@ -68,15 +68,7 @@ impl BatchStats {
                 Some(Decision::Delivered { attempts, duplicate }) => {
                     self.delivered(event, *attempts, *duplicate, now);
                     if *duplicate {
-                        line!(
-                            debug,
-                            name,
-                            event,
-                            attempts,
-                            "duplicate",
-                            {},
-                            "its effect was there already; skipped"
-                        );
+                        line!(debug, name, event, attempts, "duplicate", {}, "already handled; skipped");
                     } else {
                         line!(debug, name, event, attempts, "delivered", {}, "delivered");
                     }
@@ -86,7 +78,7 @@ impl BatchStats {
                     self.metrics.stream(&event.stream).retried.increment(1);
                     line!(warn, name, event, attempts, "retry",
                         { next_in_seconds = pause.as_secs_f64(), error_code = %failure.code, error = %failure.message, },
-                        "failed; it will be tried again");
+                        "failed; it will be retried");
                 }
                 Some(Decision::Dead { attempts, failure, age }) => {
                     self.dead += 1;
@@ -97,10 +89,10 @@ impl BatchStats {
                     match age {
                         Some(age) => line!(warn, name, event, attempts, "dead",
                             { age_seconds = age.as_secs_f64(), error_code = %failure.code, error = %failure.message, },
-                            "expired; it is dead until somebody acts"),
+                            "expired; it is dead until an operator acts"),
                         None => line!(warn, name, event, attempts, "dead",
                             { error_code = %failure.code, error = %failure.message, },
-                            "dead until somebody acts"),
+                            "dead until an operator acts"),
                     }
                 }
             }

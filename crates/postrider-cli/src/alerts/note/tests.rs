@@ -283,7 +283,7 @@ fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
         Message::death("event dies", &dead[1], "db").incident,
         "the same from first to last"
     );
-    assert_eq!(*text, format!("an event is dead no longer: {}, for mail", dead[1].event_id));
+    assert_eq!(*text, format!("an event is no longer dead: {}, for mail", dead[1].event_id));
     assert_eq!(note.buried(&all, &listed).len(), 1, "until somebody has heard it");
     note.said(&over[0], now);
     told(note, &dead[..1]);

@@ -17,7 +17,7 @@ use crate::output::{self, Column, Table, Time};
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// At most this many
+    /// Maximum number of events
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print a JSON array
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// The flags of `dead show`.
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The event's id
+    /// Id of the event
     #[arg(value_name = "UUID")]
     id: Uuid,
     /// Print a JSON object
@@ -76,13 +76,13 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
     if arguments.json {
         output::json(&dead.into_iter().map(DeadView::of).collect::<Vec<_>>())?;
     } else if dead.is_empty() {
-        let fits = if arguments.wanted.is_set() { " that fits" } else { "" };
-        output::line(format!("nothing is dead{fits}"))?;
+        let matching = if arguments.wanted.is_set() { " match" } else { "" };
+        output::line(format!("no dead events{matching}"))?;
     } else {
         shown(&dead)?;
     }
     if more {
-        output::note("there are more; --limit shows them, filters leave others out");
+        output::note("there are more; raise --limit, or add a filter");
     }
     Ok(true)
 }
@@ -103,7 +103,7 @@ fn stacked(dead: &[OpenDelivery], width: usize) -> String {
     let mut table = Table::new([
         Column::whole("event"),
         Column::text("subscription"),
-        Column::number("tries"),
+        Column::number("attempts"),
         Column::number("last").spare(),
         Column::text("type").spare(),
     ]);
@@ -134,7 +134,7 @@ fn table(dead: &[OpenDelivery]) -> Table {
     let mut table = Table::new([
         Column::whole("event"),
         Column::text("subscription"),
-        Column::number("tries"),
+        Column::number("attempts"),
         Column::text("code"),
         Column::text("error"),
         Column::number("last").spare(),
@@ -174,7 +174,7 @@ pub(crate) async fn show(log: &SharedStore, arguments: &Show) -> Result<bool, Fa
     let dead = deliveries::of_event(log, event, |state| state.state == State::Dead).await?;
     if dead.is_empty() {
         let what = format!(
-            "event {} is dead for no subscription; `postrider events show` says where it stands",
+            "event {} is not dead for any subscription; `postrider events show` shows its state",
             arguments.id
         );
         return Err(what.into());
@@ -188,7 +188,7 @@ pub(crate) async fn show(log: &SharedStore, arguments: &Show) -> Result<bool, Fa
     output::print(&text)?;
     let id = arguments.id;
     output::line(format!(
-        "\ntry it again: postrider dead requeue {id}\ngive it up:   postrider dead discard {id} --why REASON"
+        "\nretry it:   postrider dead requeue {id}\ndiscard it: postrider dead discard {id} --why REASON"
     ))?;
     Ok(true)
 }

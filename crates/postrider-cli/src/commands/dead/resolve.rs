@@ -22,15 +22,15 @@ const ONE_BY_ONE: usize = 100;
 /// The flags of `requeue` and `discard`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The events' ids
+    /// Ids of the events
     #[arg(value_name = "UUID")]
     ids: Vec<Uuid>,
     #[command(flatten)]
     wanted: Wanted,
-    /// All that are dead
+    /// All dead events
     #[arg(long)]
     all: bool,
-    /// Only show what would be done
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print a JSON object
@@ -75,18 +75,18 @@ impl Arguments {
     /// Whether it is said well enough what is meant; asked before anything is looked up.
     pub(crate) fn check(&self, discards: bool) -> Result<(), Problem> {
         if self.ids.is_empty() && !self.wanted.is_set() && !self.all {
-            let what = "which ones? Name events by id, or give a filter, or say --all";
+            let what = "no events are selected; pass event ids, a filter, or --all";
             return Err(Problem::new(what));
         }
         if discards && self.consent.why.is_none() && !self.dry_run {
-            return Err(Problem::new("say why they are given up: --why REASON"));
+            return Err(Problem::new("discard needs a reason; pass --why REASON"));
         }
         self.consent.check()
     }
 
     /// Which ones were meant, in a few words, for the audit.
     fn words(&self) -> String {
-        if self.ids.is_empty() { self.wanted.words() } else { "named by id".to_owned() }
+        if self.ids.is_empty() { self.wanted.words() } else { "by id".to_owned() }
     }
 }
 
@@ -112,13 +112,13 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments, verb: Verb) ->
             return answer(arguments, &by_subscription, 0);
         }
         table(&by_subscription).show()?;
-        output::line(format!("it would {} {what}; nothing was changed", verb.word()))?;
+        output::line(format!("would {} {what}; nothing was changed", verb.word()))?;
         return Ok(true);
     }
     let question = match verb {
         Verb::Requeue => format!("Requeue {what}?"),
         Verb::Discard => {
-            format!("Discard {what}? They are not delivered there, unless it is replayed from before them.")
+            format!("Discard {what}? Only a replay can deliver them again.")
         }
     };
     if !arguments.consent.given(&question)? {
@@ -134,7 +134,7 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments, verb: Verb) ->
     output::line(format!("{} {}", verb.done(), output::count(changed, "dead event")))?;
     if changed < total {
         let rest = output::number(total - changed);
-        output::note(format!("{rest} had been dealt with by somebody else meanwhile"));
+        output::note(format!("{rest} were requeued or discarded by someone else in the meantime"));
     }
     Ok(true)
 }
@@ -161,11 +161,10 @@ async fn choose(log: &SharedStore, arguments: &Arguments) -> Result<Vec<Dead>, F
     match missing.as_slice() {
         [] => Ok(chosen),
         [one] => {
-            Err(format!("no dead event {one} fits; `postrider events show {one}` says where it stands")
-                .into())
+            Err(format!("no dead event matches {one}; `postrider events show {one}` shows its state").into())
         }
         [first, ..] => Err(format!(
-            "{} of these events are not dead, {first} for one; nothing was changed",
+            "{} of these events are not dead, for example {first}; nothing was changed",
             missing.len()
         )
         .into()),
@@ -176,7 +175,7 @@ fn nothing(arguments: &Arguments) -> Result<bool, Failure> {
     if arguments.json {
         return answer(arguments, &BTreeMap::new(), 0);
     }
-    output::line("nothing is dead that fits; nothing was changed")?;
+    output::line("no dead events match; nothing was changed")?;
     Ok(true)
 }
 
@@ -213,7 +212,8 @@ async fn resolve_dead(
         Some(error) if changed == 0 => Err(error.into()),
         Some(error) => {
             let done = output::count(changed, "dead event");
-            Err(format!("{done} of {subscription} were {}, then it failed: {error}", verb.done()).into())
+            Err(format!("{done} of {subscription} were {}, then an error stopped it: {error}", verb.done())
+                .into())
         }
     }
 }
@@ -231,7 +231,7 @@ async fn audit(
     if dead.len() <= ONE_BY_ONE {
         let many = dead.len() as u64;
         let what = match changed < many {
-            true => format!("{} ({changed} of {many} were dead still)", verb.word()),
+            true => format!("{} ({changed} of {many} were still dead)", verb.word()),
             false => verb.word().to_owned(),
         };
         for each in dead {

@@ -29,7 +29,7 @@ pub(super) async fn examine(config: &Config, events: Option<&[LoggedEvent]>) -> 
                 Err(error) => findings.push(unreachable(about, &error)),
             },
             (Ready::Http(http), _) => findings.push(match http.check().await {
-                Ok(()) => Finding::good(about, "the endpoint takes connections"),
+                Ok(()) => Finding::good(about, "the endpoint accepts connections"),
                 Err(error) => unreachable(about, &error),
             }),
             _ => findings.push(Finding::good(about, "it is standard output")),
@@ -39,5 +39,5 @@ pub(super) async fn examine(config: &Config, events: Option<&[LoggedEvent]>) -> 
 }
 
 fn unreachable(about: String, error: &postrider::Error) -> Finding {
-    Finding::bad(about, error.message(), "mend that: its events wait until then, and none of them is lost")
+    Finding::bad(about, error.message(), "fix this; its events wait until then, and none is lost")
 }

@@ -64,7 +64,7 @@ fn unopened(failure: &Failure) -> Finding {
         return Finding::bad_as_it_says(DATABASE, failure.to_string());
     };
     let what = error.message();
-    if let Some((what, remedy)) = what.split_once("; to mend it: ") {
+    if let Some((what, remedy)) = what.split_once("; to fix it: ") {
         let about = if what.contains("the sequence") { "sequence" } else { DATABASE };
         return Finding::bad(about, what, remedy);
     }
@@ -72,16 +72,16 @@ fn unopened(failure: &Failure) -> Finding {
         ErrorKind::Unreachable => Finding::bad(
             DATABASE,
             what,
-            "start it, or check store.url; a relay waits for it, and publishers can't record meanwhile",
+            "start it, or check store.url; until then relays wait and publishers can't record",
         ),
         ErrorKind::PoolExhausted => Finding::bad(DATABASE, what, "raise store.connections"),
         ErrorKind::NotMigrated => Finding::bad("schema", what, "run `postrider migrate`"),
-        ErrorKind::SchemaTooNew => Finding::bad("schema", what, "upgrade this program"),
+        ErrorKind::SchemaTooNew => Finding::bad("schema", what, "upgrade postrider"),
         ErrorKind::Denied if what.contains("privilege") => {
-            Finding::bad("grants", what, "let the owner of the schema run grant_relay for this role")
+            Finding::bad("grants", what, "run grant_relay for this role, as the owner of the schema")
         }
         ErrorKind::Denied => {
-            Finding::bad(DATABASE, what, "check the user, the password and the name in store.url")
+            Finding::bad(DATABASE, what, "check the user, the password and the database name in store.url")
         }
         _ => Finding::bad_as_it_says(DATABASE, what),
     }
@@ -110,12 +110,12 @@ fn unmade(config: &Config, made: &[SubscriptionInfo]) -> Option<Finding> {
     let names: Vec<&str> =
         config.readers.iter().map(|reader| reader.name.as_str()).filter(|name| !is_made(name)).collect();
     Some(if names.is_empty() {
-        Finding::good("subscriptions", "all of them are in the log")
+        Finding::good("subscriptions", "the log has every subscription of the settings")
     } else {
         Finding::warn(
             "subscriptions",
-            format!("no relay has started yet with: {}", names.join(", ")),
-            "start one: a subscription is made by the first relay that has it, and misses nothing unless it starts now",
+            format!("the log does not have these yet: {}", names.join(", ")),
+            "start a relay: it creates them, and they miss no event unless their start is \"now\"",
         )
     })
 }
@@ -127,12 +127,12 @@ fn inbox(config: &Config) -> Option<Finding> {
         Finding::warn(
             "retention",
             format!(
-                "retention.inbox = {} is shorter than retention.delivered = {}: events could be replayed that the inbox has \
+                "retention.inbox = {} is shorter than retention.delivered = {}: a replay could deliver events that the inbox has \
                  forgotten",
                 duration::show(retention.inbox),
                 duration::show(retention.delivered)
             ),
-            "keep the inbox at least as long as events",
+            "set retention.inbox to at least retention.delivered",
         )
     })
 }

@@ -40,9 +40,9 @@ pub(super) fn text(findings: &[Finding], width: usize) -> String {
     let (good, warn, bad) = (count(Severity::Good), count(Severity::Warn), count(Severity::Bad));
     let all = output::count((good + warn + bad) as u64, "finding");
     text.push_str(&match (warn, bad) {
-        (0, 0) => format!("\n{all}: all is well\n"),
-        (warn, 0) => format!("\n{all}: {warn} to look at, nothing bad\n"),
-        (warn, bad) => format!("\n{all}: {bad} bad, {warn} to look at\n"),
+        (0, 0) => format!("\n{all}: no problems\n"),
+        (warn, 0) => format!("\n{all}: {warn} with warnings, none bad\n"),
+        (warn, bad) => format!("\n{all}: {bad} bad, {warn} with warnings\n"),
     });
     text
 }

@@ -38,7 +38,7 @@ pub(super) async fn examine(
     findings.extend(aways(infos, &known, now));
     findings.extend(absent(&looked, &known, now));
     findings.extend(relays::conflicts(&known).into_iter().map(|conflict| {
-        Finding::warn("relays", conflict, "stop one of them, or give both the same settings")
+        Finding::warn("relays", conflict, "stop one of them, or give them the same settings")
     }));
     findings.push(retention(config, &looked));
     Ok(findings)
@@ -66,12 +66,12 @@ fn dead(looked: &[Looked<'_>]) -> Finding {
         parts.push(format!("{name} has {}{behind}", output::count(dead, "dead event")));
     }
     match first {
-        None => Finding::good("dead events", "there is none"),
+        None => Finding::good("dead events", "none"),
         Some(name) => Finding::warn(
             "dead events",
             parts.join("; "),
             format!(
-                "look at them: `postrider dead list --subscription {}`; then requeue or discard them",
+                "run `postrider dead list --subscription {}`, then requeue or discard them",
                 output::quoted(name)
             ),
         ),
@@ -90,7 +90,7 @@ fn pauses(infos: &[SubscriptionInfo], now: OffsetDateTime) -> Vec<Finding> {
             }
         };
         let quoted = output::quoted(name);
-        let remedy = format!("let it go on when that is over: `postrider subscriptions resume {quoted}`");
+        let remedy = format!("when it can go on, run `postrider subscriptions resume {quoted}`");
         Finding::warn("pauses", format!("{name} is paused{by}"), remedy)
     };
     paused.map(finding).collect()
@@ -100,11 +100,11 @@ fn aways(infos: &[SubscriptionInfo], known: &[RelayInfo], now: OffsetDateTime) -
     let away = infos.iter().filter_map(|info| Some((&info.subscription.name, Away::of(info, known)?)));
     let finding = |(name, away): (&String, Away)| {
         let what = format!(
-            "the destination of {name} has been away for {}: {}",
+            "the destination of {name} has been unavailable for {}: {}",
             output::since(away.since, now),
             away.reason
         );
-        Finding::bad("destinations", what, "mend that: its events wait until then, and none of them is lost")
+        Finding::bad("destinations", what, "fix this; its events wait until then, and none is lost")
     };
     away.map(finding).collect()
 }
@@ -119,15 +119,15 @@ fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Ve
         let name = &info.subscription.name;
         let waiting = sum(figures, Figures::undelivered);
         let what = if waiting == 0 {
-            format!("no relay has {name}")
+            format!("no relay runs {name}")
         } else {
             format!(
-                "no relay has {name}, and {} it",
+                "no relay runs {name}, and {} it",
                 if waiting == 1 { "an event waits for" } else { "events wait for" }
             )
         };
         let remedy = format!(
-            "start a relay with it, or `postrider subscriptions remove {}` if it is not needed: retention waits for it",
+            "start a relay with it, or run `postrider subscriptions remove {}` if you don't need it; until then retention can't remove its events",
             output::quoted(name)
         );
         findings.push(Finding::warn("relays", what, remedy));
@@ -135,17 +135,17 @@ fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Ve
     for relay in known.iter().filter(|relay| !relay.live) {
         let (name, host) = (&relay.report.name, &relay.report.host);
         let what = format!(
-            "the relay {name} on {host} ended without a word: it was last seen {} ago",
+            "the relay {name} on {host} disappeared without stopping: it was last seen {} ago",
             output::since(relay.seen_at, now)
         );
-        let remedy = "look at its log; one that was killed for good is forgotten after a day";
+        let remedy = "check its log; a relay that does not come back is forgotten after a day";
         findings.push(Finding::warn("relays", what, remedy));
     }
     if findings.is_empty() {
         let live = known.iter().filter(|relay| relay.live).count() as u64;
         findings.push(Finding::good(
             "relays",
-            format!("{} there, and every subscription has one", is_there(live)),
+            format!("{} running, and every subscription has one", is_there(live)),
         ));
     }
     findings
@@ -168,14 +168,14 @@ fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
             Finding::warn(
                 NAME,
                 format!(
-                    "{name} holds retention back: it has not read events that were recorded {age} ago, so nothing since is archived or deleted"
+                    "{name} blocks retention: it has not read events that were recorded {age} ago, so newer ones can't be archived or deleted either"
                 ),
                 format!(
-                    "let {name} catch up (`postrider status {}`), or remove it if it is not needed",
+                    "let {name} catch up (`postrider status {}`), or remove it if you don't need it",
                     output::quoted(name)
                 ),
             )
         }
-        _ => Finding::good(NAME, "no subscription holds retention back"),
+        _ => Finding::good(NAME, "no subscription blocks retention"),
     }
 }

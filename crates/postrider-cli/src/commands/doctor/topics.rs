@@ -74,7 +74,7 @@ pub(super) async fn examine(name: &str, kafka: &Kafka, wanted: Wanted) -> Vec<Fi
     let surveyed = match kafka.survey(&names).await {
         Ok(surveyed) => surveyed,
         Err(error) => {
-            let remedy = "mend that, and look again";
+            let remedy = "fix this, then run doctor again";
             findings.push(Finding::bad(format!("sink {name}"), error.message(), remedy));
             return findings;
         }
@@ -84,8 +84,8 @@ pub(super) async fn examine(name: &str, kafka: &Kafka, wanted: Wanted) -> Vec<Fi
         findings.push(match health {
             None => Finding::bad(
                 format!("topic {topic}"),
-                format!("it does not exist, and events go there ({of}): they wait"),
-                "create it, because Postrider creates none",
+                format!("it does not exist, so events for it wait ({of})"),
+                "create it; Postrider never creates topics",
             ),
             Some(health) => judged(&topic, &health),
         });
@@ -98,39 +98,40 @@ fn judged(topic: &str, health: &TopicHealth) -> Finding {
     let about = format!("topic {topic}");
     let TopicHealth { partitions, leaderless, replicas, in_sync, least_in_sync } = health;
     let kept = format!(
-        "{partitions} partition{}, on {replicas} broker{}, {in_sync} in sync",
+        "{partitions} partition{}, {replicas} replica{}, {in_sync} in sync",
         if *partitions == 1 { "" } else { "s" },
         if *replicas == 1 { "" } else { "s" }
     );
     if *leaderless > 0 {
-        let what = format!("{leaderless} of its partitions have no leader: nothing can be written to them");
-        return Finding::bad(about, what, "look for brokers that are down");
+        let what =
+            format!("{leaderless} of its partitions have no leader, so nothing can be written to them");
+        return Finding::bad(about, what, "check for brokers that are down");
     }
     let least = match least_in_sync {
         Ok(least) => *least,
         Err(why) => {
-            let what = format!("{kept}; its min.insync.replicas can't be seen: {why}");
-            let remedy = "look again; if that stays, let this user describe the settings of topics";
+            let what = format!("{kept}; can't read its min.insync.replicas: {why}");
+            let remedy = "run doctor again; if it fails again, allow this user to describe topic configs";
             return Finding::warn(about, what, remedy);
         }
     };
     let kept = format!("{kept}, min.insync.replicas = {least}");
     if *in_sync < least {
-        let what = format!("{kept}: nothing can be written until {least} are in sync");
-        return Finding::bad(about, what, "look for brokers that are down or behind");
+        let what = format!("{kept}: nothing can be written until {least} replicas are in sync");
+        return Finding::bad(about, what, "check for brokers that are down or behind");
     }
     if *replicas < REPLICAS || least < LEAST {
-        let what = format!("{kept}: a broker that is lost may take events with it");
-        let remedy = format!("keep it on {REPLICAS} brokers, with min.insync.replicas = {LEAST}");
+        let what = format!("{kept}: losing one broker can lose events");
+        let remedy = format!("use {REPLICAS} replicas and min.insync.replicas = {LEAST}");
         return Finding::warn(about, what, remedy);
     }
     if in_sync < replicas {
-        let what = format!("{kept}: a replica is missing");
-        return Finding::warn(about, what, "look for brokers that are down or behind");
+        let what = format!("{kept}: a replica is not in sync");
+        return Finding::warn(about, what, "check for brokers that are down or behind");
     }
     if *replicas == least {
-        let what = format!("{kept}: when any broker is down, nothing can be written");
-        return Finding::warn(about, what, "let min.insync.replicas be lower than the number of replicas");
+        let what = format!("{kept}: nothing can be written while any broker is down");
+        return Finding::warn(about, what, "set min.insync.replicas below the number of replicas");
     }
     Finding::good(about, kept)
 }
@@ -151,14 +152,18 @@ mod tests {
             least_in_sync: least.map_err(ToOwned::to_owned),
         };
         for (health, verdict, words) in [
-            (health(0, 3, 3, Ok(2)), Severity::Good, "on 3 brokers, 3 in sync, min.insync.replicas = 2"),
-            (health(0, 3, 2, Ok(2)), Severity::Warn, "a replica is missing"),
-            (health(0, 3, 1, Ok(2)), Severity::Bad, "nothing can be written until 2 are in sync"),
+            (health(0, 3, 3, Ok(2)), Severity::Good, "3 replicas, 3 in sync, min.insync.replicas = 2"),
+            (health(0, 3, 2, Ok(2)), Severity::Warn, "a replica is not in sync"),
+            (health(0, 3, 1, Ok(2)), Severity::Bad, "nothing can be written until 2 replicas are in sync"),
             (health(1, 3, 3, Ok(2)), Severity::Bad, "have no leader"),
-            (health(0, 1, 1, Ok(1)), Severity::Warn, "may take events with it"),
-            (health(0, 3, 3, Ok(1)), Severity::Warn, "may take events with it"),
-            (health(0, 3, 3, Ok(3)), Severity::Warn, "when any broker is down"),
-            (health(0, 3, 3, Err("not allowed")), Severity::Warn, "can't be seen: not allowed"),
+            (health(0, 1, 1, Ok(1)), Severity::Warn, "losing one broker can lose events"),
+            (health(0, 3, 3, Ok(1)), Severity::Warn, "losing one broker can lose events"),
+            (health(0, 3, 3, Ok(3)), Severity::Warn, "while any broker is down"),
+            (
+                health(0, 3, 3, Err("not allowed")),
+                Severity::Warn,
+                "can't read its min.insync.replicas: not allowed",
+            ),
         ] {
             let finding = judged("orders", &health);
             assert_eq!(finding.severity, verdict, "{finding:?}");

@@ -27,11 +27,11 @@ pub(crate) fn missing(info: &SubscriptionInfo) -> String {
         info.lanes.iter().filter_map(|lane| lane.owner.as_deref()).collect();
     match holders.into_iter().collect::<Vec<_>>().as_slice() {
         _ if info.paused => {
-            format!("It is paused; let it go on by `postrider subscriptions resume {name}`")
+            format!("It is paused; run `postrider subscriptions resume {name}`")
         }
         [] => format!("No relay holds a lane of it; start one that has a [[subscription]] named {name}"),
         holders => format!(
-            "{} holds it and goes on by itself; `postrider status {name}` shows how it gets on",
+            "{} holds it and continues; `postrider status {name}` shows the progress",
             holders.join(" and ")
         ),
     }
@@ -106,7 +106,7 @@ impl Goal {
                 () = tokio::time::sleep(PAUSE) => {}
                 () = &mut asked => {
                     progress.end();
-                    output::note(format!("not waiting any more; {name} goes on by itself"));
+                    output::note(format!("stopped waiting; {name} continues"));
                     return Ok(());
                 }
             }

@@ -45,7 +45,7 @@ impl Unfinished {
     /// That it is so.
     pub(crate) fn what(&self, name: &str) -> String {
         format!(
-            "{name} is paused for a replay that {} began at {}, and that has not ended",
+            "{name} is paused for a replay that {} started at {} and that has not finished",
             self.who,
             output::when(self.since.0)
         )
@@ -54,7 +54,7 @@ impl Unfinished {
     /// What to do about it.
     pub(crate) fn remedy(name: &str) -> String {
         format!(
-            "wait for it; if it was cut short, let {name} go on by `postrider subscriptions resume {name}`, and replay it again"
+            "wait for it; if it was interrupted, run `postrider subscriptions resume {name}` and replay again"
         )
     }
 }

@@ -10,7 +10,7 @@ use crate::output::{self, Column, Table};
 /// The tables, one after the other.
 pub(crate) fn text(status: &Status, streams: bool) -> String {
     if status.subscriptions.is_empty() {
-        return "there is no subscription yet; a relay makes those of its settings, and `postrider subscriptions create` others\n"
+        return "there are no subscriptions yet; a relay creates those in its settings, `postrider subscriptions create` creates others\n"
             .to_owned();
     }
     let width = output::width();
@@ -20,7 +20,7 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
     }
     parts.push(lanes(status).text(width));
     if status.subscriptions.iter().any(|each| each.estimated) {
-        parts.push("~ an estimate: the backlog is too long to be counted in a moment\n".to_owned());
+        parts.push("~ an estimate: the backlog is too long to count quickly\n".to_owned());
     }
     let notes: Vec<String> = status.subscriptions.iter().flat_map(|each| notes(each, status.at.0)).collect();
     if !notes.is_empty() {
@@ -52,7 +52,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
     if let Some(away) = each.away.as_ref().filter(|_| each.state == SubscriptionState::Away) {
         let probe = away.next_probe.map_or_else(|| "now".to_owned(), |at| soon(at.0, now));
         notes.push(format!(
-            "{name}: its destination has been away since {}, asked again {probe}; its events wait and lose no attempt: {}\n",
+            "{name}: its destination has been unavailable since {}, next try {probe}; its events wait and lose no attempts: {}\n",
             output::when(away.since.0),
             away.reason
         ));
@@ -62,7 +62,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
     }
     if each.dead > 0 && each.waiting > 0 && each.state != SubscriptionState::WaitingForRetry {
         notes.push(format!(
-            "{name}: {} behind {}; look at `postrider dead list --subscription {}`\n",
+            "{name}: {} behind {}; see `postrider dead list --subscription {}`\n",
             waits(each.waiting),
             output::count(each.dead, "dead event"),
             output::quoted(name),
@@ -70,7 +70,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
     }
     if let Some(next) = each.lanes_next {
         let lanes = each.lanes.len();
-        notes.push(format!("{name}: its lanes are being changed from {lanes} to {next}\n"));
+        notes.push(format!("{name}: changing from {lanes} to {next} lanes\n"));
     }
     if let Some(replay) = &each.paused_for_replay {
         notes.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));

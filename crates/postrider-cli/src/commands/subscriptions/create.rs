@@ -16,24 +16,24 @@ use crate::output;
 /// The flags of `create`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Its name; without any flag it is taken from the settings, and without a name all of them are
+    /// Name of the subscription; without other flags it comes from the settings (default: all of the settings)
     name: Option<String>,
-    /// Only events of this stream; * stands for any run of characters
+    /// Only events of this stream; * matches any characters; can be repeated
     #[arg(long = "stream", value_name = "PATTERN", requires = "name")]
     streams: Vec<String>,
-    /// Only events of this type; * stands for any run of characters
+    /// Only events of this type; * matches any characters; can be repeated
     #[arg(long = "type", value_name = "PATTERN", requires = "name")]
     types: Vec<String>,
-    /// How many relays can share it: 1 unless given
+    /// Number of lanes: how many relays can share it (default: 1)
     #[arg(long, value_name = "COUNT", requires = "name")]
     lanes: Option<u32>,
-    /// Where it starts: beginning (unless given), now, or a time
+    /// Where it starts to read: beginning, now, or a time (default: beginning)
     #[arg(long, value_name = "START", value_parser = start, requires = "name")]
     start: Option<Start>,
-    /// What a failing event holds up: key (unless given), strict or none
+    /// What a failing event blocks: its key (key), its lane (strict) or nothing (none) (default: key)
     #[arg(long, value_parser = order, requires = "name")]
     order: Option<Order>,
-    /// Whether a key goes on without an event that died: skip (unless given) or hold
+    /// After an event died: go on with its key (skip) or block it (hold) (default: skip)
     #[arg(long, value_name = "WHAT", value_parser = on_dead, requires = "name")]
     on_dead: Option<OnDead>,
     /// Forbid replay
@@ -50,7 +50,9 @@ fn start(text: &str) -> Result<Start, String> {
     match text {
         "beginning" => Ok(Start::Beginning),
         "now" => Ok(Start::Now),
-        _ => times::time(text).map(Start::At).map_err(|what| format!("beginning, now, or {what}")),
+        _ => times::time(text)
+            .map(Start::At)
+            .map_err(|what| format!("it must be beginning, now or a time; {what}")),
     }
 }
 
@@ -88,7 +90,7 @@ impl Arguments {
     fn asked_for(&self, config: &Config) -> Result<Vec<Subscription>, Problem> {
         let Some(name) = &self.name else {
             if config.readers.is_empty() {
-                let what = "the settings have no [[subscription]]; give a name, and flags for what it wants";
+                let what = "the settings have no [[subscription]]; pass a name, and flags for its filter";
                 return Err(Problem::new(what));
             }
             return Ok(config.readers.iter().map(SubscriptionSection::subscription).collect());
@@ -100,7 +102,7 @@ impl Arguments {
             let names = config.readers.iter().map(|reader| reader.name.as_str());
             if let Some(meant) = nearest(name, names) {
                 let what = format!(
-                    "the settings have no subscription {name:?}; is {meant:?} meant? Otherwise say what it wants: --stream '*' is all"
+                    "the settings have no subscription {name:?}; did you mean {meant:?}? To create a new one, pass a filter: --stream '*' matches everything"
                 );
                 return Err(Problem::new(what));
             }
@@ -131,11 +133,11 @@ pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments
         if there.iter().any(|info| info.subscription.name == *name) {
             if arguments.name.is_some() {
                 let what = format!(
-                    "there is a subscription {name:?} already; `subscriptions lanes` changes its lanes, and a relay with other settings the rest"
+                    "the subscription {name:?} already exists; change its lanes with `postrider subscriptions lanes`, and the rest in the settings of its relays"
                 );
                 return Err(what.into());
             }
-            answers.push(Answer::of(name, false, "is there already".to_owned()));
+            answers.push(Answer::of(name, false, "already exists".to_owned()));
             continue;
         }
         let (streams, types) = wanted(&subscription);
@@ -150,7 +152,7 @@ pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments
         let what = format!("create (streams {streams}, types {types})");
         let what = what.chars().take(100).collect::<String>();
         arguments.consent.audit(log.as_ref(), &what, Some(name), None).await?;
-        answers.push(Answer::of(name, true, format!("is made: streams {streams}, types {types}")));
+        answers.push(Answer::of(name, true, format!("is created: streams {streams}, types {types}")));
     }
     if arguments.json {
         output::json(&answers)?;

@@ -20,15 +20,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The flags of `lanes`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The subscription
+    /// Name of the subscription
     name: String,
-    /// How many lanes it is to have
+    /// New number of lanes
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(Subscription::MOST_LANES)))]
     lanes: u32,
-    /// Begin the change and don't wait for its end
+    /// Start the change and don't wait for it to finish
     #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
-    /// Wait this long for its end, as in 90s or 10m; it goes on by itself afterwards, and the exit code is 1
+    /// How long to wait for the change to finish, as in 90s or 10m; it continues afterwards, and the exit code is 1
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = times::ago)]
     wait: Duration,
     /// Print a JSON object
@@ -45,17 +45,16 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
     let info = unknown::subscription(log.as_ref(), name).await?;
     let (now, many) = (info.subscription.lanes, output::count(u64::from(*lanes), "lane"));
     if now == *lanes && info.lanes_next.is_none() {
-        return tell(*json, name, false, &format!("has {many} already"));
+        return tell(*json, name, false, &format!("already has {many}"));
     }
-    let question =
-        format!("Change the lanes of {name} from {now} to {lanes}? Its relays pause for a moment.");
+    let question = format!("Change the lanes of {name} from {now} to {lanes}? Its relays pause briefly.");
     if !consent.given(&question)? {
         return Ok(false);
     }
     let mut step = log.relane(name, *lanes).await?;
     consent.audit(log.as_ref(), &format!("lanes {now} to {lanes}"), Some(name), None).await?;
     if *no_wait && step != Relane::Done {
-        let message = format!("is changing to {many}; `postrider status` shows when it is done");
+        let message = format!("is changing to {many}; `postrider status` shows the progress");
         return tell(*json, name, true, &message);
     }
     let mut progress = Progress::new();
@@ -64,8 +63,8 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
     while step != Relane::Done {
         progress.show(
             match step {
-                Relane::Recalling => "recalling: holders finish what is in flight",
-                _ => "draining: all lanes are read up to one position, which takes a running relay",
+                Relane::Recalling => "recalling: relays finish deliveries in flight",
+                _ => "draining: a relay reads all lanes up to one position",
             },
             "",
         );
@@ -73,7 +72,7 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
             () = tokio::time::sleep(PAUSE) => {}
             () = &mut end => {
                 progress.end();
-                return tell(*json, name, true, &format!("goes on changing to {many}; not waiting any more"));
+                return tell(*json, name, true, &format!("is still changing to {many}; stopped waiting"));
             }
         }
         step = log.relane(name, *lanes).await?;
@@ -82,8 +81,10 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
             progress.end();
             let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
             let state = match step {
-                Relane::Recalling => "its holders have not given their lanes back".to_owned(),
-                _ => format!("its lanes are not at one position, up to {behind} events behind the log's end"),
+                Relane::Recalling => "its relays have not released their lanes".to_owned(),
+                _ => format!(
+                    "its lanes are not at one position yet, and up to {behind} events behind the end of the log"
+                ),
             };
             let took = output::age(began.elapsed());
             let missing = replay::missing(&info);

@@ -112,7 +112,7 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
         ]);
     }
     if table.is_empty() {
-        output::line("there is no subscription yet")?;
+        output::line("there are no subscriptions yet")?;
     } else {
         table.show()?;
     }

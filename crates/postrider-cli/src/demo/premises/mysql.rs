@@ -39,7 +39,7 @@ impl Mysql {
                 _ => "it does not answer".to_owned(),
             };
             let place = without_password(address);
-            format!("the demo makes a database of its own, and can't on {place} ({said}); name a server and a user where it can")
+            format!("the demo needs a database of its own, but creating one on {place} failed: {said}; use a user that may create databases")
         })?;
         let pool = self::pool(server.database(database));
         let built = Self::furnished(pool.clone()).await;
@@ -103,7 +103,7 @@ fn options(address: &str) -> Result<MySqlConnectOptions, Problem> {
     let url = address.replacen("mariadb://", "mysql://", 1);
     MySqlConnectOptions::from_str(&url).map_err(|_| {
         let place = without_password(address);
-        Problem::new(format!("--store: {place} can't be understood as an address"))
+        Problem::new(format!("--store: {place} is not a valid MySQL URL"))
     })
 }
 

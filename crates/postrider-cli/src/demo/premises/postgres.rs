@@ -36,14 +36,14 @@ impl Postgres {
         let made = raw_sql(AssertSqlSafe(format!("create schema \"{schema}\""))).execute(&pool).await;
         made.map_err(|error| match &error {
             sqlx_core::Error::Database(said) if said.code().as_deref() == Some(IS_THERE) => format!(
-                "the schema {schema} is there already ({place}): another demo runs in it, or was kept; wait for it, name another \
-                 by --schema, or remove it (drop schema {schema} cascade)"
+                "the schema {schema} already exists ({place}): another demo runs in it, or was kept; wait for it, choose another \
+                 with --schema, or drop it (drop schema {schema} cascade)"
             ),
             sqlx_core::Error::Database(said) => format!(
-                "the demo makes a schema of its own, and can't ({place}): {}; name a database and a user where it can",
+                "the demo needs a schema of its own, but creating one failed ({place}): {}; use a user that may create schemas",
                 said.message()
             ),
-            _ => format!("the database does not answer ({place}); check that it runs, and its address"),
+            _ => format!("the database does not answer ({place}); check that it is running, and the URL"),
         })?;
         let built = Self::furnished(pool.clone(), schema).await;
         if built.is_err() {
@@ -103,7 +103,7 @@ premises!(Postgres, Outbox, PgConnection);
 fn options(address: &str) -> Result<PgConnectOptions, Problem> {
     match Address::of(&Store::at(address))? {
         Address::Postgres(options) => Ok(options),
-        _ => Err(Problem::new("--store: the address begins with postgres://")),
+        _ => Err(Problem::new("--store: the URL must begin with postgres://")),
     }
 }
 
