@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
 
-use crate::arrived::Arrived;
-use crate::dead_letter::Address;
-use crate::partition::{Inlet, Partition};
-use crate::partition_batch::{Batch, Consequence, Next, Patience};
-use crate::receipt_producer::ReceiptProducer;
-use crate::sequence::{Gap, Sequences};
-use crate::tally::Tally;
+use crate::consume::arrived::Arrived;
+use crate::consume::partition::{Inlet, Partition};
+use crate::consume::partition_batch::{Batch, Consequence, Next, Patience};
+use crate::consume::sequence::{Gap, Sequences};
+use crate::consume::tally::Tally;
+use crate::dead_letter::address::Address;
+use crate::produce::receipt_producer::ReceiptProducer;
 
 /// How long to wait at first when nothing can be handled, or no letter be written.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);

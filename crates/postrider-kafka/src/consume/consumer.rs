@@ -7,11 +7,11 @@ use std::time::Duration;
 use postrider_core::{Event, Source};
 use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
 
-use crate::dead_letter::Address;
-use crate::partition_batch::Patience;
-use crate::security::{Security, told_who_we_are};
-use crate::sequence::Gap;
-use crate::worker::OnGap;
+use crate::client::security::{Security, told_who_we_are};
+use crate::consume::partition_batch::Patience;
+use crate::consume::sequence::Gap;
+use crate::consume::worker::OnGap;
+use crate::dead_letter::address::Address;
 
 /// Where a group begins in a partition that it has no position in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use postrider_core::{CloudEvents, Recorded};
 use rdkafka::message::{Header, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
-use crate::arrived::OCCURRED_AT;
+use crate::consume::arrived::OCCURRED_AT;
 
 /// How events are written into records.
 ///

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
-use postrider_core::{CloudEvents, Error, ErrorKind, Result};
+use postrider_core::{CloudEvents, Result};
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
-use crate::locked_properties::{OF_PRODUCERS, broken};
-use crate::producer::refused;
-use crate::record::Format;
-use crate::security::{Security, told_who_we_are, without_tls};
-use crate::sink::Kafka;
-use crate::topic::Topics;
+use crate::client::invalid::{invalid, refused};
+use crate::client::locked_properties::{OF_PRODUCERS, broken};
+use crate::client::security::{Security, told_who_we_are, without_tls};
+use crate::produce::record::Format;
+use crate::produce::sink::Kafka;
+use crate::produce::topic::Topics;
 
 /// Makes a [`Kafka`] sink.
 #[derive(Clone)]
@@ -208,8 +208,4 @@ impl fmt::Debug for KafkaBuilder {
             .field("properties", &self.properties.keys())
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::Invalid, "kafka", message)
 }
