@@ -128,6 +128,7 @@ impl<S: Source> Consumer<S> {
             records: self.records,
             concurrency: self.concurrency,
             timeout: self.timeout,
+            aggregates: self.aggregates,
             numbered_keys: self.numbered_keys,
             on_gap: self.on_gap,
             workers: AtomicUsize::new(0),

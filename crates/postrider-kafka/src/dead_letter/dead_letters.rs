@@ -16,7 +16,7 @@ use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_LETTERS, broken};
 use crate::client::offsets::{self, patiently};
 use crate::client::security::{Security, told_who_we_are};
-use crate::consume::arrived::Arrived;
+use crate::consume::arrived::{Arrived, TOPIC};
 use crate::dead_letter::address::Address;
 use crate::dead_letter::record;
 use crate::produce::receipt_producer::ReceiptProducer;
@@ -271,8 +271,7 @@ impl TopicReader {
             };
             span.next = message.offset() + 1;
             let letter = Arrived::new(Arc::clone(&topic), &message);
-            if letter.text(record::GROUP) == Some(group) && letter.text(record::TOPIC) == Some(&self.original)
-            {
+            if letter.text(record::GROUP) == Some(group) && letter.text(TOPIC) == Some(&self.original) {
                 letters.push(letter);
             }
         }
@@ -300,7 +299,7 @@ impl DeadLetter {
         let text = |name: &str| letter.text(name).unwrap_or_default().to_owned();
         let event = letter.event().ok();
         Self {
-            topic: text(record::TOPIC),
+            topic: text(TOPIC),
             partition: text(record::PARTITION).parse().unwrap_or(-1),
             offset: text(record::OFFSET).parse().unwrap_or(-1),
             event_id: event.as_ref().map(|event| event.event_id),

@@ -4,14 +4,13 @@ use postrider_core::{DeliveryFailure, OffsetDateTime};
 use rdkafka::message::{Header, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
-use crate::consume::arrived::{Arrived, RECORD_TIME, REQUEUED_FOR};
+use crate::consume::arrived::{Arrived, RECORD_TIME, REQUEUED_FOR, TOPIC};
 use crate::produce::receipt_producer::OutgoingRecord;
 
 pub(crate) const ERROR: &str = "postrider_error";
 pub(crate) const CODE: &str = "postrider_error_code";
 pub(crate) const ATTEMPTS: &str = "postrider_attempts";
 pub(crate) const GROUP: &str = "postrider_group";
-pub(crate) const TOPIC: &str = "postrider_topic";
 pub(crate) const PARTITION: &str = "postrider_partition";
 pub(crate) const OFFSET: &str = "postrider_offset";
 pub(crate) const TIME: &str = "postrider_time";

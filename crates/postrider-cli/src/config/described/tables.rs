@@ -252,6 +252,12 @@ pub(crate) const TABLES: &[Described] = &[
             ),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as `topic`."),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. Those that are not listed are written only where a reader needs them: `partitionkey` if it differs from `subject`, `schemaversion` if it is not 1, `aggregatetype` if the event has a `sequence` within its aggregate. Not with `format = \"payload\"`, which has no attributes.",
+            ),
         ],
     },
     Described {
@@ -290,6 +296,12 @@ pub(crate) const TABLES: &[Described] = &[
             ),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as a Kafka `topic`."),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
+            ),
         ],
     },
     Described {
@@ -302,6 +314,12 @@ pub(crate) const TABLES: &[Described] = &[
             other("type", TEXT, "`stdout`."),
             other("source", TEXT, "The CloudEvents `source` of events that have none."),
             other("event_type", TEXT, "What the CloudEvents `type` is made of, as a Kafka `topic`."),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
+            ),
         ],
     },
     Described {
