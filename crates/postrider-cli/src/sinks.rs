@@ -56,7 +56,8 @@ fn events(name: &str, envelope: &Envelope) -> Result<CloudEvents, Problem> {
     let template = envelope.kind.as_deref().map(Template::parse).transpose();
     let template =
         template.map_err(|error| Problem::of(format!("sink.{name}.event_type"), error.message()))?;
-    Ok(CloudEvents { source: envelope.source.clone(), type_template: template })
+    let (source, optional) = (envelope.source.clone(), envelope.attributes.clone());
+    Ok(CloudEvents { source, type_template: template, optional })
 }
 
 fn kafka_of(name: &str, sink: &KafkaSink) -> Result<KafkaBuilder, Problem> {

@@ -119,6 +119,18 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             &["sink.x.send_timeout: 10s is too long for relay.lease = 5s", "set send_timeout to 2s or less", "25s or more"],
         ),
         ("[sink.x]\ntype = \"http\"\nurl = \"https://h/\"\nauthority = \"/nowhere.pem\"\n".into(), &["sink.x", "can't read the certificate /nowhere.pem"]),
+        (
+            "[sink.x]\ntype = \"stdout\"\nattributes = [\"strem\"]\n".into(),
+            &["sink.x.attributes: \"strem\" is not an optional attribute", "\"recordedtime\", \"schemaversion\", \"stream\""],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nattributes = [\"stream\", \"time\"]\n".into(),
+            &["sink.x.attributes: \"time\" is written without being asked for", "\"aggregatetype\""],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nformat = \"payload\"\nattributes = [\"stream\"]\n".into(),
+            &["sink.x: the attribute \"stream\" can't be written", "use the format binary or structured"],
+        ),
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is required"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),
@@ -366,6 +378,24 @@ fn a_send_timeout_that_nobody_set_fits_the_lease() {
         folder.file("p.toml", "[relay]\nlease = \"3s\"\n[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\n");
     let output = check(&file, &[], &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Every kind of sink has the same setting, and says what was understood.
+#[test]
+fn the_attributes_that_are_asked_for_are_shown() {
+    let (folder, attributes) = (Folder::new(), "attributes = [\"stream\", \"recordedtime\"]");
+    let text = format!(
+        "[sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\n{attributes}\n[sink.h]\ntype = \"http\"\nurl = \"http://h/\"\n{attributes}\n\
+         [sink.o]\ntype = \"stdout\"\n{attributes}\n[sink.few]\ntype = \"stdout\"\n"
+    );
+    let output = check(&folder.file("p.toml", &text), &["--json"], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let understood: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for sink in ["k", "h", "o"] {
+        let shown = &understood["sink"][sink]["attributes"];
+        assert_eq!(*shown, serde_json::json!(["recordedtime", "stream"]), "{sink}");
+    }
+    assert_eq!(understood["sink"]["few"]["attributes"], serde_json::json!([]));
 }
 
 #[test]

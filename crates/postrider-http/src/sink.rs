@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
     ByteBudget, CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, HeldKeys, OffsetDateTime,
-    Outcome, Recorded, Result, Sink, Unavailable,
+    OptionalAttribute, Outcome, Recorded, Result, Sink, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -64,10 +64,18 @@ impl HttpBuilder {
         self
     }
 
-    /// How events are written as CloudEvents.
+    /// How events are written as CloudEvents. [Attributes](HttpBuilder::attributes) that were asked for before stay asked for.
     #[must_use]
     pub fn events(mut self, events: CloudEvents) -> Self {
-        self.events = events;
+        self.events = events.with_optional(self.events.optional);
+        self
+    }
+
+    /// Writes these attributes, too, which a receiver can do without; none unless set. See [`CloudEvents::each`] for what is
+    /// written in any case.
+    #[must_use]
+    pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
+        self.events = self.events.with_optional(attributes);
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider::store::{EventState, Source, State, StateQuery};
+use postrider::store::{EventState, OptionalAttribute, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Relay, Retry, Running, Uuid};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
@@ -67,15 +67,43 @@ async fn a_binary_request_has_the_payload_as_its_body_and_is_signed() {
         ("ce-type", "OrderPaid"),
         ("ce-subject", "7"),
         ("ce-tenant", "Z%C3%BCrich"),
-        ("ce-partitionkey", "7"),
         ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         ("authorization", "Bearer let-me-in"),
         ("webhook-id", event.to_string().as_str()),
     ] {
         assert_eq!(request.header(name), value, "{name}");
     }
+    for absent in OptionalAttribute::ALL {
+        assert_eq!(request.header(&format!("ce-{absent}")), "", "{absent} says nothing new");
+    }
     assert!(request.header("webhook-signature").starts_with("v1,"));
     assert!(request.header("webhook-timestamp").parse::<i64>().is_ok_and(|time| time > 1_700_000_000));
+}
+
+#[tokio::test]
+async fn attributes_that_were_asked_for_are_in_every_format() {
+    let outbox = Outbox::new();
+    record(&outbox, "7", 1).await;
+    for format in [Format::Binary, Format::Structured, Format::Batched(2)] {
+        let (endpoint, name) = (Endpoint::start(ok).await, format!("{format:?}"));
+        let asked = [OptionalAttribute::Stream, OptionalAttribute::PartitionKey];
+        let sink = sink(&endpoint, Http::builder().format(format).attributes(asked));
+        let relay = Relay::new(&outbox).subscribe(&name, |s| s.sink(sink)).start().await.expect("started");
+        until_quiet(&relay, &name).await.expect("quiet");
+        relay.stop().await.expect("stopped");
+        let [request] = endpoint.requests().try_into().expect("one request");
+        let written = |attribute: &str| match format {
+            Format::Binary => request.header(&format!("ce-{attribute}")).to_owned(),
+            Format::Structured => request.json()[attribute].as_str().unwrap_or_default().to_owned(),
+            Format::Batched(_) => request.json()[0][attribute].as_str().unwrap_or_default().to_owned(),
+        };
+        assert_eq!(
+            (written("stream"), written("partitionkey")),
+            ("orders".to_owned(), "7".to_owned()),
+            "{name}"
+        );
+        assert_eq!(written("recordedtime"), "", "{name}: nobody asked for it");
+    }
 }
 
 #[tokio::test]

@@ -7,49 +7,26 @@
 //! **From**: a [`Consumer`] runs the handlers of a subscription behind topics. Records are handled in the order of their keys
 //! and committed when they are done; what fails for good goes to a topic of [`DeadLetters`], from where it can be put back.
 //!
-//! The way of a record is in `worker`; what follows from an outcome in `round`; who holds which partition in `group`.
+//! The folders follow an event: `produce` writes it, `consume` reads it, `dead_letter` keeps what was given up, `client` is librdkafka.
 //!
 //! The feature `tls` adds TLS and SCRAM, by the OpenSSL of the machine; `tls-vendored` brings an OpenSSL along. Without them
 //! there is plain text, with a password (PLAIN) or without.
 
-mod arrived;
-mod bus;
-mod client_error;
-mod config;
-mod consumer;
+mod client;
+mod consume;
 mod dead_letter;
-mod dead_letters;
-mod error_class;
-mod giving_up;
-mod group;
-mod locked_properties;
-mod offsets;
-mod partition;
-mod partition_batch;
-mod producer;
-mod receipt_producer;
-mod record;
-mod running;
-mod security;
-mod sequence;
-mod sink;
-mod start;
-mod tally;
-mod topic;
-mod topic_metadata;
-mod unique;
-mod worker;
+mod produce;
 
-pub use bus::KafkaBus;
-pub use config::KafkaBuilder;
-pub use consumer::{Consumer, Offsets};
-pub use dead_letters::{DeadLetter, DeadLetters};
-pub use error_class::ErrorClass;
-pub use record::Format;
-pub use running::RunningConsumer;
-pub use security::Mechanism;
-pub use sequence::Gap;
-pub use sink::Kafka;
-pub use tally::CONSUMER_METRICS;
-pub use topic_metadata::TopicHealth;
-pub use unique::{Keep, Unique, unique};
+pub use client::config::KafkaBuilder;
+pub use client::error_class::ErrorClass;
+pub use client::security::Mechanism;
+pub use client::topic_metadata::TopicHealth;
+pub use consume::consumer::{Consumer, Offsets};
+pub use consume::running::RunningConsumer;
+pub use consume::sequence::Gap;
+pub use consume::tally::CONSUMER_METRICS;
+pub use consume::unique::{Keep, Unique, unique};
+pub use dead_letter::dead_letters::{DeadLetter, DeadLetters};
+pub use produce::bus::KafkaBus;
+pub use produce::record::Format;
+pub use produce::sink::Kafka;

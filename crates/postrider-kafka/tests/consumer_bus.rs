@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use postrider::testing::{Outbox, Tx};
 use postrider::{
-    CloudEvents, Context, ErrorKind, Event, EventBus, Failure, NewEvent, Received, Relay, Template,
-    Upcasters, Uuid,
+    CloudEvents, Context, ErrorKind, Event, EventBus, Failure, NewEvent, OptionalAttribute, Received, Relay,
+    Template, Upcasters, Uuid,
 };
 use postrider_kafka::{Format, Kafka, KafkaBuilder, KafkaBus};
 use serde::{Deserialize, Serialize};
@@ -115,8 +115,15 @@ async fn behind_a_consumer(brokers: &str, topic: &str, cause: Uuid) -> Vec<Strin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_handlers_run_unchanged_behind_an_outbox_a_sink_and_a_bus() {
-    let brokers =
-        topics(&[("sunk-binary", 2), ("sunk-structured", 2), ("bus-binary", 2), ("bus-structured", 2)]);
+    let modes = [
+        ("binary", Format::Binary, &[][..]),
+        ("structured", Format::Structured, &[]),
+        ("binary-full", Format::Binary, &OptionalAttribute::ALL),
+        ("structured-full", Format::Structured, &OptionalAttribute::ALL),
+    ];
+    let names = modes.map(|(name, ..)| [format!("sunk-{name}"), format!("bus-{name}")]);
+    let names: Vec<(&str, u16)> = names.as_flattened().iter().map(|name| (name.as_str(), 2)).collect();
+    let brokers = topics(&names);
     let outbox = Outbox::new();
     let mut tx = outbox.begin().await.expect("a transaction");
     let published = publish(&outbox, &mut *tx).await;
@@ -137,10 +144,15 @@ async fn the_same_handlers_run_unchanged_behind_an_outbox_a_sink_and_a_bus() {
 
     // A pattern for types is for those who read elsewhere: handlers here still go by the event type.
     let template = || Template::parse("com.shop.{event_type:kebab}.v{version}").expect("a template");
-    for (name, format) in [("binary", Format::Binary), ("structured", Format::Structured)] {
+    for (name, format, attributes) in modes {
         let settings = |topic: &str| -> KafkaBuilder {
-            let events = CloudEvents { type_template: Some(template()), source: Some("/shop".to_owned()) };
-            Kafka::builder(&brokers).topic(topic).format(format).events(events)
+            let events = CloudEvents {
+                type_template: Some(template()),
+                source: Some("/shop".to_owned()),
+                ..CloudEvents::default()
+            };
+            let settings = Kafka::builder(&brokers).topic(topic).format(format).events(events);
+            settings.attributes(attributes.iter().copied())
         };
         let topic = format!("sunk-{name}");
         let sink = settings(&topic).connect().await.expect("connected");

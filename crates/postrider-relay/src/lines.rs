@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use postrider_core::{CloudEvents, Delivery, Outcome, Sink, Unavailable};
 
-/// Writes each event as one line: a CloudEvent as JSON. Lines are flushed before events count as delivered.
+/// Writes each event as one line: a CloudEvent as JSON, with the attributes of [`CloudEvents::each`]. Lines are flushed before their events count as
+/// delivered.
 ///
 /// If the writer fails, the destination is unavailable and its events wait. Lines that were written before may come again.
 pub struct Lines {
@@ -56,7 +57,7 @@ impl Sink for Lines {
 
 #[cfg(test)]
 mod tests {
-    use postrider_core::{Attempt, Payload, Recorded};
+    use postrider_core::{Attempt, OptionalAttribute, Payload, Recorded};
 
     use super::*;
     use crate::engine::work::tests::event;
@@ -99,6 +100,19 @@ mod tests {
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!((lines[1]["subject"].as_str(), lines[1]["data"]["a"].as_i64()), (Some("b"), Some(1)));
+    }
+
+    #[tokio::test]
+    async fn an_attribute_is_written_where_it_was_asked_for() {
+        for (asked, wanted) in [(None, None), (Some(OptionalAttribute::AggregateType), Some("Order"))] {
+            let paper = Paper::default();
+            let sink = Lines::new(CloudEvents::default().with_optional(asked), paper.clone());
+            sink.deliver(delivery()).await.expect("written");
+            let text = String::from_utf8(paper.0.lock().expect("paper").clone()).expect("text");
+            let line: serde_json::Value =
+                serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+            assert_eq!((line["aggregatetype"].as_str(), line["stream"].as_str()), (wanted, None));
+        }
     }
 
     #[tokio::test]

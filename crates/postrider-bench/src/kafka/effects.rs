@@ -31,7 +31,7 @@ fn fill(topic: &str, events: u64) -> Result<(), AnyError> {
             ("ce_source", "shop"),
             ("ce_type", "OrderPaid"),
             ("ce_subject", &key),
-            ("ce_aggregatetype", "Order"),
+            ("ce_time", "2026-01-01T00:00:00.123456Z"),
             ("content-type", "application/json"),
         ];
         let headers = headers.into_iter().fold(OwnedHeaders::new(), |headers, (name, value)| {

@@ -1,9 +1,11 @@
 //! Where events go: `[sink.NAME]`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use postrider::OptionalAttribute;
 use postrider::http::Blame;
 
 use super::{Problem, Section, duration, endpoint, without_password};
@@ -22,14 +24,22 @@ pub(crate) enum Sink {
 impl Sink {
     /// Where it goes, for comparing two relays: an endpoint's path may be a secret, and is only told from another by a number.
     pub(crate) fn destination(&self) -> String {
-        match self {
-            Self::Kafka(kafka) => format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format),
+        let (mut text, envelope) = match self {
+            Self::Kafka(kafka) => {
+                (format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format), &kafka.envelope)
+            }
             Self::Http(http) => {
                 let whole = without_password(&http.url);
-                format!("{} ({:08x}) {}", endpoint(&http.url), fingerprint(&whole), http.format)
+                let text = format!("{} ({:08x}) {}", endpoint(&http.url), fingerprint(&whole), http.format);
+                (text, &http.envelope)
             }
-            Self::Stdout(_) => "stdout".to_owned(),
+            Self::Stdout(envelope) => ("stdout".to_owned(), envelope),
+        };
+        for attribute in &envelope.attributes {
+            text.push_str(" +");
+            text.push_str(attribute.as_str());
         }
+        text
     }
 }
 
@@ -45,6 +55,8 @@ pub(crate) struct Envelope {
     pub(crate) source: Option<String>,
     /// What the `type` is made of.
     pub(crate) kind: Option<String>,
+    /// What else is written of each event.
+    pub(crate) attributes: BTreeSet<OptionalAttribute>,
 }
 
 /// How events are written into messages.
@@ -161,7 +173,11 @@ impl Sink {
                 section.problem("type", "it is required; it must be \"kafka\", \"http\" or \"stdout\"")
             );
         };
-        let envelope = Envelope { source: section.text("source")?, kind: section.text("event_type")? };
+        let envelope = Envelope {
+            source: section.text("source")?,
+            kind: section.text("event_type")?,
+            attributes: attributes(&mut section)?,
+        };
         let sink = match kind {
             Kind::Stdout => Self::Stdout(envelope),
             Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, envelope, lease)?)),
@@ -170,6 +186,15 @@ impl Sink {
         section.finish()?;
         Ok(sink)
     }
+}
+
+/// The optional attributes that are written.
+fn attributes(section: &mut Section<'_>) -> Result<BTreeSet<OptionalAttribute>, Problem> {
+    let names = section.list("attributes")?.unwrap_or_default();
+    let read = |name: String| {
+        name.parse().map_err(|error: postrider::Error| section.problem("attributes", error.message()))
+    };
+    names.into_iter().map(read).collect()
 }
 
 fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Result<KafkaSink, Problem> {

@@ -82,10 +82,17 @@ fn of_sink(sink: &Sink) -> Value {
     match sink {
         Sink::Kafka(sink) => kafka(sink),
         Sink::Http(sink) => http(sink),
-        Sink::Stdout(Envelope { source, kind }) => {
-            json!({ "type": "stdout", "source": source, "event_type": kind })
-        }
+        Sink::Stdout(envelope) => json!({
+            "type": "stdout",
+            "source": envelope.source,
+            "event_type": envelope.kind,
+            "attributes": attributes(envelope),
+        }),
     }
+}
+
+fn attributes(envelope: &Envelope) -> Vec<&'static str> {
+    envelope.attributes.iter().map(|attribute| attribute.as_str()).collect()
 }
 
 fn kafka(sink: &KafkaSink) -> Value {
@@ -109,6 +116,7 @@ fn kafka(sink: &KafkaSink) -> Value {
         "properties": sink.properties.iter().map(|(name, _)| (name.clone(), json!(HIDDEN))).collect::<Map<_, _>>(),
         "source": sink.envelope.source,
         "event_type": sink.envelope.kind,
+        "attributes": attributes(&sink.envelope),
     })
 }
 
@@ -129,6 +137,7 @@ fn http(sink: &HttpSink) -> Value {
         "keep_answers": sink.keep_answers,
         "source": sink.envelope.source,
         "event_type": sink.envelope.kind,
+        "attributes": attributes(&sink.envelope),
     })
 }
 

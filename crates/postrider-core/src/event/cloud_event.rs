@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 
-use crate::{Payload, Recorded, Template, Uuid};
+use crate::{OptionalAttribute, Payload, Recorded, Template, Uuid};
 
 /// How events are written as CloudEvents.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,8 @@ pub struct CloudEvents {
     pub source: Option<String>,
     /// Template of the `type`. Default: the event type.
     pub type_template: Option<Template>,
+    /// Optional attributes to write for every event. Default: none.
+    pub optional: BTreeSet<OptionalAttribute>,
 }
 
 /// The attributes of an event by their CloudEvents names: required ones, those for data, and extensions.
@@ -59,11 +61,28 @@ impl CloudEvents {
         attributes
     }
 
-    /// Passes each attribute of an event to `set`, once.
+    /// The same with these attributes, too, although a reader can do without them.
+    #[must_use]
+    pub fn with_optional(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
+        self.optional.extend(attributes);
+        self
+    }
+
+    /// Calls `set` with the name and the value of each attribute of an event, once each.
     ///
-    /// `subject` is the aggregate's id. The ordering key is the extension `partitionkey`, the number within the key is `sequence`.
-    /// If the `type` comes from a template, `eventtype` is the event type itself. Headers become extensions; names of the
-    /// application's own headers are reduced to lower case letters and digits.
+    /// Always: `specversion`, `id`, `source`, `type`, `subject` (the aggregate's id), `time` and `datacontenttype`.
+    ///
+    /// Only where they say something:
+    ///
+    /// - `eventtype`: the event type, where `type` follows a template and differs from it
+    /// - `partitionkey`: the ordering key, where it differs from `subject`
+    /// - `schemaversion`: where it is not 1
+    /// - `sequence` and `sequencetype`: the number within the key, where the event has one; with `aggregatetype` where that key is
+    ///   the aggregate (its numbers are counted by type and id)
+    /// - `correlationid`, `causationid`, `traceparent`, `tenant` and the application's own headers, the latter under a name of lower
+    ///   case letters and digits
+    ///
+    /// Only when asked for: the [optional](CloudEvents::optional) ones.
     pub fn each(&self, event: &Recorded, mut set: impl FnMut(&str, &str)) {
         let (mut source, mut version, mut own) = (None, None, Vec::new());
         event.headers.each(|name, value| match name {
@@ -95,16 +114,30 @@ impl CloudEvents {
         }
         set("subject", &event.aggregate_id);
         set("datacontenttype", event.payload.content_type());
-        set("partitionkey", event.ordering_key.as_deref().unwrap_or(&event.aggregate_id));
+        set("time", &event.occurred_at.format(&Rfc3339).unwrap_or_default());
         if let Some(sequence) = event.sequence {
             set("sequence", &sequence.to_string());
+            // Without it, numbers are compared as texts.
             set("sequencetype", "Integer");
         }
-        set("stream", &event.stream);
-        set("aggregatetype", &event.aggregate_type);
-        set("schemaversion", &version.unwrap_or(1).to_string());
-        for (name, time) in [("time", event.occurred_at), ("recordedtime", event.recorded_at)] {
-            set(name, &time.format(&Rfc3339).unwrap_or_default());
+        let key = event.ordering_key.as_deref().unwrap_or(&event.aggregate_id);
+        let version = version.unwrap_or(1);
+        let asked = |attribute| self.optional.contains(&attribute);
+        if key != event.aggregate_id || asked(OptionalAttribute::PartitionKey) {
+            set("partitionkey", key);
+        }
+        if version != 1 || asked(OptionalAttribute::SchemaVersion) {
+            set("schemaversion", &version.to_string());
+        }
+        let counts_in_aggregate = event.sequence.is_some() && event.ordering_key.is_none();
+        if counts_in_aggregate || asked(OptionalAttribute::AggregateType) {
+            set("aggregatetype", &event.aggregate_type);
+        }
+        if asked(OptionalAttribute::Stream) {
+            set("stream", &event.stream);
+        }
+        if asked(OptionalAttribute::RecordedTime) {
+            set("recordedtime", &event.recorded_at.format(&Rfc3339).unwrap_or_default());
         }
         let mut taken: BTreeSet<String> = BTreeSet::new();
         for (name, value) in own {
@@ -202,6 +235,47 @@ pub(crate) mod tests {
         );
     }
 
+    fn names(events: &CloudEvents, event: &Recorded) -> Vec<String> {
+        events.attributes(event).into_keys().collect()
+    }
+
+    /// Every one of these costs its bytes a million times a day.
+    #[test]
+    fn a_plain_event_has_the_seven_attributes_that_say_something() {
+        let mut headers = Headers::new();
+        headers.set_schema_version(1);
+        let plain = Recorded { ordering_key: None, sequence: None, headers, ..event() };
+        let seven = ["datacontenttype", "id", "source", "specversion", "subject", "time", "type"];
+        assert_eq!(names(&CloudEvents::default(), &plain), seven);
+        let keyed = Recorded { ordering_key: Some("7".into()), ..plain.clone() };
+        assert_eq!(names(&CloudEvents::default(), &keyed), seven, "its subject says the key");
+        for asked in OptionalAttribute::ALL {
+            let mut wanted: Vec<&str> = seven.into_iter().chain([asked.as_str()]).collect();
+            wanted.sort_unstable();
+            assert_eq!(names(&CloudEvents::default().with_optional([asked]), &plain), wanted);
+        }
+        let all = CloudEvents::default().with_optional(OptionalAttribute::ALL).attributes(&plain);
+        for (name, value) in [
+            ("aggregatetype", "Order"),
+            ("partitionkey", "7"),
+            ("recordedtime", "1970-01-01T00:00:00Z"),
+            ("schemaversion", "1"),
+            ("stream", "orders"),
+        ] {
+            assert_eq!(all[name], value, "{name}");
+        }
+    }
+
+    /// `Order:7` and `Item:7` are counted apart, and have the same subject.
+    #[test]
+    fn a_number_that_counts_within_an_aggregate_names_its_type() {
+        let plain = CloudEvents::default();
+        let within_key = event();
+        assert!(!names(&plain, &within_key).contains(&"aggregatetype".to_owned()));
+        let within_aggregate = Recorded { ordering_key: None, ..event() };
+        assert_eq!(plain.attributes(&within_aggregate)["aggregatetype"], "Order");
+    }
+
     #[test]
     fn a_json_payload_is_kept_byte_for_byte_and_bytes_as_base64() {
         let mut event = event();
@@ -220,7 +294,7 @@ pub(crate) mod tests {
     #[test]
     fn the_type_can_follow_a_pattern() {
         let template = Template::parse("loopers.{domain}.{event_type:kebab}.v{version}").expect("a template");
-        let events = CloudEvents { type_template: Some(template), source: None };
+        let events = CloudEvents { type_template: Some(template), ..CloudEvents::default() };
         assert_eq!(events.attributes(&event())["type"], "loopers.order.order-paid.v2");
     }
 }

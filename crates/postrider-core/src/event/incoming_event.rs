@@ -11,16 +11,16 @@ use uuid::Uuid;
 
 use crate::{Attributes, CloudEvents, Error, ErrorKind, Headers, OffsetDateTime, Payload, Recorded, Result};
 
-/// Where an event arrived: facts that the event itself does not contain.
+/// What is known of an event beside what it says of itself: where it arrived. It stands in for attributes that the event has not.
 #[derive(Debug, Clone, Copy)]
 pub struct IncomingEvent<'a> {
-    /// The topic: becomes the stream of an event that has none.
+    /// The topic: the stream of an event without `stream`.
     pub topic: &'a str,
-    /// The key: becomes the ordering key of an event that has none.
+    /// The record's key: what an event without `partitionkey` is ordered by.
     pub key: Option<&'a str>,
     /// The offset.
     pub number: i64,
-    /// When it was written: becomes the time of an event that has none.
+    /// The record's timestamp: when an event without `recordedtime` was recorded, and when one without `time` occurred.
     pub time: OffsetDateTime,
 }
 
@@ -51,9 +51,23 @@ const HEADERS: [(&str, &str); 3] = [
 impl CloudEvents {
     /// Reads an event from its attributes: the reverse of [`attributes`](CloudEvents::attributes).
     ///
-    /// The attributes that CloudEvents requires must be present. An `id` that is not a UUID becomes a UUIDv5 of `source` and `id`, so
-    /// the same event always gets the same id. The application's own headers keep the names that they had as attributes, in lower
-    /// case. *On failure*: the message names the attribute, and shows no payload.
+    /// The attributes that CloudEvents requires must be there. Everything else has a fallback:
+    ///
+    /// | field | attribute | otherwise |
+    /// |---|---|---|
+    /// | `event_type` | `eventtype` | `type` |
+    /// | `stream` | `stream` | the topic |
+    /// | `aggregate_id` | `subject` | the ordering key, then `id` |
+    /// | `aggregate_type` | `aggregatetype` | empty |
+    /// | `ordering_key` | `partitionkey` | the record's key, then the aggregate's id; it is always set |
+    /// | `sequence` | `sequence` | none |
+    /// | `occurred_at` | `time` | the record's timestamp |
+    /// | `recorded_at` | `recordedtime` | the record's timestamp |
+    /// | header `schema_version` | `schemaversion` | none, which counts as 1 |
+    ///
+    /// An `id` that is no UUID becomes one of version 5, made from `source` and `id`: the same event has the same one wherever and
+    /// whenever it arrives. The application's own headers come back under the names that they had as attributes, in lower
+    /// case. *On failure*: one sentence that names the attribute, and shows no payload.
     pub fn read(attributes: &Attributes, payload: Payload, arrival: &IncomingEvent<'_>) -> Result<Recorded> {
         let get = |name: &str| attributes.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let need = |name: &str| {
@@ -74,13 +88,13 @@ impl CloudEvents {
                 .map_err(|_| refused(format!("the attribute {name:?} must be a time in RFC 3339 format"))),
         };
         let occurred_at = time("time")?.unwrap_or(arrival.time);
-        let recorded_at = time("recordedtime")?.unwrap_or(occurred_at);
+        let recorded_at = time("recordedtime")?.unwrap_or(arrival.time);
         // A number of another kind, or somebody else's idea of one, is no number of ours.
         let sequence = get("sequence").and_then(|number| number.parse().ok());
         let key = get("partitionkey").or(arrival.key).filter(|key| !key.is_empty());
-        let aggregate_type = get("aggregatetype").unwrap_or_default();
         let aggregate_id = get("subject").or(key).unwrap_or(id);
-        let ordering_key = key.filter(|key| *key != aggregate_id || aggregate_type.is_empty());
+        // Whether the type of the aggregate was written or not: the events of a key have one key here.
+        let ordering_key = key.unwrap_or(aggregate_id);
         let mut headers: BTreeMap<&str, &str> = BTreeMap::new();
         for (name, value) in attributes {
             if !FIELDS.contains(&name.as_str()) {
@@ -94,9 +108,9 @@ impl CloudEvents {
             event_id: Self::event_id(source, id),
             stream: get("stream").unwrap_or(arrival.topic).into(),
             event_type: get("eventtype").unwrap_or(kind).into(),
-            aggregate_type: aggregate_type.into(),
+            aggregate_type: get("aggregatetype").unwrap_or_default().into(),
             aggregate_id: aggregate_id.to_owned(),
-            ordering_key: ordering_key.map(ToOwned::to_owned),
+            ordering_key: Some(ordering_key.to_owned()),
             sequence,
             payload,
             headers: Headers::from_json(headers),
@@ -199,14 +213,14 @@ fn refused(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Template;
     use crate::event::cloud_event::tests::event;
+    use crate::{OptionalAttribute, Template};
 
     const ARRIVAL: IncomingEvent<'_> = IncomingEvent {
         topic: "orders-events",
         key: Some("k"),
         number: 41,
-        time: OffsetDateTime::UNIX_EPOCH,
+        time: OffsetDateTime::UNIX_EPOCH.saturating_add(time::Duration::hours(1)),
     };
 
     fn foreign(more: &str) -> Result<Recorded> {
@@ -214,18 +228,24 @@ mod tests {
         CloudEvents::read_json(json.as_bytes(), &ARRIVAL)
     }
 
+    fn full() -> CloudEvents {
+        CloudEvents::default().with_optional(OptionalAttribute::ALL)
+    }
+
     fn assert_same(mut read: Recorded, wrote: &Recorded) {
-        // What can't travel: the number in the log, and the way an own header was written.
+        // What can't travel: the number in the log, that the ordering key is the aggregate's id, and the way an own header was written.
         assert_eq!(read.id, 41);
         assert_eq!(read.headers.get("ownheader"), Some("mine"));
+        assert_eq!(read.ordering_key.as_ref(), wrote.ordering_key.as_ref().or(Some(&wrote.aggregate_id)));
         read.id = wrote.id;
+        read.ordering_key.clone_from(&wrote.ordering_key);
         read.headers = wrote.headers.clone();
         assert_eq!(&read, wrote);
     }
 
     #[test]
-    fn an_event_comes_back_as_it_was_written() {
-        let events = CloudEvents::default();
+    fn an_event_with_all_attributes_comes_back_as_it_was_written() {
+        let events = full();
         for ordering_key in [None, Some("account-1".to_owned())] {
             let wrote = Recorded { ordering_key, ..event() };
             let attributes = events.attributes(&wrote);
@@ -243,10 +263,51 @@ mod tests {
         );
     }
 
+    /// What is not written is known from where the event arrived.
+    #[test]
+    fn an_event_without_optional_attributes_comes_back_with_the_place_of_its_arrival() {
+        let events = CloudEvents::default();
+        let mut headers = Headers::new();
+        headers.set_schema_version(1);
+        let wrote = Recorded { ordering_key: None, sequence: None, headers, ..event() };
+        let arrival = IncomingEvent { key: Some("7"), ..ARRIVAL };
+        let binary = CloudEvents::read(&events.attributes(&wrote), wrote.payload.clone(), &arrival);
+        let structured = CloudEvents::read_json(events.to_json(&wrote).as_bytes(), &arrival);
+        for mut read in [binary, structured].map(|read| read.expect("an event")) {
+            assert_eq!(
+                (&*read.stream, &*read.aggregate_type, read.headers.schema_version()),
+                ("orders-events", "", 1)
+            );
+            assert_eq!((read.recorded_at, read.occurred_at), (ARRIVAL.time, wrote.occurred_at));
+            assert_eq!((read.key().as_ref(), read.headers.get("schema_version")), ("7", None));
+            (read.id, read.recorded_at, read.ordering_key) = (wrote.id, wrote.recorded_at, None);
+            read.stream.clone_from(&wrote.stream);
+            read.aggregate_type.clone_from(&wrote.aggregate_type);
+            read.headers = wrote.headers.clone();
+            assert_eq!(read, wrote, "all else is as it was");
+        }
+    }
+
+    /// Before and after a sink is told to write more, or less.
+    #[test]
+    fn the_events_of_a_key_have_one_key_whatever_attributes_are_written() {
+        for (ordering_key, record_key) in [(None, "7"), (Some("account-1".to_owned()), "account-1")] {
+            let wrote = Recorded { ordering_key, sequence: None, ..event() };
+            for key in [Some(record_key), None] {
+                let arrival = IncomingEvent { key, ..ARRIVAL };
+                let hash = |events: CloudEvents| {
+                    let json = events.to_json(&wrote);
+                    CloudEvents::read_json(json.as_bytes(), &arrival).expect("an event").key_hash()
+                };
+                assert_eq!(hash(full()), hash(CloudEvents::default()));
+            }
+        }
+    }
+
     #[test]
     fn a_type_that_follows_a_pattern_is_what_it_was_for_handlers() {
         let template = Template::parse("loopers.{domain}.{event_type:kebab}.v{version}").expect("a template");
-        let events = CloudEvents { type_template: Some(template), source: None };
+        let events = CloudEvents { type_template: Some(template), ..CloudEvents::default() };
         let read = CloudEvents::read_json(events.to_json(&event()).as_bytes(), &ARRIVAL).expect("an event");
         assert_eq!(&*read.event_type, "OrderPaid");
     }

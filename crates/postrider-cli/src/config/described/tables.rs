@@ -280,6 +280,12 @@ pub(crate) const TABLES: &[Described] = &[
                 TEXT,
                 "Template of the CloudEvents `type`, with the same placeholders as `topic`.",
             ),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. An attribute that is not listed is written only where a reader needs it: `partitionkey` if it differs from `subject`, `schemaversion` if it is not 1, `aggregatetype` if the event has a `sequence` within its aggregate. Not allowed with `format = \"payload\"`, which has no attributes.",
+            ),
         ],
     },
     Described {
@@ -323,6 +329,12 @@ pub(crate) const TABLES: &[Described] = &[
                 TEXT,
                 "Template of the CloudEvents `type`, with the same placeholders as a Kafka `topic`.",
             ),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
+            ),
         ],
     },
     Described {
@@ -338,6 +350,12 @@ pub(crate) const TABLES: &[Described] = &[
                 "event_type",
                 TEXT,
                 "Template of the CloudEvents `type`, with the same placeholders as a Kafka `topic`.",
+            ),
+            usual(
+                "attributes",
+                LIST,
+                "[]",
+                "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
             ),
         ],
     },

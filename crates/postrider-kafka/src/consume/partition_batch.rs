@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{DeliveryFailure, Outcome, Recorded, Uuid};
 
-use crate::arrived::Arrived;
+use crate::consume::arrived::Arrived;
 
 /// A record and what has become of it so far.
 pub(crate) struct Item {

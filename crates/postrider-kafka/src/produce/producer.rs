@@ -17,8 +17,9 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::util::Timeout;
 use tokio::sync::Notify;
 
-use crate::client_error::{ClientErrors, Trouble};
-use crate::config::{KafkaBuilder, invalid};
+use crate::client::client_error::{ClientErrors, Trouble};
+use crate::client::config::KafkaBuilder;
+use crate::client::invalid::{invalid, refused};
 
 /// How often a producer looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);
@@ -283,25 +284,4 @@ impl Drop for Flight<'_> {
             self.producer.purge();
         }
     }
-}
-
-/// Why a client could not be made, without the value of any setting: it may be a secret.
-pub(crate) fn refused(error: &KafkaError) -> postrider_core::Error {
-    match error {
-        KafkaError::ClientConfig(_, description, name, _) => {
-            let description = description.trim_end_matches('.');
-            if description.contains("No such configuration property") {
-                return invalid(&format!(
-                    "{name:?} is not a property of librdkafka; look it up in its CONFIGURATION.md"
-                ));
-            }
-            invalid(&format!("the property {name:?} can't be set as it is: {}", first_sentence(description)))
-        }
-        other => invalid(&format!("the client can't be made: {other}")),
-    }
-}
-
-/// Up to the value that a description quotes.
-fn first_sentence(description: &str) -> &str {
-    description.split('"').next().unwrap_or(description).trim()
 }

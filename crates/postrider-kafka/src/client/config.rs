@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
-use postrider_core::{CloudEvents, Error, ErrorKind, Result};
+use postrider_core::{CloudEvents, OptionalAttribute, Result};
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
-use crate::locked_properties::{OF_PRODUCERS, broken};
-use crate::producer::refused;
-use crate::record::Format;
-use crate::security::{Security, told_who_we_are, without_tls};
-use crate::sink::Kafka;
-use crate::topic::Topics;
+use crate::client::invalid::{invalid, refused};
+use crate::client::locked_properties::{OF_PRODUCERS, broken};
+use crate::client::security::{Security, told_who_we_are, without_tls};
+use crate::produce::record::Format;
+use crate::produce::sink::Kafka;
+use crate::produce::topic::Topics;
 
 /// Makes a [`Kafka`] sink.
 #[derive(Clone)]
@@ -78,10 +78,18 @@ impl KafkaBuilder {
         self
     }
 
-    /// How events are written as CloudEvents.
+    /// How events are written as CloudEvents. [Attributes](KafkaBuilder::attributes) that were asked for before stay asked for.
     #[must_use]
     pub fn events(mut self, events: CloudEvents) -> Self {
-        self.events = events;
+        self.events = events.with_optional(self.events.optional);
+        self
+    }
+
+    /// Writes these attributes, too, which a reader can do without; none unless set. See [`CloudEvents::each`] for what is
+    /// written in any case. [`Format::Payload`] has no attributes, so it refuses them.
+    #[must_use]
+    pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
+        self.events = self.events.with_optional(attributes);
         self
     }
 
@@ -118,6 +126,13 @@ impl KafkaBuilder {
     pub(crate) fn checked(&self) -> Result<Topics> {
         if self.brokers.trim().is_empty() {
             return Err(invalid("the brokers are given as host:port, separated by commas"));
+        }
+        if let (Format::Payload, Some(attribute)) = (self.format, self.events.optional.first()) {
+            return Err(invalid(&format!(
+                "the attribute {:?} can't be written: a record of the format payload has no CloudEvents attributes; leave the \
+                 attributes out, or use the format binary or structured",
+                attribute.as_str()
+            )));
         }
         if let Some(sentence) = broken(&self.properties, OF_PRODUCERS) {
             return Err(invalid(&sentence));
@@ -208,8 +223,4 @@ impl fmt::Debug for KafkaBuilder {
             .field("properties", &self.properties.keys())
             .finish_non_exhaustive()
     }
-}
-
-pub(crate) fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::Invalid, "kafka", message)
 }

@@ -16,12 +16,12 @@ use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::arrived::Arrived;
-use crate::client_error::ClientErrors;
-use crate::offsets::{self, patiently};
-use crate::partition::{Inlet, Partition};
-use crate::tally;
-use crate::worker::{Crew, Worker};
+use crate::client::client_error::ClientErrors;
+use crate::client::offsets::{self, patiently};
+use crate::consume::arrived::Arrived;
+use crate::consume::partition::{Inlet, Partition};
+use crate::consume::tally;
+use crate::consume::worker::{Crew, Worker};
 
 /// How long to wait for an answer about offsets.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -17,10 +17,9 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientConfig, ClientContext};
 use tokio::sync::oneshot;
 
-use crate::client_error::ClientErrors;
-use crate::config::invalid;
-use crate::error_class::{ErrorClass, remedy};
-use crate::producer::refused;
+use crate::client::client_error::ClientErrors;
+use crate::client::error_class::{ErrorClass, remedy};
+use crate::client::invalid::{invalid, refused};
 
 /// How often the producer looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);

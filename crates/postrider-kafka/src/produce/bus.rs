@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use postrider_core::{EventBus, Limits, OffsetDateTime, Recordable, Recorded, Result, Uuid};
 
-use crate::config::{KafkaBuilder, invalid};
-use crate::receipt_producer::{OutgoingRecord, ReceiptProducer};
-use crate::record;
-use crate::topic::Topics;
+use crate::client::config::KafkaBuilder;
+use crate::client::invalid::invalid;
+use crate::produce::receipt_producer::{OutgoingRecord, ReceiptProducer};
+use crate::produce::record;
+use crate::produce::topic::Topics;
 
 /// Publishes events straight to Kafka, behind the same trait as an outbox.
 ///

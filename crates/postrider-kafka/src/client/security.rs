@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use postrider_core::Result;
 
-use crate::config::invalid;
+use crate::client::invalid::invalid;
 
 /// How a user proves who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,19 +1,16 @@
 //! A dead letter: a record that was given up, with what is known of its end beside it.
 
-use postrider_core::{DeliveryFailure, OffsetDateTime, Result};
+use postrider_core::{DeliveryFailure, OffsetDateTime};
 use rdkafka::message::{Header, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
-use crate::arrived::{Arrived, RECORD_TIME, REQUEUED_FOR};
-use crate::config::invalid;
-use crate::receipt_producer::OutgoingRecord;
-use crate::topic;
+use crate::consume::arrived::{Arrived, RECORD_TIME, REQUEUED_FOR, TOPIC};
+use crate::produce::receipt_producer::OutgoingRecord;
 
 pub(crate) const ERROR: &str = "postrider_error";
 pub(crate) const CODE: &str = "postrider_error_code";
 pub(crate) const ATTEMPTS: &str = "postrider_attempts";
 pub(crate) const GROUP: &str = "postrider_group";
-pub(crate) const TOPIC: &str = "postrider_topic";
 pub(crate) const PARTITION: &str = "postrider_partition";
 pub(crate) const OFFSET: &str = "postrider_offset";
 pub(crate) const TIME: &str = "postrider_time";
@@ -23,50 +20,8 @@ const OURS: &str = "postrider_";
 /// Longer reasons are cut: a record near the topic's limit must still fit.
 const LONGEST: usize = 1000;
 
-/// Which topic the dead letters of a topic go to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address(String);
-
-impl Default for Address {
-    fn default() -> Self {
-        Self("{topic}.DLT".to_owned())
-    }
-}
-
-impl Address {
-    pub(crate) fn new(pattern: &str) -> Self {
-        Self(pattern.to_owned())
-    }
-
-    /// The topic for the dead letters of `topic`.
-    pub(crate) fn of(&self, topic: &str) -> String {
-        self.0.replace("{topic}", topic)
-    }
-
-    /// Whether it makes the name of another topic from each of these.
-    pub(crate) fn check<'a>(&self, topics: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
-        for topic in topics.clone() {
-            let letters = self.of(topic);
-            if !topic::valid(&letters) {
-                return Err(invalid(&format!("{letters:?}, for dead letters, can't be the name of a topic")));
-            }
-            if topics.clone().any(|consumed| consumed == letters) {
-                let message =
-                    format!("{letters} is consumed and gets its own dead letters; name another one");
-                return Err(invalid(&message));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The headers of a dead letter: the record's own, then why, where and when it ended.
-pub(crate) fn headers(
-    record: &Arrived,
-    group: &str,
-    failure: &DeliveryFailure,
-    attempts: u32,
-) -> OwnedHeaders {
+fn headers(record: &Arrived, group: &str, failure: &DeliveryFailure, attempts: u32) -> OwnedHeaders {
     // What an earlier life left behind says nothing any more.
     let headers = record.headers_but(|name| !name.starts_with(OURS) || name == REQUEUED_FOR);
     let mut end = failure.message.len().min(LONGEST);
@@ -94,13 +49,19 @@ pub(crate) fn headers(
 
 /// A dead letter as it is sent: key and value byte for byte. Its time is that of its death: with the record's own, a topic that
 /// takes no such time would refuse it, and one that keeps letters for a week would drop it at once if the record is older.
-pub(crate) fn parcel<'a>(record: &'a Arrived, topic: &'a str, headers: OwnedHeaders) -> OutgoingRecord<'a> {
+pub(crate) fn dead<'a>(
+    record: &'a Arrived,
+    topic: &'a str,
+    group: &str,
+    failure: &DeliveryFailure,
+    attempts: u32,
+) -> OutgoingRecord<'a> {
     OutgoingRecord {
         topic,
         partition: None,
         key: record.key.as_deref(),
         value: record.value.as_deref(),
-        headers,
+        headers: headers(record, group, failure, attempts),
     }
 }
 
@@ -190,13 +151,5 @@ mod tests {
         let again = shown(&super::headers(&back, "mailer", &failure, 1));
         assert!(again.contains(&(RECORD_TIME.to_owned(), "5".to_owned())), "{again:?}");
         assert_eq!(parcel.partition, Some(3));
-    }
-
-    #[test]
-    fn an_address_that_is_no_topic_or_consumed_itself_is_refused() {
-        assert_eq!(Address::default().of("orders"), "orders.DLT");
-        assert!(Address::new("{topic} dead").check(["orders"].into_iter()).is_err());
-        assert!(Address::new("{topic}").check(["orders"].into_iter()).is_err());
-        assert!(Address::new("all-dead").check(["orders", "payments"].into_iter()).is_ok());
     }
 }

@@ -12,6 +12,8 @@ use time::format_description::well_known::Rfc3339;
 pub(crate) const REQUEUED_FOR: &str = "postrider_requeued_for";
 /// The time that a record had before it became a dead letter, in milliseconds since 1970.
 pub(crate) const RECORD_TIME: &str = "postrider_record_time";
+/// The topic that a dead letter was in before: only letters have it.
+pub(crate) const TOPIC: &str = "postrider_topic";
 /// When the event of a bare payload occurred, as RFC 3339 writes it: the record's own time is that of its producing.
 pub(crate) const OCCURRED_AT: &str = "occurred_at";
 
@@ -78,20 +80,26 @@ impl Arrived {
         self.text(REQUEUED_FOR).is_some_and(|wanted| wanted != group)
     }
 
-    /// When it was first written, in milliseconds since 1970: one that was put back says so in a header.
+    /// When it was first written, in milliseconds since 1970: a dead letter, and one that was put back, say so in a header.
     pub(crate) fn time(&self) -> Option<i64> {
-        let before = self.text(REQUEUED_FOR).and_then(|_| self.text(RECORD_TIME)?.parse().ok());
+        let was_given_up = self.text(REQUEUED_FOR).or(self.text(TOPIC));
+        let before = was_given_up.and_then(|_| self.text(RECORD_TIME)?.parse().ok());
         before.or(self.time)
+    }
+
+    /// The topic that it was first written to: a dead letter says so in a header. Its event is the same as it was there.
+    fn first_topic(&self) -> &str {
+        self.text(TOPIC).unwrap_or(&self.topic)
     }
 
     fn arrival<'a>(&'a self, key: Option<&'a str>) -> IncomingEvent<'a> {
         let nanos = i128::from(self.time().unwrap_or_default()) * 1_000_000;
         let time = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        IncomingEvent { topic: &self.topic, key, number: self.offset, time }
+        IncomingEvent { topic: self.first_topic(), key, number: self.offset, time }
     }
 
     /// The event in it: a CloudEvent in binary or structured mode, or a payload with the headers `event_id` and
-    /// `event_type`. *On failure*: why it is none, in a sentence without the payload.
+    /// `event_type`. What it does not say is known from the record: see [`CloudEvents::read`]. *On failure*: why it is none, in a sentence without the payload.
     pub(crate) fn event(&self) -> Result<Recorded> {
         if !self.is_legible {
             return Err(refused(
@@ -246,6 +254,21 @@ mod tests {
         // One that was put back is written anew, and has the time that it had.
         assert_eq!(occurred(&binary(&[(REQUEUED_FOR, "mailer"), (RECORD_TIME, "5000")])), 5);
         assert_eq!(occurred(&binary(&[(RECORD_TIME, "5000")])), 1, "that is somebody else's header");
+    }
+
+    /// Its id, its stream and its times are those that handlers saw.
+    #[test]
+    fn a_dead_letter_has_the_event_that_its_record_had() {
+        let id = [("event_id", "not a UUID"), ("event_type", "OrderPaid")];
+        for headers in [&BINARY[..], &id] {
+            let before = record(headers, "{}");
+            let letter = [(TOPIC, "orders"), (RECORD_TIME, "1000"), ("postrider_group", "mailer")];
+            let letter = record(&[headers, &letter].concat(), "{}");
+            let letter = Arrived { topic: "orders.DLT".into(), time: Some(9_000), ..letter };
+            let (before, after) = (before.event().expect("an event"), letter.event().expect("an event"));
+            assert_eq!((before.event_id, before.recorded_at), (after.event_id, after.recorded_at));
+            assert_eq!((&before.stream, before.occurred_at), (&after.stream, after.occurred_at));
+        }
     }
 
     #[test]

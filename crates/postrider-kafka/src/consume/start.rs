@@ -11,16 +11,16 @@ use postrider_relay::{METRICS, Metric};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
-use crate::config::{KafkaBuilder, invalid};
-use crate::consumer::{Consumer, Offsets};
-use crate::group::Group;
-use crate::locked_properties::{OF_CONSUMERS, broken};
-use crate::producer::refused;
-use crate::receipt_producer::ReceiptProducer;
-use crate::running::RunningConsumer;
-use crate::tally::{CONSUMER_METRICS, Tally};
-use crate::topic;
-use crate::worker::Crew;
+use crate::client::config::KafkaBuilder;
+use crate::client::invalid::{invalid, refused};
+use crate::client::locked_properties::{OF_CONSUMERS, broken};
+use crate::consume::consumer::{Consumer, Offsets};
+use crate::consume::group::Group;
+use crate::consume::running::RunningConsumer;
+use crate::consume::tally::{CONSUMER_METRICS, Tally};
+use crate::consume::worker::Crew;
+use crate::produce::receipt_producer::ReceiptProducer;
+use crate::produce::topic;
 
 /// How long to wait for an answer about topics.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -128,6 +128,7 @@ impl<S: Source> Consumer<S> {
             records: self.records,
             concurrency: self.concurrency,
             timeout: self.timeout,
+            aggregates: self.aggregates,
             numbered_keys: self.numbered_keys,
             on_gap: self.on_gap,
             workers: AtomicUsize::new(0),

@@ -13,11 +13,11 @@ use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
-use crate::config::KafkaBuilder;
-use crate::error_class::{ErrorClass, is_consequence, is_of_several, remedy};
-use crate::producer::{Producer, Report};
-use crate::record;
-use crate::topic::Topics;
+use crate::client::config::KafkaBuilder;
+use crate::client::error_class::{ErrorClass, is_consequence, is_of_several, remedy};
+use crate::produce::producer::{Producer, Report};
+use crate::produce::record;
+use crate::produce::topic::Topics;
 
 /// How long to wait for an answer about topics.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use tokio::sync::{Notify, watch};
 
-use crate::arrived::Arrived;
-use crate::group::Group;
+use crate::consume::arrived::Arrived;
+use crate::consume::group::Group;
 
 /// A partition that is held, between the thread that polls and the worker that handles.
 pub(crate) struct Partition {

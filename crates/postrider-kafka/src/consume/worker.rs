@@ -1,5 +1,7 @@
 //! The work on one partition: *take, read, deliver, give up or try again, move on*.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +10,13 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
 
-use crate::arrived::Arrived;
-use crate::dead_letter::Address;
-use crate::partition::{Inlet, Partition};
-use crate::partition_batch::{Batch, Consequence, Next, Patience};
-use crate::receipt_producer::ReceiptProducer;
-use crate::sequence::{Gap, Sequences};
-use crate::tally::Tally;
+use crate::consume::arrived::Arrived;
+use crate::consume::partition::{Inlet, Partition};
+use crate::consume::partition_batch::{Batch, Consequence, Next, Patience};
+use crate::consume::sequence::{Gap, Sequences};
+use crate::consume::tally::Tally;
+use crate::dead_letter::address::Address;
+use crate::produce::receipt_producer::ReceiptProducer;
 
 /// How long to wait at first when nothing can be handled, or no letter be written.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,6 +43,8 @@ pub(crate) struct Crew {
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
+    /// The type of the aggregate, by event type.
+    pub(crate) aggregates: HashMap<&'static str, Arc<str>>,
     pub(crate) numbered_keys: usize,
     pub(crate) on_gap: Option<OnGap>,
     /// How many of them there are.
@@ -114,9 +118,14 @@ impl Worker {
             if record.is_for_another(&self.crew.group) {
                 return (record, None);
             }
-            let event = record.event();
-            if let Ok(event) = &event {
+            let mut event = record.event();
+            if let Ok(event) = &mut event {
                 self.look_for_gap(&record, event);
+                if let Some(aggregate) = self.crew.aggregates.get(&*event.event_type)
+                    && event.aggregate_type.is_empty()
+                {
+                    event.aggregate_type = Arc::clone(aggregate);
+                }
             }
             let event = event.map_err(|error| DeliveryFailure::new("not_an_event", error.to_string()));
             (record, Some(event))
@@ -125,7 +134,7 @@ impl Worker {
     }
 
     fn look_for_gap(&mut self, record: &Arrived, event: &Recorded) {
-        let key = event.key();
+        let key = counted_key(event);
         let Some(expected) = self.sequences.note(event, &key) else { return };
         let gap = Gap {
             group: Arc::clone(&self.crew.group),
@@ -277,6 +286,14 @@ impl Worker {
                 seconds = since.elapsed().as_secs_f64(), "events are handled again");
         }
     }
+}
+
+/// The key that an event's number counts within: the aggregate's type and id, where the record names the type and no other key.
+fn counted_key(event: &Recorded) -> Cow<'_, str> {
+    if event.aggregate_type.is_empty() || event.ordering_key.as_ref() != Some(&event.aggregate_id) {
+        return event.key();
+    }
+    Cow::Owned(format!("{}:{}", event.aggregate_type, event.aggregate_id))
 }
 
 /// Sleeps until then; for ever without a time.

@@ -9,7 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use tokio::sync::oneshot;
 
-use crate::group::Group;
+use crate::consume::group::Group;
 
 /// How long the thread waits for a record before it looks what else is to be done.
 const TICK: Duration = Duration::from_millis(50);

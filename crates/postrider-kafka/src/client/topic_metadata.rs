@@ -9,9 +9,8 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaError;
 use rdkafka::metadata::MetadataTopic;
 
-use crate::config::invalid;
-use crate::producer::refused;
-use crate::sink::Kafka;
+use crate::client::invalid::{invalid, refused};
+use crate::produce::sink::Kafka;
 
 /// How long the brokers may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::dead_letter;
-use crate::partition_batch::Batch;
-use crate::tally::Tally;
-use crate::worker::{FIRST_PAUSE, Worker};
+use crate::consume::partition_batch::Batch;
+use crate::consume::tally::Tally;
+use crate::consume::worker::{FIRST_PAUSE, Worker};
+use crate::dead_letter::record::dead;
 
 impl Worker {
     /// Writes the dead letter of a record, for as long as it takes; whether it was written before the worker is to end.
@@ -16,9 +16,8 @@ impl Worker {
         let topic = self.crew.address.of(&record.topic);
         let mut stopped: Option<(Stopped<'_>, Duration)> = None;
         loop {
-            let headers = dead_letter::headers(record, &self.crew.group, failure, tries);
-            let mut sending =
-                std::pin::pin!(self.crew.post.send(dead_letter::parcel(record, &topic, headers)));
+            let letter = dead(record, &topic, &self.crew.group, failure, tries);
+            let mut sending = std::pin::pin!(self.crew.post.send(letter));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
                 end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {

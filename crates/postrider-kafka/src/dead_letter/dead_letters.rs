@@ -11,15 +11,15 @@ use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 use time::format_description::well_known::Rfc3339;
 
-use crate::arrived::Arrived;
-use crate::config::KafkaBuilder;
-use crate::config::invalid;
-use crate::dead_letter::{self, Address};
-use crate::locked_properties::{OF_LETTERS, broken};
-use crate::offsets::{self, patiently};
-use crate::producer::refused;
-use crate::receipt_producer::ReceiptProducer;
-use crate::security::{Security, told_who_we_are};
+use crate::client::config::KafkaBuilder;
+use crate::client::invalid::{invalid, refused};
+use crate::client::locked_properties::{OF_LETTERS, broken};
+use crate::client::offsets::{self, patiently};
+use crate::client::security::{Security, told_who_we_are};
+use crate::consume::arrived::{Arrived, TOPIC};
+use crate::dead_letter::address::Address;
+use crate::dead_letter::record;
+use crate::produce::receipt_producer::ReceiptProducer;
 
 /// How long to wait for an answer of the brokers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -138,7 +138,7 @@ impl DeadLetters {
             let Some(chunk) = chunk else { return Ok(count) };
             // One after the other: of a queue that is full nobody knows who comes first.
             for letter in &chunk {
-                post.send(dead_letter::revived(letter, topic, &self.group)).await?;
+                post.send(record::revived(letter, topic, &self.group)).await?;
             }
             count += chunk.len();
             reader = blocking(move || reader.commit().map(|()| reader)).await?;
@@ -271,9 +271,7 @@ impl TopicReader {
             };
             span.next = message.offset() + 1;
             let letter = Arrived::new(Arc::clone(&topic), &message);
-            if letter.text(dead_letter::GROUP) == Some(group)
-                && letter.text(dead_letter::TOPIC) == Some(&self.original)
-            {
+            if letter.text(record::GROUP) == Some(group) && letter.text(TOPIC) == Some(&self.original) {
                 letters.push(letter);
             }
         }
@@ -301,16 +299,16 @@ impl DeadLetter {
         let text = |name: &str| letter.text(name).unwrap_or_default().to_owned();
         let event = letter.event().ok();
         Self {
-            topic: text(dead_letter::TOPIC),
-            partition: text(dead_letter::PARTITION).parse().unwrap_or(-1),
-            offset: text(dead_letter::OFFSET).parse().unwrap_or(-1),
+            topic: text(TOPIC),
+            partition: text(record::PARTITION).parse().unwrap_or(-1),
+            offset: text(record::OFFSET).parse().unwrap_or(-1),
             event_id: event.as_ref().map(|event| event.event_id),
             event_type: event.map(|event| event.event_type.to_string()),
             key: letter.key.as_deref().and_then(|key| std::str::from_utf8(key).ok()).map(ToOwned::to_owned),
-            error: text(dead_letter::ERROR),
-            error_code: text(dead_letter::CODE),
-            attempts: text(dead_letter::ATTEMPTS).parse().unwrap_or(0),
-            time: OffsetDateTime::parse(&text(dead_letter::TIME), &Rfc3339).ok(),
+            error: text(record::ERROR),
+            error_code: text(record::CODE),
+            attempts: text(record::ATTEMPTS).parse().unwrap_or(0),
+            time: OffsetDateTime::parse(&text(record::TIME), &Rfc3339).ok(),
         }
     }
 }

@@ -1,17 +1,17 @@
 //! A consumer as an application writes it down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{Event, Source};
 use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
 
-use crate::dead_letter::Address;
-use crate::partition_batch::Patience;
-use crate::security::{Security, told_who_we_are};
-use crate::sequence::Gap;
-use crate::worker::OnGap;
+use crate::client::security::{Security, told_who_we_are};
+use crate::consume::partition_batch::Patience;
+use crate::consume::sequence::Gap;
+use crate::consume::worker::OnGap;
+use crate::dead_letter::address::Address;
 
 /// Where a group begins in a partition that it has no position in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +31,12 @@ pub enum Offsets {
 /// `{topic}.DLT` then.
 ///
 /// Delivery is at least once: what was handled and not committed when a process dies, or loses its partitions, comes again.
+/// Records need not say everything of their event. Where a record has no such attribute, an event's `stream` is the topic, its
+/// `ordering_key` the record's key, its `recorded_at` (and `occurred_at`) the record's timestamp, its schema version 1, and its
+/// `aggregate_type` the one of the [`Event`] that its handler receives, or empty. Handlers are chosen by event type alone. See
+/// [`CloudEvents::read`](postrider_core::CloudEvents::read) for the whole list, and
+/// [`KafkaBuilder::attributes`](crate::KafkaBuilder::attributes) for writing more.
+///
 /// Transactional handlers, and plain ones with an [`inbox`](Consumer::inbox), keep an inbox under the name of the group: a
 /// transactional handler's effect happens once.
 pub struct Consumer<S: Source> {
@@ -39,6 +45,8 @@ pub struct Consumer<S: Source> {
     pub(crate) group: String,
     pub(crate) topics: Vec<String>,
     pub(crate) handlers: DispatcherBuilder<S>,
+    /// The type of the aggregate, by event type: what the events of `on` say of themselves.
+    pub(crate) aggregates: HashMap<&'static str, Arc<str>>,
     pub(crate) offsets: Offsets,
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
@@ -63,6 +71,7 @@ impl<S: Source> Consumer<S> {
             group: group.to_owned(),
             topics: Vec::new(),
             handlers: DispatcherBuilder::default(),
+            aggregates: HashMap::new(),
             offsets: Offsets::default(),
             records: 100,
             concurrency: 16,
@@ -93,6 +102,7 @@ impl<S: Source> Consumer<S> {
         H::Payload: Event + Decode,
         Shape: 'static,
     {
+        self.aggregates.insert(H::Payload::NAME, H::Payload::AGGREGATE.into());
         self.handlers.on(handler);
         self
     }

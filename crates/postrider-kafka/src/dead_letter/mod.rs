@@ -1,0 +1,8 @@
+//! Records that were given up: the topic they go to, the headers that say why, and the way back.
+//!
+//! `giving_up` is the worker's last step; `dead_letters` is the tool that lists and requeues. Key and value are never changed.
+
+pub(crate) mod address;
+pub(crate) mod dead_letters;
+pub(crate) mod giving_up;
+pub(crate) mod record;

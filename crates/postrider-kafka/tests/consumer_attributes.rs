@@ -1,0 +1,180 @@
+//! Records with all attributes and with those alone that say something: consumers, gaps and dead letters take both.
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use postrider::testing::Outbox;
+use postrider::{Event, Failure, OffsetDateTime, OptionalAttribute, Received, Recordable, Relay, Source};
+use postrider_kafka::{DeadLetters, Format, Kafka};
+use serde::{Deserialize, Serialize};
+use support::{Feed, PATIENCE, Seen, committed, consumer, records, topics, until};
+
+#[derive(Debug, Serialize, Deserialize, Event)]
+#[event(aggregate = "Order", id = order, stream = "orders")]
+struct OrderPaid {
+    order: i64,
+}
+
+/// Names of topics, with what is written to them.
+const MODES: [(&str, Format, &[OptionalAttribute]); 5] = [
+    ("binary-few", Format::Binary, &[]),
+    ("binary-all", Format::Binary, &OptionalAttribute::ALL),
+    ("structured-few", Format::Structured, &[]),
+    ("structured-all", Format::Structured, &OptionalAttribute::ALL),
+    ("bare", Format::Payload, &[]),
+];
+
+/// What a handler is told of an order: its stream, aggregate type and key, and when it was recorded.
+type Told = (i64, String, String, String, OffsetDateTime);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typed_handlers_and_dead_letters_take_records_with_few_attributes_and_with_all() {
+    let brokers = topics(&MODES.map(|(name, ..)| (name, 1)));
+    let (outbox, before) = (Outbox::new(), OffsetDateTime::now_utc());
+    let mut ids = Vec::new();
+    for order in 1..=3 {
+        let event = OrderPaid { order }.to_new_event().expect("an event").into_owned();
+        ids.push(outbox.record_alone(&event).await.expect("recorded"));
+    }
+    for (topic, format, attributes) in MODES {
+        let sink = Kafka::builder(&brokers).topic(topic).format(format);
+        let sink = sink.attributes(attributes.iter().copied()).connect().await.expect("connected");
+        let relay = Relay::new(&outbox).subscribe(topic, |s| s.sink(sink)).start().await.expect("started");
+        for id in &ids {
+            relay.delivered(topic, *id, PATIENCE).await.expect("delivered");
+        }
+        relay.stop().await.expect("stopped");
+        let (seen, strict) = (Seen::<Told>::default(), Arc::new(AtomicBool::new(true)));
+        let (told, refuses) = (seen.clone(), Arc::clone(&strict));
+        let running = consumer(&Outbox::new(), &brokers, topic, topic)
+            .on(move |event: Received<OrderPaid>| {
+                let (told, refuses) = (told.clone(), Arc::clone(&refuses));
+                async move {
+                    if event.order == 2 && refuses.load(Ordering::SeqCst) {
+                        return Err(Failure::reject("not this one"));
+                    }
+                    let recorded = event.event();
+                    let (stream, aggregate) =
+                        (recorded.stream.to_string(), recorded.aggregate_type.to_string());
+                    told.push((
+                        event.order,
+                        stream,
+                        aggregate,
+                        recorded.key().into_owned(),
+                        recorded.recorded_at,
+                    ));
+                    Ok(())
+                }
+            })
+            .start()
+            .await
+            .expect("started");
+        let letters = records(&brokers, &format!("{topic}.DLT"), 1);
+        assert_eq!((letters.len(), letters[0].key.as_str()), (1, "2"), "{topic}");
+        let tool = DeadLetters::new(&brokers, topic);
+        let [letter] = tool.list(topic, 10).await.expect("letters").try_into().expect("one letter");
+        assert_eq!(
+            (letter.event_id, letter.event_type.as_deref()),
+            (Some(ids[1]), Some("OrderPaid")),
+            "{topic}"
+        );
+        strict.store(false, Ordering::SeqCst);
+        assert_eq!(tool.requeue(topic).await.expect("put back"), 1);
+        until("all is handled", async || seen.len() == 3).await;
+        running.stop().await.expect("stopped");
+        let mut seen = seen.all();
+        seen.sort();
+        let stream = if attributes.is_empty() { topic } else { "orders" };
+        for ((order, told_stream, aggregate, key, recorded_at), wanted) in seen.into_iter().zip(1..) {
+            assert_eq!(
+                (order, told_stream.as_str(), aggregate.as_str()),
+                (wanted, stream, "Order"),
+                "{topic}"
+            );
+            assert_eq!(key, wanted.to_string(), "{topic}: the key of its record");
+            // To the millisecond: the time of a record.
+            assert!((recorded_at - before).whole_milliseconds() >= -1, "{topic}: {recorded_at}");
+            assert!(recorded_at <= OffsetDateTime::now_utc(), "{topic}: {recorded_at}");
+        }
+    }
+}
+
+/// As when a sink is told to write more, or less, while events of the key are on their way.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_records_of_a_key_keep_their_order_where_only_some_have_all_attributes() {
+    let brokers = topics(&[("mixed", 1)]);
+    let mut feed = Feed::new(&brokers, "mixed");
+    for number in 1..=40 {
+        for key in ["a", "b"] {
+            let all = [("ce_subject", key), ("ce_partitionkey", key), ("ce_aggregatetype", "Order")];
+            feed.event_with(key, number, if number % 2 == 0 { &all } else { &all[..1] });
+        }
+    }
+    feed.flush();
+    let (seen, inside) = (Seen::default(), Arc::new(Mutex::new(HashMap::<String, usize>::new())));
+    let (handled, entered, most) = (seen.clone(), Arc::clone(&inside), Seen::default());
+    let crowd = most.clone();
+    let running = consumer(&Outbox::new(), &brokers, "mixed", "mixed")
+        .on_type("Counted", move |event: Received<i64>| {
+            let (handled, entered, crowd) = (handled.clone(), Arc::clone(&entered), crowd.clone());
+            async move {
+                let key = event.event().aggregate_id.clone();
+                let count = |by: fn(usize) -> usize| {
+                    let mut inside = entered.lock().expect("a count");
+                    let count = inside.entry(key.clone()).or_default();
+                    *count = by(*count);
+                    *count
+                };
+                crowd.push(count(|count| count + 1));
+                // Whoever may begin meanwhile does.
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                handled.push((key.clone(), *event));
+                count(|count| count - 1);
+                Ok::<(), Failure>(())
+            }
+        })
+        .start()
+        .await
+        .expect("started");
+    until("all is handled", async || seen.len() == 80).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(most.all().into_iter().max(), Some(1), "no two of a key at once");
+    for wanted in ["a", "b"] {
+        let numbers: Vec<i64> =
+            seen.all().into_iter().filter(|(key, _)| key == wanted).map(|(_, number)| number).collect();
+        assert_eq!(numbers, (1..=40).collect::<Vec<_>>());
+    }
+}
+
+/// `Order:7` and `Item:7` have one record key, and numbers of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_within_aggregates_of_two_types_and_one_id_are_not_confused() {
+    let brokers = topics(&[("numbered", 1)]);
+    let mut feed = Feed::new(&brokers, "numbered");
+    for (aggregate, number) in [("Order", 1), ("Item", 50), ("Order", 2), ("Item", 51), ("Order", 4)] {
+        let text = number.to_string();
+        let headers = [("ce_subject", "7"), ("ce_aggregatetype", aggregate), ("ce_sequence", &text)];
+        feed.event_with("7", number, &headers);
+    }
+    // Ordered by a key that is the subject by chance: no type is named, and all of them count together.
+    for (number, value) in [("1", 100), ("2", 101), ("3", 102)] {
+        feed.event_with("8", value, &[("ce_subject", "8"), ("ce_sequence", number)]);
+    }
+    feed.flush();
+    let gaps = Seen::default();
+    let told = gaps.clone();
+    let running = consumer(&Outbox::new(), &brokers, "numbered", "numbered")
+        .on_gap(move |gap| told.push((gap.key.clone(), gap.expected, gap.got)))
+        .on_type("Counted", async |_: Received<i64>| Ok::<(), Failure>(()))
+        .start()
+        .await
+        .expect("started");
+    until("all is done", async || committed(&brokers, "numbered", "numbered", 1) == [8]).await;
+    running.stop().await.expect("stopped");
+    assert_eq!(gaps.all(), [("Order:7".to_owned(), 3, 4)]);
+}
