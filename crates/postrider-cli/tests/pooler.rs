@@ -195,3 +195,26 @@ async fn with_an_address_to_listen_at_a_relay_behind_a_pooler_is_rung() {
         until("it was rung", || relay.lines().len() == number as usize + 1).await;
     }
 }
+
+/// As vendors write it into the addresses that they give to people.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_as_vendors_write_it_is_understood() {
+    let pooled = Pooled::new().await;
+    let url = format!("{}?sslmode=disable&channel_binding=prefer&pgbouncer=true", pooled.url);
+    let run = |more: &[&str]| {
+        let output = postrider(&url, more).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{more:?}: {text}");
+        text.into_owned()
+    };
+    let pooler = |more: &[&str]| {
+        let settings: serde_json::Value =
+            serde_json::from_str(&run(&[&["config", "check", "--json"], more].concat())).expect("JSON");
+        settings["store"]["pooler"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(pooler(&[]), "transaction");
+    assert_eq!(pooler(&["--set", "store.pooler=detect"]), "detect", "what is set wins");
+    run(&["migrate"]);
+    pooled.publish(0, 1).await;
+    assert!(run(&["events"]).contains("OrderPaid"));
+}

@@ -60,7 +60,7 @@ pub(crate) const TABLES: &[Described] = &[
                 "pooler",
                 TEXT,
                 "\"detect\"",
-                "What is between the relay and its PostgreSQL: `transaction` for a pooler in transaction mode, `none` for no pooler or one in session mode. `detect` finds out when the relay starts, by a second connection.",
+                "What is between the relay and its PostgreSQL: `transaction` for a pooler in transaction mode, `none` for no pooler or one in session mode. `detect` finds out when the relay starts, by a second connection. `pgbouncer=true` in `url` is `transaction`, unless this is set.",
             ),
         ],
     },
