@@ -1,6 +1,6 @@
-//! The one command that runs in the foreground, and how it is interrupted.
+//! The commands that run in the foreground, and how they are interrupted.
 //!
-//! An interruption ends the command and nothing else: this process goes on, stops its servers on the way out as
+//! An interruption ends the commands and nothing else: this process goes on, stops its servers on the way out as
 //! always, and only then ends.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,7 +15,7 @@ use crate::task_error::TaskError;
 /// The exit code of a command that was interrupted.
 pub const INTERRUPTED: u8 = 130;
 
-/// Runs commands one after another until one of Ctrl-C, SIGTERM and SIGHUP arrives.
+/// Runs commands until one of Ctrl-C, SIGTERM and SIGHUP arrives.
 #[derive(Debug)]
 pub struct Foreground {
     state: Arc<Mutex<State>>,
@@ -23,8 +23,8 @@ pub struct Foreground {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The process group of the command that runs.
-    group: Option<i64>,
+    /// The process groups of the commands that run.
+    groups: Vec<i64>,
     interruptions: usize,
 }
 
@@ -38,7 +38,14 @@ impl Foreground {
         Ok(Self { state })
     }
 
-    /// Runs `command`, without input, and gives its exit code; [`INTERRUPTED`] if it was, or was before.
+    /// One that hears of no interruption.
+    #[cfg(test)]
+    pub(crate) fn unheard() -> Self {
+        Self { state: Arc::default() }
+    }
+
+    /// Runs `command`, without input, and gives its exit code; [`INTERRUPTED`] if it was, or was before. Several threads may each
+    /// run one.
     ///
     /// After an interruption nothing of it is left running: neither it nor what it started in its process group.
     /// It does not outlive this process either, if that is killed.
@@ -55,13 +62,13 @@ impl Foreground {
             .spawn()
             .map_err(|error| TaskError::new(format!("could not run {program}: {error}")))?;
         let group = -i64::from(child.id());
-        state.group = Some(group);
+        state.groups.push(group);
         drop(state);
 
         let keeper = Keeper::hire(&Account::own_user(), r#"kill -s TERM -- "$1""#, &[&group.to_string()]);
         let status = child.wait();
         let mut state = lock(&self.state);
-        state.group = None;
+        state.groups.retain(|running| *running != group);
         keeper?.dismiss();
         if state.interruptions > 0 {
             process::signal("KILL", &[group]);
@@ -79,15 +86,40 @@ impl Foreground {
     }
 }
 
-/// The first interruption asks the command to end, any further one ends it.
+/// The first interruption asks the commands to end, any further one ends them.
 fn interrupt(state: &Mutex<State>) {
     let mut state = lock(state);
     state.interruptions += 1;
-    if let Some(group) = state.group {
-        process::signal(if state.interruptions == 1 { "TERM" } else { "KILL" }, &[group]);
-    }
+    process::signal(if state.interruptions == 1 { "TERM" } else { "KILL" }, &state.groups);
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_interruption_ends_all_commands_and_begins_no_further_one() {
+        let foreground = Foreground::unheard();
+        let run =
+            || foreground.run(Command::new("sh").args(["-c", "while :; do sleep 1; done"])).expect("a shell");
+        thread::scope(|scope| {
+            let commands = [scope.spawn(run), scope.spawn(run)];
+            assert!(
+                process::wait_until(Duration::from_secs(20), || lock(&foreground.state).groups.len() == 2)
+            );
+            interrupt(&foreground.state);
+            for command in commands {
+                assert_eq!(command.join().expect("an end"), INTERRUPTED);
+            }
+        });
+        assert!(lock(&foreground.state).groups.is_empty());
+        assert_eq!(run(), INTERRUPTED);
+    }
 }

@@ -28,12 +28,15 @@ pub mod pgbouncer;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod program;
 pub mod python;
 pub mod server;
 pub mod service;
 pub mod services;
 pub mod session;
 pub mod task_error;
+pub mod suite;
+pub mod tally;
 pub mod unstable;
 pub mod workspace;
 

@@ -11,12 +11,12 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{TaskError, checks, compat, docs, jdbc, node, openssl, python, say, workspace};
+use xtask::{TaskError, checks, compat, docs, jdbc, node, openssl, python, say, suite, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
-  test [WITHOUT] [-- ARGS]         run all tests (cargo test --workspace ARGS) with the servers they need
+  test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named
@@ -209,8 +209,7 @@ fn counts_statements() -> bool {
 fn ci(options: &[&str]) -> Result<u8, TaskError> {
     openssl::prepare()?;
     interruptible(|foreground| match checks::run(foreground)? {
-        // A run that nobody watches tells all that is wrong, not the first of it.
-        0 => run_tests(foreground, &kinds(options).unwrap_or_default(), &["--no-fail-fast"], &[]),
+        0 => run_tests(foreground, &kinds(options).unwrap_or_default(), &[], &[]),
         code => Ok(code),
     })
 }
@@ -248,14 +247,18 @@ fn run_tests(
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();
     say(&format!("testing with {servers}"));
-    let mut cargo = workspace::cargo();
-    cargo.arg("test");
-    // `--workspace` would win over the packages that were asked for.
-    if !names_a_package(extra) {
-        cargo.arg("--workspace");
-    }
-    cargo.args(extra).envs(session.environment()).envs(variables.iter().copied());
-    let code = foreground.run(&mut cargo)?;
+    let code = if extra.is_empty() && variables.is_empty() {
+        suite::run(foreground, &session.environment())?
+    } else {
+        let mut cargo = workspace::cargo();
+        cargo.arg("test");
+        // `--workspace` would win over the packages that were asked for.
+        if !names_a_package(extra) {
+            cargo.arg("--workspace");
+        }
+        cargo.args(extra).envs(session.environment()).envs(variables.iter().copied());
+        foreground.run(&mut cargo)?
+    };
     drop(session);
     match code {
         _ if foreground.is_interrupted() => {}

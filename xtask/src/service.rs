@@ -15,6 +15,8 @@ pub struct Service {
     pub kind: Kind,
     /// Where it runs.
     pub place: Place,
+    /// For a pooler, the server that it is in front of: `host:port`.
+    pub behind: Option<String>,
 }
 
 /// Where a server runs.
@@ -67,12 +69,16 @@ impl Service {
 
     /// What a file remembers of it.
     pub fn to_text(&self) -> String {
-        match &self.place {
+        let mut text = match &self.place {
             Place::Process(Detached { pid, port, folder }) => {
                 format!("pid={pid}\nport={port}\nfolder={}\n", folder.display())
             }
             Place::Container { id, port } => format!("container={id}\nport={port}\n"),
+        };
+        if let Some(behind) = &self.behind {
+            text.push_str(&format!("behind={behind}\n"));
         }
+        text
     }
 
     /// The service that a file remembers, if the file makes sense.
@@ -87,7 +93,7 @@ impl Service {
                 folder: fields.get("folder")?.into(),
             }),
         };
-        Some(Self { kind, place })
+        Some(Self { kind, place, behind: fields.get("behind").map(|behind| (*behind).to_owned()) })
     }
 }
 
@@ -110,8 +116,10 @@ mod tests {
         let process = Place::Process(Detached { pid: 77, port: 20_001, folder: "/tmp/postrider-a=b".into() });
         let container = Place::Container { id: "0123456789abcdef".into(), port: 20_002 };
         for place in [process, container] {
-            for kind in Kind::ALL {
-                let service = Service { kind, place: place.clone() };
+            for (kind, behind) in
+                Kind::ALL.into_iter().zip([None, Some("127.0.0.1:20000".to_owned())].into_iter().cycle())
+            {
+                let service = Service { kind, place: place.clone(), behind };
                 assert_eq!(Service::of_text(kind, &service.to_text()), Some(service));
             }
         }

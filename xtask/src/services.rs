@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::kind::Kind;
+use crate::pgbouncer;
 use crate::server::{self, Server};
 use crate::service::{Place, Service, Status};
 use crate::task_error::TaskError;
@@ -27,21 +28,43 @@ impl Services {
     /// Starts of `kinds` what does not run, at the same time; what runs is used again. Gives them in order.
     ///
     /// Where one of them fails, the others stay up. A pooler comes last: it goes in front of the PostgreSQL at `given`, or of that
-    /// of these services, and is started anew with it.
+    /// of these services; one that is in front of another is replaced.
     pub fn up(&self, kinds: &[Kind], given: Option<&str>) -> Result<Vec<Service>, TaskError> {
         let _alone = self.lock()?;
         let servers: Vec<Kind> = kinds.iter().copied().filter(|kind| *kind != Kind::Pgbouncer).collect();
-        let was_there = matches!(self.status(Kind::Postgres)?, Status::Running(_));
         let mut services = server::at_once(&servers, |kind| self.up_one(kind, None))?;
         if kinds.contains(&Kind::Pgbouncer) {
             let own = services.iter().find(|service| service.kind == Kind::Postgres);
             let own = own.map(|service| Kind::Postgres.address(service.port()));
-            if given.is_some() || !was_there {
+            let behind = given.map(ToOwned::to_owned).or(own);
+            if self.pooler_before(behind.as_deref())?.is_none() {
                 self.end(Kind::Pgbouncer)?;
             }
-            services.push(self.up_one(Kind::Pgbouncer, given.map(ToOwned::to_owned).or(own).as_deref())?);
+            services.push(self.up_one(Kind::Pgbouncer, behind.as_deref())?);
         }
         Ok(services)
+    }
+
+    /// The pooler that runs, if it is in front of the PostgreSQL at this address.
+    pub fn pooler_before(&self, address: Option<&str>) -> Result<Option<Service>, TaskError> {
+        Ok(match self.status(Kind::Pgbouncer)? {
+            Status::Running(pooler) if pooler.behind.as_deref() == address.map(pgbouncer::place_of) => {
+                Some(pooler)
+            }
+            _ => None,
+        })
+    }
+
+    /// The address in the environment, unless it is that of a service: `services up` exports its own, which says nothing about
+    /// whether they still run.
+    pub fn given(&self, kind: Kind) -> Result<Option<String>, TaskError> {
+        let Some(address) = kind.given() else { return Ok(None) };
+        Ok(match self.status(kind)? {
+            Status::Running(service) | Status::Dead(service) if kind.address(service.port()) == address => {
+                None
+            }
+            _ => Some(address),
+        })
     }
 
     /// Stops what was started and removes its folder; gives what it was.
@@ -91,7 +114,8 @@ impl Services {
                 Place::Container { id, port }
             }
         };
-        let service = Service { kind, place };
+        let behind = behind.map(|address| pgbouncer::place_of(address).to_owned());
+        let service = Service { kind, place, behind };
         if let Err(error) = fs::write(self.file(kind), service.to_text()) {
             service.stop()?;
             return Err(unwritable(&self.file(kind), &error));

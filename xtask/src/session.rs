@@ -26,30 +26,41 @@ impl Session {
     /// For tests: of each kind the server in the environment, else the one of `services up`, else one of its own.
     /// Those that have to be started are started at the same time.
     pub fn open(services: &Services, kinds: &[Kind]) -> Result<Self, TaskError> {
-        // A pooler that was left running is in front of the PostgreSQL that was.
-        let fits = |kind: Kind| kind != Kind::Pgbouncer || Kind::Postgres.given().is_none();
-        Self::of(kinds, |kind, behind| match services.status(kind)? {
-            Status::Running(service) if fits(kind) => Ok(Source::Service(service)),
-            _ => Server::start(kind, &[], behind).map(Source::Own),
-        })
+        let start = |kind: Kind, behind: Option<&str>| {
+            let running = match services.status(kind)? {
+                // One that was left running may be in front of the PostgreSQL that was.
+                _ if kind == Kind::Pgbouncer => services.pooler_before(behind)?,
+                Status::Running(service) => Some(service),
+                Status::Absent | Status::Dead(_) => None,
+            };
+            running.map_or_else(
+                || Server::start(kind, &[], behind).map(Source::Own),
+                |it| Ok(Source::Service(it)),
+            )
+        };
+        Self::of(kinds, |kind| services.given(kind), start)
     }
 
     /// For benchmarks: of each kind the server in the environment, else one of its own, a database with `settings`.
     pub fn open_with(kinds: &[Kind], settings: &[(&str, &str)]) -> Result<Self, TaskError> {
-        Self::of(kinds, |kind, behind| {
+        let start = |kind: Kind, behind: Option<&str>| {
             let settings = if kind == Kind::Kafka { &[] } else { settings };
             Server::start(kind, settings, behind).map(Source::Own)
-        })
+        };
+        Self::of(kinds, |kind| Ok(kind.given()), start)
     }
 
     /// To stay: of each kind the server in the environment, else the one of `services up`, which is started now if
     /// need be and outlives the session.
     pub fn leave(services: &Services, kinds: &[Kind]) -> Result<Self, TaskError> {
-        let missing: Vec<Kind> = kinds.iter().copied().filter(|kind| kind.given().is_none()).collect();
-        let mut started = services.up(&missing, Kind::Postgres.given().as_deref())?.into_iter();
-        let servers = kinds.iter().filter_map(|kind| match kind.given() {
-            Some(address) => Some((*kind, Source::Given(address))),
-            None => started.next().map(|service| (*kind, Source::Service(service))),
+        let given: Vec<Option<String>> =
+            kinds.iter().map(|kind| services.given(*kind)).collect::<Result<_, _>>()?;
+        let given = || kinds.iter().copied().zip(&given);
+        let missing: Vec<Kind> = given().filter(|(_, given)| given.is_none()).map(|(kind, _)| kind).collect();
+        let mut started = services.up(&missing, services.given(Kind::Postgres)?.as_deref())?.into_iter();
+        let servers = given().filter_map(|(kind, given)| match given {
+            Some(address) => Some((kind, Source::Given(address.clone()))),
+            None => started.next().map(|service| (kind, Source::Service(service))),
         });
         Ok(Self { servers: servers.collect() })
     }
@@ -69,9 +80,10 @@ impl Session {
     /// All at the same time, but for the pooler: it goes in front of the PostgreSQL, which has to be there.
     fn of(
         kinds: &[Kind],
+        given: impl Fn(Kind) -> Result<Option<String>, TaskError> + Sync,
         start: impl Fn(Kind, Option<&str>) -> Result<Source, TaskError> + Sync,
     ) -> Result<Self, TaskError> {
-        let source = |kind: Kind, behind: Option<&str>| match kind.given() {
+        let source = |kind: Kind, behind: Option<&str>| match given(kind)? {
             Some(address) => Ok((kind, Source::Given(address))),
             None => start(kind, behind).map(|source| (kind, source)),
         };

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use xtask::kafka::kit::{self, Kit};
 use xtask::kind::Kind;
+use xtask::postgres::Cluster;
 use xtask::process::{self, Process};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -267,6 +268,40 @@ fn a_given_address_is_used_and_nothing_is_started() {
     let exports = String::from_utf8_lossy(&up.stdout);
     assert!([postgres, mysql, kafka, pooler].iter().all(|address| exports.contains(address)), "{exports}");
     assert_eq!(sandbox.answer(&["services", "status"]), NOTHING_STARTED);
+}
+
+#[test]
+fn a_pooler_is_in_front_of_the_postgresql_that_the_tests_get() {
+    let sandbox = Sandbox::new("pooler");
+    // The port of the PostgreSQL that a pooler at the address in `exports` leads to.
+    let behind = |exports: &str| {
+        let folder = Server::pgbouncer_at(exports).folder;
+        let settings = fs::read_to_string(folder.join("pgbouncer.ini")).expect("its settings");
+        number_after(&settings, "* = host=127.0.0.1 port=")
+    };
+    let first = sandbox.answer(&["services", "up", "--no-kafka"]);
+    let own = Server::postgres_at(&first);
+    assert_eq!(behind(&first), own.port);
+
+    // Another PostgreSQL is named, in a shell that has the variables of the first run.
+    let other = Cluster::create(&[]).expect("a PostgreSQL");
+    let pooler = format!(
+        "postgres://postgres@127.0.0.1:{}/postgres",
+        number_after(&first, "POSTRIDER_TEST_PGBOUNCER=postgres://postgres@127.0.0.1:")
+    );
+    let mut up = sandbox.xtask(&["services", "up", "--no-kafka"]);
+    up.env("POSTRIDER_TEST_POSTGRES", other.url("postgres")).env("POSTRIDER_TEST_PGBOUNCER", pooler);
+    let up = up.output().expect("xtask runs");
+    assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+    assert_eq!(behind(&String::from_utf8_lossy(&up.stdout)), other.port());
+
+    // It is not named any more, and the first one still runs.
+    let script = r#""$POSTRIDER_TEST_POSTGRES_BIN/psql" -qAt -c "show port" "$POSTRIDER_TEST_PGBOUNCER""#;
+    let said = sandbox.answer(&["services", "run", "--no-kafka", "--", "sh", "-c", script]);
+    assert_eq!(said.trim(), own.port.to_string(), "the pooler of one command");
+    let again = sandbox.answer(&["services", "up", "--no-kafka"]);
+    assert_eq!(Server::postgres_at(&again).port, own.port);
+    assert_eq!(behind(&again), own.port, "the pooler that stays");
 }
 
 #[test]

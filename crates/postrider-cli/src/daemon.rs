@@ -33,7 +33,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         }
     }
     let alerts = alerts::AlertMonitor::of(&config)?;
-    let pulse = Pulse::new()?;
+    let pulse = Pulse::new(&config)?;
     let (end, ended) = watch::channel(false);
     tokio::spawn(async move {
         asked_to_end().await;

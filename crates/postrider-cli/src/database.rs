@@ -10,7 +10,7 @@ use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::bounded;
-use crate::config::{Problem, Store, without_password};
+use crate::config::{Problem, Store, address, without_password};
 use crate::{Failure, os_user};
 
 /// How long a server may take to answer before it is said that it does not.
@@ -68,7 +68,8 @@ pub(crate) fn place(store: &Store) -> String {
 /// An address of a PostgreSQL, if it is one.
 fn postgres_address(url: &str) -> Option<PgConnectOptions> {
     // A pooler refuses settings that it does not know, and nothing here is a number with a fraction.
-    let options = PgConnectOptions::from_str(url).ok()?.extra_float_digits(None);
+    let options = PgConnectOptions::from_str(&address::for_driver(url)).ok()?;
+    let options = options.extra_float_digits(None);
     // The driver would log in as `anonymous`.
     Some(match os_user::name().filter(|_| !names_a_user(url)) {
         Some(name) => options.username(&name),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -18,11 +18,28 @@ use postrider::{Health, Running};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
-use crate::Failure;
-use crate::config::Listen;
+use crate::config::{Config, Listen};
+use crate::{Failure, database};
 
 /// How long the database may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The header of `/readyz` that only a relay sends: its version.
+pub(crate) const RELAY: &str = "postrider-relay";
+
+/// The header of `/readyz` that tells relays on one machine apart: see [`settings_id`].
+pub(crate) const SETTINGS: &str = "postrider-settings";
+
+/// What two processes with the same database and the same subscriptions have in common, and others do not; nothing where no
+/// database is named. It shows nothing of either.
+pub(crate) fn settings_id(config: &Config) -> Option<String> {
+    config.store.url.as_ref()?;
+    let mut names: Vec<&str> = config.readers.iter().map(|reader| reader.name.as_str()).collect();
+    names.sort_unstable();
+    let name = config.relay.name.as_deref().unwrap_or_default();
+    let text = [&database::place(&config.store), &config.store.schema, name, &names.join("\n")].join("\n");
+    Some(postrider::Uuid::new_v5(&postrider::Uuid::NAMESPACE_URL, text.as_bytes()).to_string())
+}
 
 /// Histograms by the ends of their names: those of several relays can be added up, which quantiles can't.
 const BUCKETS: [(&str, &[f64]); 3] = [
@@ -40,16 +57,19 @@ pub(crate) struct Pulse {
     metrics: PrometheusHandle,
     relay: Arc<OnceCell<(Arc<dyn Store>, Health)>>,
     stopping: Arc<AtomicBool>,
+    settings_id: String,
 }
 
 impl Pulse {
     /// Begins to collect metrics.
-    pub(crate) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new(config: &Config) -> Result<Self, Failure> {
         let metrics = BUCKETS.iter().try_fold(PrometheusBuilder::new(), |builder, (suffix, buckets)| {
             builder.set_buckets_for_metric(Matcher::Suffix((*suffix).to_owned()), buckets)
         });
         let metrics = metrics?.install_recorder()?;
-        Ok(Self { metrics, relay: Arc::new(OnceCell::new()), stopping: Arc::new(AtomicBool::new(false)) })
+        let settings_id = settings_id(config).unwrap_or_default();
+        let (relay, stopping) = (Arc::new(OnceCell::new()), Arc::new(AtomicBool::new(false)));
+        Ok(Self { metrics, relay, stopping, settings_id })
     }
 
     /// The relay has begun to work.
@@ -104,7 +124,7 @@ pub(crate) async fn serve(
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(async || "alive\n"))
-        .route("/readyz", get(ready))
+        .route("/readyz", get(readyz))
         .with_state(pulse);
     axum::serve(listener, router).with_graceful_shutdown(end).await?;
     Ok(())
@@ -114,9 +134,19 @@ async fn metrics(State(pulse): State<Pulse>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], pulse.metrics.render())
 }
 
+/// Whether the relay is ready, and which relay that is.
+async fn readyz(State(pulse): State<Pulse>) -> impl IntoResponse {
+    let (status, said) = ready(&pulse).await;
+    let relay = [
+        (HeaderName::from_static(RELAY), env!("CARGO_PKG_VERSION").to_owned()),
+        (HeaderName::from_static(SETTINGS), pulse.settings_id),
+    ];
+    (status, relay, said)
+}
+
 /// Ready: the database answers, and every subscription has a keeper that holds its lanes or stands by for them. A relay that
 /// lost one is stopping; one whose subscription was removed is not ready.
-async fn ready(State(pulse): State<Pulse>) -> (StatusCode, Cow<'static, str>) {
+async fn ready(pulse: &Pulse) -> (StatusCode, Cow<'static, str>) {
     if pulse.stopping.load(Ordering::Acquire) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into());
     }

@@ -79,6 +79,14 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[store]\nurl = \"postgres://ada@db/shop?sslmod=require\"\n".into(),
             &["store.url: unknown parameter \"sslmod\"; did you mean \"sslmode\"?"],
         ),
+        (
+            "[store]\nurl = \"postgres://ada@db/shop?channel_binding=require\"\n".into(),
+            &["store.url: its channel_binding=require can't be met", "write channel_binding=prefer"],
+        ),
+        (
+            "[store]\nurl = \"postgres://db/shop\"\nlisten_url = \"postgres://db/shop?pgbouncer=true\"\n".into(),
+            &["store.listen_url: its pgbouncer=true names a pooler", "name the database itself"],
+        ),
         ("[store]\nconnections = 1\n".into(), &["store.connections", "2 or more"]),
         ("[store]\nbell = \"maybe\"\n".into(), &["store.bell", "true or false"]),
         ("store = 3\n".into(), &["store: it must be a table", "a number"]),

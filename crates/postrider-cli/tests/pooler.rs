@@ -80,8 +80,8 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_behind_a_pooler_that_is_killed_has_an_heir_and_nothing_is_lost() {
     let pooled = Pooled::new().await;
-    assert_eq!(pooled.run(&["migrate"]), "created the schema postrider, version 12\n");
-    let nothing = "nothing to do: the schema postrider is up to date, at version 12\n";
+    assert_eq!(pooled.run(&["migrate"]), "created the schema postrider, version 13\n");
+    let nothing = "nothing to do: the schema postrider is up to date, at version 13\n";
     for _ in 0..3 {
         assert_eq!(pooled.run(&["migrate"]), nothing, "nothing was left in the pooler's sessions");
     }
@@ -194,4 +194,27 @@ async fn with_an_address_to_listen_at_a_relay_behind_a_pooler_is_rung() {
         pooled.publish(number, number + 1).await;
         until("it was rung", || relay.lines().len() == number as usize + 1).await;
     }
+}
+
+/// As vendors write it into the addresses that they give to people.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_as_vendors_write_it_is_understood() {
+    let pooled = Pooled::new().await;
+    let url = format!("{}?sslmode=disable&channel_binding=prefer&pgbouncer=true", pooled.url);
+    let run = |more: &[&str]| {
+        let output = postrider(&url, more).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{more:?}: {text}");
+        text.into_owned()
+    };
+    let pooler = |more: &[&str]| {
+        let settings: serde_json::Value =
+            serde_json::from_str(&run(&[&["config", "check", "--json"], more].concat())).expect("JSON");
+        settings["store"]["pooler"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(pooler(&[]), "transaction");
+    assert_eq!(pooler(&["--set", "store.pooler=detect"]), "detect", "what is set wins");
+    run(&["migrate"]);
+    pooled.publish(0, 1).await;
+    assert!(run(&["events"]).contains("OrderPaid"));
 }

@@ -167,3 +167,39 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     assert!(health("off", &[]).sentence(2).contains("http.listen is \"off\""));
     assert!(health("127.0.0.1:0", &[]).sentence(2).contains("set a fixed port"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_health_check_does_not_take_another_process_for_its_relay() {
+    let ground = Ground::new().await;
+    ground.run(&["migrate"]);
+    let rider = ground.relay("one");
+    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")))
+        .await;
+    let own = rider.address().expect("an address");
+    let settings = std::fs::read_to_string(ground.folder.0.join("one.toml")).expect("its settings");
+    let health = |settings: &str, more: &[&str]| {
+        let file = ground.folder.file("asked.toml", settings);
+        let mut command = support::postrider(&ground.url, &["health"]);
+        said(&command.args(more).arg("--config").arg(file).output().expect("it runs"))
+    };
+    let listens = |settings: &str, address: &str| settings.replace("127.0.0.1:0", address);
+    assert_eq!(health(&listens(&settings, &own), &[]).good(), format!("ready: the relay at {own}\n"));
+
+    // Something that answers everything with 200.
+    let (stranger, _heard) = endpoint("200 OK");
+    let sentence = health(&listens(&settings, &stranger.to_string()), &[]).sentence(1);
+    assert!(sentence.contains("what listens there is not a Postrider relay"), "{sentence}");
+    assert_eq!(health(&settings, &["--json", "--address", &stranger.to_string()]).code, Some(1));
+
+    // A relay, but another one.
+    let other = settings.replace("name = \"out\"", "name = \"other\"");
+    let sentence = health(&listens(&other, &own), &[]).sentence(1);
+    assert!(sentence.contains("has another database, other subscriptions or another name"), "{sentence}");
+    // Who names the address means that relay.
+    assert_eq!(health(&other, &["--address", &own]).good(), format!("ready: the relay at {own}\n"));
+
+    // Where nobody set the port, whoever has it, the sentence says how to find the relay that went elsewhere.
+    let unset = other.replace("[http]\nlisten = \"127.0.0.1:0\"\n", "");
+    let sentence = health(&unset, &[]).sentence(1);
+    assert!(sentence.contains("127.0.0.1:7678") && sentence.contains("--address"), "{sentence}");
+}

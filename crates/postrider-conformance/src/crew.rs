@@ -142,6 +142,7 @@ async fn turn(
     delivered: &Delivered,
     losses: &AtomicU64,
 ) -> bool {
+    let mut held_since = Instant::now();
     let mut lease = match store.claim(subscription, owner, manner.lease).await {
         Ok(Some(lease)) => lease,
         Ok(None) => return false,
@@ -151,7 +152,14 @@ async fn turn(
     };
     let mut worked = false;
     for _ in 0..10 {
-        let batch = store.read(&lease, &lease.position, manner.batch).await.expect("read");
+        let batch = match store.read(&lease, &lease.position, manner.batch).await {
+            Ok(batch) => batch,
+            // The machine stood still for longer than the lease, and another relay has the lane.
+            Err(error) if error.kind() == ErrorKind::LeaseLost && held_since.elapsed() >= manner.lease => {
+                return true;
+            }
+            Err(error) => panic!("read: {error}"),
+        };
         if dice.roll(manner.walks_away) == 0 {
             losses.fetch_add(1, Ordering::Relaxed);
             return true;
@@ -161,7 +169,7 @@ async fn turn(
         }
         worked = true;
         // The lease is extended first, as a relay does that was slow: a stale one must not deliver.
-        let extending = Instant::now();
+        held_since = Instant::now();
         if store.extend(&mut lease, manner.lease, None).await.expect("extend") == LeaseStatus::Lost {
             return true;
         }
@@ -171,7 +179,7 @@ async fn turn(
         match settle(store, &mut lease, &batch).await {
             LeaseStatus::Held => {}
             LeaseStatus::Recalled => break,
-            LeaseStatus::Lost if extending.elapsed() < manner.lease => {
+            LeaseStatus::Lost if held_since.elapsed() < manner.lease => {
                 panic!("the lease was extended a moment ago")
             }
             // The server stood still for longer than the lease: what was delivered comes again, as it must.

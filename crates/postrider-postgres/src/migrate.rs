@@ -26,6 +26,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("attempts", include_str!("../sql/migrations/0010_attempts.sql")),
     ("privileges", include_str!("../sql/migrations/0011_privileges.sql")),
     ("limits", include_str!("../sql/migrations/0012_limits.sql")),
+    ("trigger", include_str!("../sql/migrations/0013_trigger.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;

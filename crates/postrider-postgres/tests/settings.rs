@@ -226,14 +226,18 @@ async fn the_limit_of_a_payload_is_one_setting_for_all_publishers() {
     )
     .await;
     all_meet(&builder.migrated(&log.pool).await.expect("migrate"), 3_000_000).await;
-    // One that came compressed from another table is as large as it is.
-    let copied = log.sql(
-        "create temporary table kept as select to_json(repeat('x', 3000000)) as payload; \
-         insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload) select 'T', 'A', '1', payload from kept",
-    );
-    let said =
-        sqlx::raw_sql(copied).execute(&log.pool).await.map(|_| ()).expect_err("above the limit").to_string();
-    assert!(said.contains("the payload has 3000002 bytes"), "{said}");
+    // One that comes compressed from another table is as large as it is, however small it was made. (PostgreSQL 13 has PGLZ alone.)
+    for compression in ["pglz", "lz4"] {
+        let copied = format!(
+            "do $$ begin perform set_config('default_toast_compression', '{compression}', true); exception when others then null; end $$; \
+             create temporary table kept_{compression} as select to_json(repeat('x', 3000000)) as payload; \
+             insert into {{schema}}.event (event_type, aggregate_type, aggregate_id, payload) \
+             select 'T', 'A', '1', payload from kept_{compression}"
+        );
+        let tried = sqlx::raw_sql(log.sql(&copied)).execute(&log.pool).await;
+        let said = tried.map(|_| ()).expect_err("above the limit").to_string();
+        assert!(said.contains("the payload has 3000002 bytes"), "{compression}: {said}");
+    }
 }
 
 /// The trace of the code that records is a header of its events, unless they have one; it never stops them.

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::Failure;
 use crate::config::{Config, Problem};
+use crate::endpoints::{RELAY, SETTINGS, settings_id};
 use crate::output;
 
 /// How long it may take to answer.
@@ -15,29 +16,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The flags of `health`.
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// Ask at this address, whatever the settings say; for a relay that found its port taken and logged another
+    #[arg(long, value_name = "IP:PORT")]
+    address: Option<SocketAddr>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Asks the relay's own `/readyz`, where `http.listen` says; whether it is ready.
+/// Asks the relay's own `/readyz`, where `http.listen` says; whether it is ready. An answer counts only if it is a relay's, and
+/// one's with these settings: another one may have been first at that address.
 pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, Failure> {
-    let address = match config.listen.map(|listen| listen.address) {
-        None => {
-            return Err(Problem::new(
-                "http.listen is \"off\", so the relay has no /readyz; set http.listen to an address",
-            )
-            .into());
-        }
-        Some(address) if address.port() == 0 => {
-            let what = "http.listen has port 0, so the port of the relay is unknown; set a fixed port";
-            return Err(Problem::new(what).into());
-        }
-        Some(address) => reached(address),
-    };
-    let (ready, said) = match asked(address).await {
+    let address = reached(match arguments.address {
+        Some(address) => address,
+        None => set(config)?,
+    });
+    // Who names an address names the relay.
+    let expected = settings_id(config).filter(|_| arguments.address.is_none());
+    let (ready, said) = match asked(address, expected.as_deref()).await {
         Ok((is_ready, said)) => (is_ready, said),
-        Err(what) => (false, what),
+        Err(Unanswered { what, is_lost }) => {
+            let usual = arguments.address.is_none() && config.listen.is_some_and(|listen| !listen.is_set);
+            let hint = "; a relay whose port is taken listens on another and logs which: set http.listen for both, or ask \
+                        there by --address";
+            (false, if is_lost && usual { format!("{what}{hint}") } else { what })
+        }
     };
     if arguments.json {
         output::json(&serde_json::json!({ "ready": ready, "address": address, "answer": said }))?;
@@ -50,6 +53,19 @@ pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, 
     Ok(true)
 }
 
+/// Where the settings say that the relay listens.
+fn set(config: &Config) -> Result<SocketAddr, Problem> {
+    match config.listen.map(|listen| listen.address) {
+        None => Err(Problem::new("http.listen is \"off\", so a relay answers nobody; set an address")),
+        Some(address) if address.port() == 0 => {
+            let what = "http.listen has port 0, so nobody knows where the relay answers; set a port, or ask by --address where \
+                        its log says that it listens";
+            Err(Problem::new(what))
+        }
+        Some(address) => Ok(address),
+    }
+}
+
 /// What is asked: this machine, where it listens on all its addresses.
 fn reached(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
@@ -60,15 +76,32 @@ fn reached(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Whether it is ready, and what it says; or why nobody could be asked.
-async fn asked(address: SocketAddr) -> Result<(bool, String), String> {
-    let client = postrider::http::client().map_err(|error| error.message().to_owned())?;
+/// Why there is no answer of the relay.
+struct Unanswered {
+    what: String,
+    /// Whether the relay may be somewhere else.
+    is_lost: bool,
+}
+
+/// Whether it is ready, and what it says; or why it could not be asked.
+async fn asked(address: SocketAddr, expected: Option<&str>) -> Result<(bool, String), Unanswered> {
+    let unanswered = |what: String, is_lost| Unanswered { what, is_lost };
+    let client = postrider::http::client().map_err(|error| unanswered(error.message().to_owned(), false))?;
     let answer = client.get(format!("http://{address}/readyz")).timeout(PATIENCE).send().await;
     let answer = answer.map_err(|error| match error {
-        error if error.is_timeout() => format!("it did not answer within {PATIENCE:?}"),
-        error if error.is_connect() => "connection refused".to_owned(),
-        _ => "it did not answer".to_owned(),
+        error if error.is_timeout() => unanswered(format!("it did not answer within {PATIENCE:?}"), false),
+        error if error.is_connect() => unanswered("connection refused".to_owned(), true),
+        _ => unanswered("what listens there did not answer as a relay does".to_owned(), true),
     })?;
+    if !answer.headers().contains_key(RELAY) {
+        return Err(unanswered("what listens there is not a Postrider relay".to_owned(), true));
+    }
+    let settings = answer.headers().get(SETTINGS).and_then(|value| value.to_str().ok());
+    if expected.is_some_and(|expected| settings != Some(expected)) {
+        let what =
+            "the relay there has another database, other subscriptions or another name than these settings";
+        return Err(unanswered(what.to_owned(), true));
+    }
     let status = answer.status();
     let said = answer.text().await.unwrap_or_default();
     let said = said.lines().next().unwrap_or_default().trim().to_owned();

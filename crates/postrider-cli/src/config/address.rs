@@ -1,5 +1,7 @@
 //! The address of a database, before a driver sees it: what the driver would misread or pass over is refused.
 
+use std::borrow::Cow;
+
 use super::nearest::nearest;
 
 /// What each driver knows behind the `?`.
@@ -30,6 +32,8 @@ const MYSQL: &[&str] = &[
     "timezone",
 ];
 const SQLITE: &[&str] = &["cache", "immutable", "mode", "vfs"];
+/// What vendors write into addresses of PostgreSQL and the driver does not know: understood here, and not shown to it.
+const VENDORS: &[&str] = &["channel_binding", "pgbouncer"];
 /// Other spellings of the same.
 const SPELLINGS: &[&str] = &["ssl-ca", "ssl-cert", "ssl-key", "ssl-mode", "ssl-root-cert", "time-zone"];
 
@@ -38,7 +42,59 @@ pub(crate) fn check(url: &str) -> Result<(), String> {
     if let Some((_, rest)) = url.split_once("://").filter(|_| !url.starts_with("sqlite:")) {
         escaped(rest)?;
     }
-    parameters(url)
+    parameters(url)?;
+    if is_postgres(url) { vendors(url) } else { Ok(()) }
+}
+
+/// Whether the address of a PostgreSQL says that it leads to a pooler in transaction mode.
+pub(crate) fn names_a_pooler(url: &str) -> bool {
+    is_postgres(url) && settings(url).any(|setting| setting == ("pgbouncer", "true"))
+}
+
+/// The address of a PostgreSQL as its driver gets it: without what it does not know, and would warn of.
+pub(crate) fn for_driver(url: &str) -> Cow<'_, str> {
+    let is_vendors = |setting: &str| VENDORS.contains(&setting.split('=').next().unwrap_or_default());
+    match url.split_once('?') {
+        Some((place, query)) if query.split('&').any(is_vendors) => {
+            let left: Vec<&str> = query.split('&').filter(|setting| !is_vendors(setting)).collect();
+            Cow::Owned(format!("{place}?{}", left.join("&")))
+        }
+        _ => Cow::Borrowed(url),
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+/// Names and values behind the `?`.
+fn settings(url: &str) -> impl Iterator<Item = (&str, &str)> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    query
+        .split('&')
+        .filter(|setting| !setting.is_empty())
+        .map(|setting| setting.split_once('=').unwrap_or((setting, "")))
+}
+
+/// Whether what vendors write can be kept.
+fn vendors(url: &str) -> Result<(), String> {
+    for (name, value) in settings(url) {
+        match (name, value) {
+            // The driver never binds the channel, which is what both allow.
+            ("channel_binding", "prefer" | "disable") | ("pgbouncer", "true" | "false") => {}
+            ("channel_binding", "require") => {
+                return Err("its channel_binding=require can't be met, because the driver has no channel binding; write \
+                            channel_binding=prefer, and sslmode=verify-full to check who the server is"
+                    .to_owned());
+            }
+            ("channel_binding", _) => {
+                return Err("its parameter \"channel_binding\" must be prefer or disable".to_owned());
+            }
+            ("pgbouncer", _) => return Err("its parameter \"pgbouncer\" must be true or false".to_owned()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether user and password are written so that they end where they are meant to.
@@ -97,12 +153,12 @@ fn parameters(url: &str) -> Result<(), String> {
         _ => POSTGRES,
     };
     let Some((_, query)) = url.split_once('?') else { return Ok(()) };
-    let names = query.split('&').map(|setting| setting.split('=').next().unwrap_or_default());
-    for name in names.filter(|name| !name.is_empty()) {
+    for (name, _) in settings(url) {
         let is_option = name.starts_with("options[") || name.to_lowercase().starts_with("options%5b");
         let is_postgres = std::ptr::eq(known, POSTGRES);
         let is_spelling = SPELLINGS.contains(&name) && !std::ptr::eq(known, SQLITE);
-        if known.contains(&name) || is_spelling || (is_option && is_postgres) {
+        let is_vendors = VENDORS.contains(&name) && is_postgres;
+        if known.contains(&name) || is_spelling || is_vendors || (is_option && is_postgres) {
             continue;
         }
         // A `&` in a password may have ended it.
@@ -112,7 +168,8 @@ fn parameters(url: &str) -> Result<(), String> {
                 known.join(", ")
             ));
         }
-        let what = match nearest(name, known.iter().copied()) {
+        let vendors = VENDORS.iter().filter(|_| is_postgres);
+        let what = match nearest(name, known.iter().chain(vendors).copied()) {
             Some(meant) => format!("did you mean {meant:?}?"),
             None => format!("the known ones are {}", known.join(", ")),
         };
@@ -155,6 +212,9 @@ mod tests {
             "postgres:///shop?host=/run/postgresql",
             "postgres://%2Frun%2Fpostgresql/shop",
             "postgres://db:5432/shop?application_name=a@b",
+            "postgres://ada@db/shop?sslmode=require&channel_binding=prefer",
+            "postgresql://ada@db/shop?channel_binding=disable&pgbouncer=false",
+            "postgres://ada@db:6543/shop?pgbouncer=true",
             "postgres://ada@db/shop?options[search_path]=x&options=-c%20a=b",
             "mariadb://ada@db/shop?ssl-mode=REQUIRED",
             "sqlite:shop.db?mode=rwc",
@@ -174,6 +234,14 @@ mod tests {
                 "unknown parameter \"connect_timeout\"; the known ones are charset",
             ),
             ("sqlite:shop.db?sslmode=require", "unknown parameter \"sslmode\""),
+            ("mysql://db/shop?pgbouncer=true", "unknown parameter \"pgbouncer\""),
+            ("postgres://db/shop?pgbouncer=yes", "its parameter \"pgbouncer\" must be true or false"),
+            ("postgres://db/shop?pgbounce=true", "did you mean \"pgbouncer\"?"),
+            ("postgres://db/shop?channel_binding=on", "must be prefer or disable"),
+            (
+                "postgres://db/shop?sslmode=require&channel_binding=require",
+                "because the driver has no channel binding; write channel_binding=prefer, and sslmode=verify-full",
+            ),
             ("mysql://db/shop?options[a]=b", "unknown parameter \"options[a]\""),
         ] {
             let sentence = check(url).expect_err(url);
@@ -181,5 +249,25 @@ mod tests {
         }
         let sentence = check("postgres://db/shop?password=ge&heim=x").expect_err("a part of a password");
         assert!(sentence.contains("%26") && !sentence.contains("heim"), "{sentence}");
+    }
+
+    #[test]
+    fn the_driver_does_not_see_what_vendors_write() {
+        for (url, seen) in [
+            ("postgres://db/shop?pgbouncer=true", "postgres://db/shop?"),
+            (
+                "postgres://db/shop?sslmode=require&channel_binding=prefer&user=ada",
+                "postgres://db/shop?sslmode=require&user=ada",
+            ),
+            ("postgres://db/shop?options=-c%20a=b", "postgres://db/shop?options=-c%20a=b"),
+        ] {
+            assert_eq!(for_driver(url), seen);
+        }
+        assert!(names_a_pooler("postgres://db/shop?sslmode=require&pgbouncer=true"));
+        for url in
+            ["postgres://db/shop?pgbouncer=false", "postgres://db/pgbouncer=true", "sqlite:a?pgbouncer=true"]
+        {
+            assert!(!names_a_pooler(url), "{url}");
+        }
     }
 }

@@ -115,6 +115,9 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
             return Err(section.problem("url", what));
         }
         address::check(url).map_err(|what| section.problem("url", what))?;
+        if address::names_a_pooler(url) {
+            store.pooler = Pooler::Transaction;
+        }
     }
     if let Some(schema) = section.text("schema")? {
         // Only PostgreSQL has one, and knows what it may be called.
@@ -142,6 +145,10 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     if let Some(url) = &store.listen_url {
         address::check(url).map_err(|what| section.problem("listen_url", what))?;
+        if address::names_a_pooler(url) {
+            let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
+            return Err(section.problem("listen_url", what));
+        }
     }
     if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
         return Err(section.problem(

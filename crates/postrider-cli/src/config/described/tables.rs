@@ -65,7 +65,7 @@ pub(crate) const TABLES: &[Described] = &[
                 "pooler",
                 TEXT,
                 "\"detect\"",
-                "Pooler between the relay and PostgreSQL: `transaction` for one in transaction mode, `none` for no pooler or one in session mode. `detect` tests this with a second connection when the relay starts.",
+                "Pooler between the relay and PostgreSQL: `transaction` for one in transaction mode, `none` for no pooler or one in session mode. `detect` tests this with a second connection when the relay starts. `pgbouncer=true` in `url` means `transaction`, unless this is set.",
             ),
         ],
     },
