@@ -34,9 +34,9 @@ pub mod server;
 pub mod service;
 pub mod services;
 pub mod session;
-pub mod task_error;
 pub mod suite;
 pub mod tally;
+pub mod task_error;
 pub mod unstable;
 pub mod workspace;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::task_error::TaskError;
 
 /// A test program that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub struct Program {
 
 impl Program {
     /// The test programs in what cargo listed, a JSON object a line.
-    pub fn listed(text: &str) -> Result<Vec<Self>, Failure> {
+    pub fn listed(text: &str) -> Result<Vec<Self>, TaskError> {
         let objects = text.lines().map(|line| {
             serde_json::from_str::<Value>(line)
-                .map_err(|error| Failure::new(format!("what cargo lists is not JSON: {error}")))
+                .map_err(|error| TaskError::new(format!("what cargo lists is not JSON: {error}")))
         });
         objects.filter_map(|object| object.map(|object| Self::of(&object)).transpose()).collect()
     }

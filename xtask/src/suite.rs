@@ -14,11 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use crate::task_error::TaskError;
 use crate::foreground::Foreground;
 use crate::process;
 use crate::program::Program;
 use crate::tally::{self, Tally};
+use crate::task_error::TaskError;
 use crate::{say, workspace};
 
 /// How many run at once.

@@ -170,7 +170,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_check_does_not_take_another_process_for_its_relay() {
-    let ground = Ground::new().await;
+    let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let rider = ground.relay("one");
     until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")))

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use postrider::store::{Recordable, Source};
 use postrider::testing::Outbox;
-use postrider::{Event, Failure, OffsetDateTime, OptionalAttribute, Received, Recordable, Relay, Source};
+use postrider::{Event, Failure, OffsetDateTime, OptionalAttribute, Received, Relay};
 use postrider_kafka::{DeadLetters, Format, Kafka};
 use serde::{Deserialize, Serialize};
 use support::{Feed, PATIENCE, Seen, committed, consumer, records, topics, until};

@@ -24,7 +24,7 @@ struct Migration {
     text: &'static str,
 }
 
-const MIGRATIONS: [Migration; 11] = [
+const MIGRATIONS: [Migration; 12] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
@@ -36,6 +36,7 @@ const MIGRATIONS: [Migration; 11] = [
     Migration { version: 9, name: "attempts", text: include_str!("../sql/migrations/0009_attempts.sql") },
     Migration { version: 10, name: "limits", text: include_str!("../sql/migrations/0010_limits.sql") },
     Migration { version: 11, name: "refusals", text: include_str!("../sql/migrations/0011_refusals.sql") },
+    Migration { version: 12, name: "rows", text: include_str!("../sql/migrations/0012_rows.sql") },
 ];
 
 const LATEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

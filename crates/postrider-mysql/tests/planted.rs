@@ -52,6 +52,7 @@ fn procedure(name: &str, part: &str, by: &str) -> Vec<String> {
         include_str!("../sql/migrations/0006_due.sql"),
         include_str!("../sql/migrations/0007_away.sql"),
         include_str!("../sql/migrations/0011_refusals.sql"),
+        include_str!("../sql/migrations/0012_rows.sql"),
     ];
     let created = format!("create or replace procedure {name}(");
     let last = migrations.iter().rev().find_map(|text| text.find(&created).map(|at| &text[at..]));
