@@ -3,17 +3,16 @@
 -- As before, in fewer expressions: the database prepares each of them anew in every transaction, and the check of both payloads took 5 % of
 -- what an insert costs the server. Now one expression asks for the size of the whole row, and only a row that is large has its payloads
 -- measured. It is large from a 256th of the limit on: a payload that comes compressed from another table may be that much smaller than it
--- is, and never more (LZ4 makes at most 255 bytes out of one, PGLZ 87). Functions that a row does not need are not called.
+-- is, and never more (LZ4 makes at most 255 bytes out of one, PGLZ 87). A range is one expression where two comparisons are two. Functions that a
+-- row does not need are not called.
 create or replace function {schema}.before_record() returns trigger language plpgsql security definer as $$
 begin
     new.tx_id := pg_catalog.pg_current_xact_id();
     if new.sequence is not null
-       or new.occurred_at operator(pg_catalog.<) '0001-01-01 00:00:00+00'::pg_catalog.timestamptz
-       or new.occurred_at operator(pg_catalog.>=) '9999-12-31 00:00:00+00'::pg_catalog.timestamptz
+       or not ('[0001-01-01 00:00:00+00, 9999-12-31 00:00:00+00)'::pg_catalog.tstzrange operator(pg_catalog.@>) new.occurred_at)
        or pg_catalog.pg_column_size(new) operator(pg_catalog.>) ({schema}.max_payload() operator(pg_catalog./) 256)
        or pg_catalog.pg_sequence_last_value('{schema}.bell') operator(pg_catalog.>) 0 then
-        if new.occurred_at operator(pg_catalog.<) '0001-01-01 00:00:00+00'::pg_catalog.timestamptz
-           or new.occurred_at operator(pg_catalog.>=) '9999-12-31 00:00:00+00'::pg_catalog.timestamptz
+        if not ('[0001-01-01 00:00:00+00, 9999-12-31 00:00:00+00)'::pg_catalog.tstzrange operator(pg_catalog.@>) new.occurred_at)
            or pg_catalog.octet_length(new.payload::pg_catalog.text) operator(pg_catalog.>) {schema}.max_payload()
            or pg_catalog.octet_length(new.content) operator(pg_catalog.>) {schema}.max_payload() then
             perform {schema}.check_time(new.occurred_at), {schema}.check_payload(new.payload, new.content);
