@@ -1,11 +1,12 @@
 //! Postrider to Kafka, and from it.
 //!
 //! **To**: [`Kafka`] is a sink. A batch is produced at once, by an idempotent producer that waits for all in-sync replicas, and
-//! confirmed in order. The first failure of a key stops that key: nothing later of it is in its topic before it. [`KafkaBus`]
-//! publishes without an outbox. Topics are never created.
+//! confirmed in order. The first failure of a key stops that key: no later event of the key overtakes it. [`KafkaBus`] publishes
+//! without an outbox. Topics are never created. A record carries the CloudEvents attributes that say something;
+//! [`KafkaBuilder::attributes`] adds others.
 //!
-//! **From**: a [`Consumer`] runs the handlers of a subscription behind topics. Records are handled in the order of their keys
-//! and committed when they are done; what fails for good goes to a topic of [`DeadLetters`], from where it can be put back.
+//! **From**: a [`Consumer`] runs the handlers of a subscription on topics. Records of a key are handled in their order, and
+//! committed when they are done. A record that fails for good goes to a topic of [`DeadLetters`], which can requeue it.
 //!
 //! The folders follow an event: `produce` writes it, `consume` reads it, `dead_letter` keeps what was given up, `client` is librdkafka.
 //!

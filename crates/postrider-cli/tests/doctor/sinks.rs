@@ -65,7 +65,7 @@ async fn topics_that_events_go_to_are_looked_for() {
     found.assert(
         "topic of OddThing",
         "bad",
-        &["\"odd stream\" can't be the name of a topic", "sink.kafka.topics"],
+        &["\"odd stream\" is not a valid topic name", "sink.kafka.topics"],
     );
     assert!(!found.has("topic of Ignored") && !found.has("topic nobody wants"));
 

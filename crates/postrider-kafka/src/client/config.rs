@@ -93,9 +93,9 @@ impl KafkaBuilder {
         self
     }
 
-    /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. Keep it well
-    /// below the relay's lease, to two fifths of it at most: what is in the client when a process stands still is too old to
-    /// be sent after half as long again, and a lease may have run for a third of its time by then.
+    /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. It must be at
+    /// most two fifths of the relay's lease: a process that stood still must not send its old batch after another relay has
+    /// taken over.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -104,19 +104,19 @@ impl KafkaBuilder {
 
     told_who_we_are!();
 
-    /// Sets a property of librdkafka; it wins over what else is set here.
+    /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
         self
     }
 
-    /// Whether a sink can be made with these settings. Nobody is asked, and nothing is started.
+    /// Checks whether a sink can be made with these settings. Connects to nothing and starts nothing.
     pub fn check(&self) -> Result<()> {
         self.checked().map(drop)
     }
 
-    /// The sink. Whether the brokers answer shows later; see [`connect`](KafkaBuilder::connect).
+    /// Makes the sink without waiting for the brokers; [`connect`](KafkaBuilder::connect) waits for them.
     pub fn build(self) -> Result<Kafka> {
         let topics = self.checked()?;
         Kafka::new(self, topics)
@@ -125,7 +125,7 @@ impl KafkaBuilder {
     /// The topics, once all that can be wrong with the settings themselves is not.
     pub(crate) fn checked(&self) -> Result<Topics> {
         if self.brokers.trim().is_empty() {
-            return Err(invalid("the brokers are given as host:port, separated by commas"));
+            return Err(invalid("the brokers must be given as host:port, separated by commas"));
         }
         if let (Format::Payload, Some(attribute)) = (self.format, self.events.optional.first()) {
             return Err(invalid(&format!(
@@ -147,7 +147,7 @@ impl KafkaBuilder {
         Topics::new(&self.topic, self.topics.clone())
     }
 
-    /// The sink, once the brokers have answered. One sentence says what is wrong where they don't: an address that nobody
+    /// Makes the sink once the brokers have answered. *On failure*: one sentence says what is wrong: an address that nobody
     /// listens on, a password, a certificate.
     pub async fn connect(self) -> Result<Kafka> {
         let kafka = self.build()?;

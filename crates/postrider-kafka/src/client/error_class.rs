@@ -33,7 +33,7 @@ pub(crate) fn is_consequence(code: Code) -> bool {
 
 /// Whether it may be meant for another record of the same request: brokers judge what comes together.
 pub(crate) fn is_of_several(code: Code) -> bool {
-    code == Code::InvalidDifferentRecord || remedy(code) == ErrorClass::Reject
+    code == Code::InvalidDifferentRecord || error_class(code) == ErrorClass::Reject
 }
 
 /// Every error that has a remedy of its own. Any other is tried again.
@@ -91,7 +91,7 @@ pub(crate) const TABLE: &[(Code, ErrorClass)] = &[
 ];
 
 /// What is to be done about an error.
-pub(crate) fn remedy(code: Code) -> ErrorClass {
+pub(crate) fn error_class(code: Code) -> ErrorClass {
     TABLE.iter().find(|(known, _)| *known == code).map_or(ErrorClass::Retry, |(_, remedy)| *remedy)
 }
 
@@ -175,7 +175,7 @@ mod tests {
     fn each_error_has_its_remedy_and_an_unknown_one_is_tried_again() {
         for (wanted, codes) in WANTED {
             for code in *codes {
-                assert_eq!(remedy(*code), *wanted, "{code:?}");
+                assert_eq!(error_class(*code), *wanted, "{code:?}");
             }
         }
         for (index, (code, _)) in TABLE.iter().enumerate() {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_befalls_a_record_because_of_another_is_never_held_against_it() {
         for code in [Code::PurgeQueue, Code::PurgeInflight, Code::Fatal, Code::GaplessGuarantee] {
-            assert!(is_consequence(code) && remedy(code) == ErrorClass::Unavailable, "{code:?}");
+            assert!(is_consequence(code) && error_class(code) == ErrorClass::Unavailable, "{code:?}");
         }
         assert!(
             is_consequence(Code::InvalidDifferentRecord) && is_consequence(Code::OutOfOrderSequenceNumber)

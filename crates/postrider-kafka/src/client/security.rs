@@ -12,9 +12,9 @@ use crate::client::invalid::invalid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// The password itself is sent: only over TLS, or within a network that is trusted.
+    /// Sends the password itself: use it only over TLS, or within a trusted network.
     Plain,
-    /// A proof of the password is sent. It needs a build with TLS.
+    /// Sends a proof of the password. Needs a build with TLS.
     ScramSha256,
     /// The same with a longer hash.
     ScramSha512,
@@ -46,14 +46,14 @@ macro_rules! told_who_we_are {
             self
         }
 
-        /// Speaks TLS, with brokers whose certificate an authority of this machine has signed for the name that was used.
+        /// Speaks TLS. The brokers' certificates must be signed by an authority that this machine trusts, for the names that are used.
         #[must_use]
         pub fn tls(mut self) -> Self {
             self.security.tls = true;
             self
         }
 
-        /// The same with an authority of one's own: the file of its certificate, in PEM.
+        /// Speaks TLS with brokers whose certificate your own authority has signed: the file of the authority's certificate, in PEM.
         #[must_use]
         pub fn tls_authority(mut self, file: impl Into<std::path::PathBuf>) -> Self {
             self.security.authority = Some(file.into());

@@ -17,18 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The setting that says how many replicas must have a record before it counts as written.
 const LEAST: &str = "min.insync.replicas";
 
-/// A topic as the brokers have it. Numbers are of the partition that is worst off.
+/// The state of a topic on the brokers. `replicas` and `in_sync` are those of the partition that has fewest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicHealth {
     /// How many partitions it has.
     pub partitions: usize,
-    /// How many of them have no leader: nothing can be written to these.
+    /// How many of them have no leader, so that nothing can be written to them.
     pub leaderless: usize,
-    /// On how many brokers it is kept.
+    /// How many replicas a partition has.
     pub replicas: usize,
-    /// How many of those have everything.
+    /// How many of those are in sync.
     pub in_sync: usize,
-    /// How many must have a record before it counts as written, or why nobody says.
+    /// How many replicas must have a record before it counts as written (`min.insync.replicas`), or why that is not known.
     pub least_in_sync: Result<usize, String>,
 }
 
@@ -43,7 +43,7 @@ impl TopicHealth {
             leaderless: partitions.iter().filter(|partition| partition.leader() < 0).count(),
             replicas: fewest(|partition| partition.replicas().len()),
             in_sync: fewest(|partition| partition.isr().len()),
-            least_in_sync: Err("nobody was asked".to_owned()),
+            least_in_sync: Err("the brokers were not asked".to_owned()),
         }
     }
 }
@@ -51,15 +51,15 @@ impl TopicHealth {
 impl Kafka {
     /// The topic that an event goes to.
     ///
-    /// *On failure*: one sentence, where what comes out can't be the name of a topic.
+    /// *On failure*: one sentence, if the result is not a valid topic name.
     pub fn topic_of(&self, event: &Recorded) -> Result<String> {
         let topic = self.topics.of(event);
-        topic.map_err(|name| invalid(&format!("{name:?} can't be the name of a topic")))
+        topic.map_err(|name| invalid(&format!("{name:?} is not a valid topic name")))
     }
 
-    /// How these topics are; nothing for one that does not exist. Nothing is created or changed.
+    /// The state of these topics; `None` for one that does not exist. Creates and changes nothing.
     ///
-    /// *On failure*: the brokers don't answer, in the sentence of [`check`](Kafka::check).
+    /// *On failure*: the brokers don't answer, with the sentence of [`check`](Kafka::check).
     pub async fn survey(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, Option<TopicHealth>>> {
         let metadata = self.metadata().await?;
         let is_there = |topic: &&MetadataTopic| topic.error().is_none() && !topic.partitions().is_empty();
@@ -76,7 +76,7 @@ impl Kafka {
             there.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let options = AdminOptions::new().request_timeout(Some(PATIENCE)).operation_timeout(Some(PATIENCE));
         let mut said = BTreeMap::new();
-        let mut silence = "it was not said".to_owned();
+        let mut silence = "the brokers gave no answer".to_owned();
         match admin.describe_configs(&wanted, &options).await {
             Ok(answers) => {
                 for (name, answer) in there.iter().zip(&answers) {
@@ -107,7 +107,7 @@ fn least(asked: &str, answer: Result<&ConfigResource, String>) -> (String, Resul
     };
     let value = resource.get(LEAST).and_then(|entry| entry.value.as_ref());
     let number = value.and_then(|value| value.parse().ok());
-    (name, number.ok_or_else(|| format!("{LEAST} is not said")))
+    (name, number.ok_or_else(|| format!("the brokers did not say {LEAST}")))
 }
 
 fn plain(error: &KafkaError) -> String {

@@ -113,7 +113,7 @@ impl Arrived {
             let essence = kind.split(';').next().unwrap_or_default().trim();
             if essence != "application/cloudevents+json" {
                 return Err(refused(format!(
-                    "events as {essence} are not understood; send application/cloudevents+json"
+                    "the content type {essence} is not understood; send application/cloudevents+json"
                 )));
             }
             return CloudEvents::read_json(self.value.as_deref().unwrap_or_default(), &arrival);
@@ -276,7 +276,7 @@ mod tests {
         for (record, reason) in [
             (record(&[], "{\"secret\": 1}"), "it is no CloudEvent"),
             (record(&BINARY, "secret"), "not JSON"),
-            (record(&[("content-type", "application/cloudevents-batch+json")], "[]"), "are not understood"),
+            (record(&[("content-type", "application/cloudevents-batch+json")], "[]"), "is not understood"),
             (record(&[("content-type", "application/cloudevents+json")], "secret"), "not a JSON object"),
             (record(&BINARY[1..], "{}"), "\"specversion\""),
             (Arrived { is_legible: false, ..record(&BINARY, "{}") }, "is not UTF-8"),

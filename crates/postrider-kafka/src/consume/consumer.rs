@@ -30,7 +30,8 @@ pub enum Offsets {
 /// records of a key one after another; a failed event is tried again three times, 1 s apart, and goes to the topic
 /// `{topic}.DLT` then.
 ///
-/// Delivery is at least once: what was handled and not committed when a process dies, or loses its partitions, comes again.
+/// Delivery is at least once: a record that was handled but not committed when a process dies, or loses its partitions, is
+/// delivered again.
 /// Records need not say everything of their event. Where a record has no such attribute, an event's `stream` is the topic, its
 /// `ordering_key` the record's key, its `recorded_at` (and `occurred_at`) the record's timestamp, its schema version 1, and its
 /// `aggregate_type` the one of the [`Event`] that its handler receives, or empty. Handlers are chosen by event type alone. See
@@ -131,7 +132,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// What becomes of an event that no handler is for; it is passed over unless set. Rejected, it is a dead letter.
+    /// What to do with an event that has no handler; it is skipped unless set. [`Unknown::Reject`] makes it a dead letter.
     #[must_use]
     pub fn unknown(mut self, unknown: Unknown) -> Self {
         self.handlers.unknown(unknown);
@@ -181,8 +182,8 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How many records of a partition are handled together, at most; 100 unless set. All partitions of a consumer have at most
-    /// about 16 MB of records in hand together, and each up to 2 MB ahead of them.
+    /// How many records of a partition are handled together, at most; 100 unless set. A consumer holds about 16 MB of records in
+    /// memory at most, over all its partitions, and each partition prefetches up to 2 MB more.
     #[must_use]
     pub fn records_per_poll(mut self, records: usize) -> Self {
         self.records = records;
@@ -203,47 +204,47 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How long to wait before a failed event is tried again, where the handler does not say; 1 s unless set. Later events of
-    /// its key wait with it, and the partition's next records until this one's are done.
+    /// How long to wait before a failed event is tried again, if the handler does not say; 1 s unless set. Later events of its key
+    /// wait for it, and so do the records of its partition that come after this batch.
     #[must_use]
     pub fn pause(mut self, pause: Duration) -> Self {
         self.patience.pause = pause;
         self
     }
 
-    /// How long to wait at most before it is tried again what can't be done now: a handler whose database is away, a dead
-    /// letter that can't be written; 30 s unless set.
+    /// The longest pause between two tries of what can't be done at the moment: a handler whose database is away, a dead letter
+    /// that can't be written; 30 s unless set.
     #[must_use]
     pub fn longest_pause(mut self, pause: Duration) -> Self {
         self.longest_pause = pause;
         self
     }
 
-    /// How long what has begun may take when a partition goes to somebody else, or the consumer stops; 10 s unless set.
+    /// How long running handlers may take to finish when their partition is revoked, or the consumer stops; 10 s unless set.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// The topic for dead letters, `{topic}` standing for the one that they were in; `{topic}.DLT` unless set. While it is
-    /// missing, or can't be written to, a partition that needs it stands still.
+    /// The topic for dead letters, where `{topic}` stands for the topic that they come from; `{topic}.DLT` unless set. While it does
+    /// not exist, or can't be written to, a partition with a record to give up stands still.
     #[must_use]
     pub fn dead_letters(mut self, pattern: &str) -> Self {
         self.address = Address::new(pattern);
         self
     }
 
-    /// Calls this for each gap in the numbers that events have within their keys. It is called between records, and should
-    /// not take long. Where the events of a key go to several topics, each of them has gaps.
+    /// Calls this for each gap in the `sequence` numbers of a key. It is called between records, so it must be fast. If the events
+    /// of a key go to several topics, each topic has gaps.
     #[must_use]
     pub fn on_gap(mut self, hook: impl Fn(&Gap) + Send + Sync + 'static) -> Self {
         self.on_gap = Some(Arc::new(hook));
         self
     }
 
-    /// Of how many keys a partition remembers the last number, to notice gaps; 100,000 unless set, 0 for none. Those that
-    /// were not seen for longest are forgotten, and all of them when the partition goes.
+    /// For how many keys a partition remembers the last `sequence` number, to find gaps; 100,000 unless set, 0 turns it off. The
+    /// keys that were seen least recently are forgotten first, and all of them when the partition is revoked.
     #[must_use]
     pub fn numbered_keys(mut self, keys: usize) -> Self {
         self.numbered_keys = keys;
@@ -252,7 +253,8 @@ impl<S: Source> Consumer<S> {
 
     told_who_we_are!();
 
-    /// Sets a property of librdkafka, for reading and for the dead letters; it wins over what else is set here.
+    /// Sets a property of librdkafka, for the consumer and for the producer of dead letters; it overrides the other settings. One
+    /// that would break a promise is refused at the start.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());

@@ -44,7 +44,7 @@ pub(crate) struct Group {
     consumer: OnceLock<Weak<BaseConsumer<Self>>>,
     held: Mutex<HashMap<Arc<str>, HashMap<i32, Held>>>,
     stopping: AtomicBool,
-    pub(crate) complaints: ClientErrors,
+    pub(crate) client_errors: ClientErrors,
 }
 
 /// A partition that is held.
@@ -86,7 +86,7 @@ impl Group {
             consumer: OnceLock::new(),
             held: Mutex::default(),
             stopping: AtomicBool::new(false),
-            complaints: ClientErrors::default(),
+            client_errors: ClientErrors::default(),
         }
     }
 
@@ -131,7 +131,7 @@ impl Group {
         if done.count() > 0
             && let Err(error) = consumer.commit(&done, CommitMode::Async)
         {
-            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
+            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; it is tried again");
         }
     }
 
@@ -150,7 +150,7 @@ impl Group {
         let answer = patiently(COMMIT, || consumer.commit(&done, CommitMode::Sync));
         if let Err(error) = &answer {
             tracing::warn!(group = %self.crew.group, error = %error,
-                "what was handled last could not be committed; it comes again");
+                "offsets could not be committed; records that were handled last will be delivered again");
         }
         answer
     }
@@ -165,7 +165,7 @@ impl Group {
             let place = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
             let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
                 tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
-                    "the partition has no queue; it is not worked on until it is assigned anew");
+                    "the partition has no queue; it is not consumed until it is assigned again");
                 continue;
             };
             let inlet = Inlet::new(Arc::clone(&place), queue);
@@ -199,7 +199,7 @@ impl Group {
         }
         if lost {
             tracing::warn!(group = %self.crew.group, partitions = going.len(),
-                "partitions were lost; what was handled and not committed comes again, to their new owners");
+                "partitions were lost; records that were handled and not committed will be delivered again, to the new owners");
         } else if !going.is_empty() {
             // What could not be committed was said, and comes again.
             let _ = self.commit(consumer, &going);
@@ -259,11 +259,11 @@ fn add(list: &mut TopicPartitionList, place: &Partition, offset: i64) {
 
 impl ClientContext for Group {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        self.complaints.read(level, facility, message);
+        self.client_errors.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.hear(&error, reason);
+        self.client_errors.hear(&error, reason);
     }
 
     fn stats(&self, statistics: Statistics) {
@@ -290,19 +290,19 @@ impl ConsumerContext for Group {
                     && let Err(error) = self.pin(consumer, partitions)
                 {
                     tracing::warn!(group = %self.crew.group, error = %error,
-                        "where new partitions begin could not be written down; they begin at their end");
+                        "the first offset of new partitions could not be committed; they begin at their end");
                 }
                 self.assigned(partitions);
             }
             Rebalance::Error(error) => {
-                tracing::warn!(group = %self.crew.group, error = %error, "the group could not share its partitions");
+                tracing::warn!(group = %self.crew.group, error = %error, "the group could not rebalance");
             }
         }
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
         if let Err(error) = &result {
-            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; they will be again");
+            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; it is tried again");
         }
         let mut held = self.held();
         for each in offsets.elements() {

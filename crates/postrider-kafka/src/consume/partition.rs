@@ -144,7 +144,7 @@ impl Inlet {
                     Some(Ok(message)) => Arrived::new(Arc::clone(&self.place.topic), &message),
                     Some(Err(error)) => {
                         tracing::warn!(topic = %self.place.topic, partition = self.place.partition, error = %error,
-                            "this partition can't be read from now");
+                            "this partition can't be read from at the moment");
                         continue;
                     }
                     None => break,

@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(60);
 /// How much longer than its grace period a consumer is waited for: it has to say good-bye to the brokers.
 const FAREWELL: Duration = Duration::from_secs(20);
 
-/// A consumer at work. Dropped, it is asked to stop, but nobody waits for it.
+/// A running consumer. Dropping it stops it without waiting; [`stop`](RunningConsumer::stop) waits.
 pub struct RunningConsumer {
     group: Arc<Group>,
     stop: Arc<AtomicBool>,
@@ -43,15 +43,15 @@ impl RunningConsumer {
         Ok(Self { group, stop, ended })
     }
 
-    /// The partitions that this consumer holds now: topic and number.
+    /// The partitions that this consumer has now, as topic and number.
     pub fn partitions(&self) -> Vec<(String, i32)> {
         self.group.partitions()
     }
 
-    /// Stops: what has begun is finished, or given back when the grace period is over; what is done is committed; the group is
-    /// left. Nothing that was handled comes again, unless an event before it in its partition could not be finished in time.
+    /// Stops: finishes what has begun, or gives it up when the grace period is over; commits the offsets; leaves the group. No
+    /// record that was handled is delivered again, unless a record before it in its partition was not finished in time.
     ///
-    /// *On failure*: the sentence says what could not be done, and so what may come again.
+    /// *On failure*: one sentence says what could not be done, and what may be delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Release);
         match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
@@ -60,7 +60,7 @@ impl RunningConsumer {
                 Err(Error::new(ErrorKind::Corrupt, "stop", "the thread of the consumer ended unexpectedly"))
             }
             Err(_) => {
-                let message = "the brokers did not answer in time; what was handled last may come again";
+                let message = "the brokers did not answer in time; records that were handled last may be delivered again";
                 Err(Error::new(ErrorKind::Unreachable, "stop", message))
             }
         }
@@ -91,15 +91,15 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
             Some(Err(error)) => {
                 let text = error.to_string();
                 if matches!(error, KafkaError::MessageConsumptionFatal(_)) {
-                    tracing::error!(group = %group.crew.group, error = text, "the consumer can't go on; start it anew");
+                    tracing::error!(group = %group.crew.group, error = text, "the consumer has stopped because of a fatal error; start a new one");
                     fatal = Some(Error::new(
                         ErrorKind::Denied,
                         "consume",
-                        format!("the consumer had to end: {text}"),
+                        format!("the consumer has stopped because of a fatal error: {text}"),
                     ));
                 } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
-                    let reason = group.complaints.sentence().unwrap_or_default();
-                    tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from now");
+                    let reason = group.client_errors.sentence().unwrap_or_default();
+                    tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from at the moment");
                     said = Some(Instant::now());
                 }
             }
@@ -117,7 +117,9 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
         group.serve(consumer);
     }
     let committed = group.leave(consumer).map_err(|error| {
-        let message = format!("what was handled last could not be committed, and comes again: {error}");
+        let message = format!(
+            "offsets could not be committed; records that were handled last will be delivered again: {error}"
+        );
         Error::new(ErrorKind::Unreachable, "stop", message)
     });
     fatal.map_or(committed, Err)
@@ -133,6 +135,7 @@ fn close(consumer: &BaseConsumer<Group>) -> Result<()> {
     if consumer.closed() {
         return Ok(());
     }
-    let message = "the brokers did not hear that the consumer left; its partitions are free when its session has run out";
+    let message =
+        "the consumer could not leave its group; its partitions are free when its session times out";
     Err(Error::new(ErrorKind::Unreachable, "stop", message))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postrider_core::{Recorded, Uuid};
 
-/// Numbers that are missing within a key: an event that its producer numbered did not arrive here.
+/// `sequence` numbers that are missing within a key: an event that its producer numbered did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The group that noticed.
@@ -14,15 +14,15 @@ pub struct Gap {
     pub topic: Arc<str>,
     /// The partition.
     pub partition: i32,
-    /// The offset of the record behind the gap.
+    /// The offset of the record after the gap.
     pub offset: i64,
     /// The key.
     pub key: String,
-    /// The number that should have come.
+    /// The number that was expected.
     pub expected: i64,
-    /// The number that came.
+    /// The number that arrived.
     pub got: i64,
-    /// The event that came.
+    /// The event that arrived.
     pub event_id: Uuid,
 }
 

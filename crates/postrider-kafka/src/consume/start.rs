@@ -28,19 +28,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl<S: Source> Consumer<S> {
     fn check(&self) -> Result<()> {
         if self.brokers.trim().is_empty() {
-            return Err(invalid("the brokers are given as host:port, separated by commas"));
+            return Err(invalid("the brokers must be given as host:port, separated by commas"));
         }
         if self.group.is_empty()
             || self.group.len() > postrider_core::Limits::NAME
             || self.group.contains('\0')
         {
-            return Err(self.invalid("the name of a group has 1 to 200 bytes and no NUL"));
+            return Err(self.invalid("the name of a group must have 1 to 200 bytes and no NUL"));
         }
         if self.topics.is_empty() {
             return Err(self.invalid("it has no topic: add one with topics(…)"));
         }
         if let Some(name) = self.topics.iter().find(|name| !topic::valid(name)) {
-            return Err(self.invalid(&format!("{name:?} can't be the name of a topic")));
+            return Err(self.invalid(&format!("{name:?} is not a valid topic name")));
         }
         self.address.check(self.topics.iter().map(String::as_str))?;
         if self.handlers.is_empty() {
@@ -48,12 +48,12 @@ impl<S: Source> Consumer<S> {
         }
         for (what, number) in [("concurrency", self.concurrency), ("records_per_poll", self.records)] {
             if number == 0 {
-                return Err(self.invalid(&format!("{what} is at least 1")));
+                return Err(self.invalid(&format!("{what} must be at least 1")));
             }
         }
-        for (what, time) in [("timeout", self.timeout), ("longest pause", self.longest_pause)] {
+        for (what, time) in [("timeout", self.timeout), ("longest_pause", self.longest_pause)] {
             if time.is_zero() {
-                return Err(self.invalid(&format!("the {what} is longer than nothing")));
+                return Err(self.invalid(&format!("{what} must be greater than 0")));
             }
         }
         if let Some(sentence) = broken(&self.properties, OF_CONSUMERS) {
@@ -61,9 +61,7 @@ impl<S: Source> Consumer<S> {
         }
         let most = self.properties.get("max.poll.interval.ms").and_then(|time| time.parse().ok());
         if self.grace + PATIENCE >= Duration::from_millis(most.unwrap_or(300_000)) {
-            return Err(
-                self.invalid("the grace period is shorter than max.poll.interval.ms by more than 5 s")
-            );
+            return Err(self.invalid("grace must be more than 5 s shorter than max.poll.interval.ms"));
         }
         Ok(())
     }
@@ -107,21 +105,21 @@ impl<S: Source> Consumer<S> {
 
     /// Joins the group and begins to work.
     ///
-    /// *On failure*: one sentence that says what to do, when something in the consumer itself is wrong, when the brokers can't
-    /// be reached, and when a topic does not exist. Nothing is started then.
+    /// *On failure*: nothing is started, and one sentence says what to do. It fails if a setting is wrong, if the brokers can't be
+    /// reached, and if a topic does not exist.
     pub async fn start(mut self) -> Result<RunningConsumer> {
         self.check()?;
         let client = self.client();
         // What writes dead letters has the same brokers and the same login, and keeps what the sink promises.
         let letters = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
         letters.clone().connect().await?;
-        let post = ReceiptProducer::new(letters.client())?;
+        let receipt_producer = ReceiptProducer::new(letters.client())?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let sink = Arc::new(self.handlers.build(&self.source)?);
         let crew = Arc::new(Crew {
             group: self.group.as_str().into(),
             sink,
-            post,
+            receipt_producer,
             address: self.address,
             patience: self.patience,
             longest_pause: self.longest_pause,
@@ -147,7 +145,7 @@ impl<S: Source> Consumer<S> {
             RunningConsumer::new(consumer)
         });
         joined.await.map_err(|error| {
-            Error::new(ErrorKind::Corrupt, "consume", format!("it did not start: {error}"))
+            Error::new(ErrorKind::Corrupt, "consume", format!("the consumer did not start: {error}"))
         })?
     }
 
@@ -166,7 +164,7 @@ fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>
     let metadata = consumer.fetch_metadata(None, PATIENCE).map_err(|error| {
         // Why shows only to those who poll.
         while consumer.poll(Duration::ZERO).is_some() {}
-        let reason = group.complaints.sentence().unwrap_or_else(|| error.to_string());
+        let reason = group.client_errors.sentence().unwrap_or_else(|| error.to_string());
         Error::new(
             ErrorKind::Unreachable,
             "consume",
@@ -188,7 +186,7 @@ fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>
         let letters = group.crew.address.of(topic);
         if !there.contains(letters.as_str()) {
             tracing::warn!(group = %group.crew.group, topic, dead_letters = letters,
-                "the topic for dead letters does not exist; create it, or a partition stands still when it needs it");
+                "the topic for dead letters does not exist; create it: a partition with a record to give up stands still without it");
         }
     }
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();

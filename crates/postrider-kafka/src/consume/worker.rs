@@ -36,7 +36,7 @@ pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
 pub(crate) struct Crew {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<dyn Sink>,
-    pub(crate) post: ReceiptProducer,
+    pub(crate) receipt_producer: ReceiptProducer,
     pub(crate) address: Address,
     pub(crate) patience: Patience,
     pub(crate) longest_pause: Duration,
@@ -149,11 +149,11 @@ impl Worker {
         self.tally.gaps.increment(1);
         tracing::warn!(group = %gap.group, topic = %gap.topic, partition = gap.partition, offset = gap.offset,
             key = gap.key, expected, got = gap.got, event_id = %gap.event_id,
-            "numbers of this key are missing; look for what happened to them at the producer");
+            "sequence numbers of this key are missing; look at the producer for what happened to them");
         if let Some(hook) = &self.crew.on_gap
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(&gap))).is_err()
         {
-            tracing::error!(group = %gap.group, "the hook for gaps panicked");
+            tracing::error!(group = %gap.group, "the on_gap hook panicked");
         }
     }
 
@@ -183,7 +183,7 @@ impl Worker {
                         // One is enough to ask with.
                         ready.truncate(1);
                     }
-                    self.round(batch, &ready, end.is_some()).await;
+                    self.deliver(batch, &ready, end.is_some()).await;
                 }
                 Next::At(time) => self.place.sleep_until(time).await,
             }
@@ -191,7 +191,7 @@ impl Worker {
     }
 
     /// Delivers some of a batch once, and draws the consequences.
-    async fn round(&mut self, batch: &mut Batch, ready: &[usize], filling: bool) {
+    async fn deliver(&mut self, batch: &mut Batch, ready: &[usize], filling: bool) {
         let attempt = |index: &usize| {
             let item = &batch.items[*index];
             let event = item.event.as_ref().map(|(event, _)| Arc::clone(event))?;
@@ -272,7 +272,7 @@ impl Worker {
             Some((since, pause)) => (since, pause),
             None => {
                 tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
-                    reason = %reason, "nothing can be handled; the partition waits, and no event loses a try");
+                    reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
                 (Instant::now(), FIRST_PAUSE)
             }
         };

@@ -30,11 +30,14 @@ impl Address {
         for topic in topics.clone() {
             let letters = self.of(topic);
             if !topic::valid(&letters) {
-                return Err(invalid(&format!("{letters:?}, for dead letters, can't be the name of a topic")));
+                return Err(invalid(&format!(
+                    "{letters:?}, the topic for dead letters, is not a valid topic name"
+                )));
             }
             if topics.clone().any(|consumed| consumed == letters) {
-                let message =
-                    format!("{letters} is consumed and gets its own dead letters; name another one");
+                let message = format!(
+                    "{letters} is consumed, so it can't take the dead letters of {topic}; name another one"
+                );
                 return Err(invalid(&message));
             }
         }

@@ -43,7 +43,7 @@ pub struct DeadLetter {
     pub key: Option<String>,
     /// Why it was given up.
     pub error: String,
-    /// The short word for that.
+    /// The code of that error, one word.
     pub error_code: String,
     /// How often it was tried.
     pub attempts: u32,
@@ -53,8 +53,8 @@ pub struct DeadLetter {
 
 /// The dead letters of a group.
 ///
-/// What it has put back it remembers as a consumer would: as the position of the group `{group}.dead-letters`. Letters of
-/// other groups in the same topic are theirs, and passed over.
+/// It remembers what it has requeued as a consumer does: as the committed offsets of the group `{group}.dead-letters`. It skips
+/// the letters of other groups in the same topic.
 pub struct DeadLetters {
     brokers: String,
     group: String,
@@ -90,16 +90,16 @@ impl DeadLetters {
 
     told_who_we_are!();
 
-    /// Sets a property of librdkafka; it wins over what else is set here. One that would break a promise is refused when
-    /// letters are listed or put back.
+    /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused when letters are
+    /// listed or requeued.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
         self
     }
 
-    /// The letters of a topic that were not put back yet, the oldest of each partition first; `limit` of them at most.
-    /// Nothing is changed, and no payload is shown.
+    /// The letters of a topic that were not requeued yet, the oldest of each partition first, `limit` of them at most. Changes
+    /// nothing, and shows no payload.
     pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
         self.settings()?.connect().await?;
         let (mut reader, group) = (self.reader(topic)?, self.group.clone());
@@ -114,18 +114,18 @@ impl DeadLetters {
         .await
     }
 
-    /// Puts the letters of a topic that are there now back into the topic that they were in, for this group alone: consumers
-    /// of other groups pass them over (foreign ones see them again). How many that were.
+    /// Writes the letters of a topic that are there now back into the topic that they came from, and returns how many they were.
+    /// They are for this group alone: other groups of Postrider skip them, consumers of other programs see them again.
     ///
-    /// *Guarantees*: a letter counts as put back only when its record is on all in-sync replicas; letters of a key keep their
-    /// order. *On failure*: what was not put back stays a letter, and of the last 500 some may be put back twice.
+    /// *Guarantees*: a letter counts as requeued only when its record is on all in-sync replicas; letters of a key keep their
+    /// order. *On failure*: the rest stay letters, and some of the last 500 may be requeued twice.
     pub async fn requeue(&self, topic: &str) -> Result<usize> {
         let settings = self.settings()?;
         settings.clone().connect().await?;
-        let post = ReceiptProducer::new(settings.client())?;
-        if !post.has(topic).await? {
+        let receipt_producer = ReceiptProducer::new(settings.client())?;
+        if !receipt_producer.has(topic).await? {
             let message =
-                format!("the topic {topic} does not exist; there is nowhere to put its dead letters back to");
+                format!("the topic {topic} does not exist; create it before its dead letters are requeued");
             return Err(Error::new(ErrorKind::NotFound, "requeue", message));
         }
         let mut reader = self.reader(topic)?;
@@ -138,7 +138,7 @@ impl DeadLetters {
             let Some(chunk) = chunk else { return Ok(count) };
             // One after the other: of a queue that is full nobody knows who comes first.
             for letter in &chunk {
-                post.send(record::revived(letter, topic, &self.group)).await?;
+                receipt_producer.send(record::revived(letter, topic, &self.group)).await?;
             }
             count += chunk.len();
             reader = blocking(move || reader.commit().map(|()| reader)).await?;
@@ -200,7 +200,7 @@ impl TopicReader {
             Error::new(
                 ErrorKind::Unreachable,
                 "dead letters",
-                format!("the brokers can't be read from: {error}"),
+                format!("the dead letters can't be read: {error}"),
             )
         };
         let metadata = self.consumer.fetch_metadata(None, PATIENCE).map_err(away)?;
@@ -288,7 +288,7 @@ impl TopicReader {
         }
         patiently(PATIENCE, || self.consumer.commit(&list, CommitMode::Sync)).map_err(|error| {
             let message =
-                format!("that letters were put back could not be written down, they may be again: {error}");
+                format!("the position in the dead letters could not be committed, so the last ones may be requeued again: {error}");
             Error::new(ErrorKind::Unreachable, "requeue", message)
         })
     }

@@ -17,7 +17,7 @@ impl Worker {
         let mut stopped: Option<(Stopped<'_>, Duration)> = None;
         loop {
             let letter = dead(record, &topic, &self.crew.group, failure, tries);
-            let mut sending = std::pin::pin!(self.crew.post.send(letter));
+            let mut sending = std::pin::pin!(self.crew.receipt_producer.send(letter));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
                 end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {
@@ -34,7 +34,7 @@ impl Worker {
                 None => {
                     tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
                         offset = record.offset, error = %error,
-                        "a dead letter can't be written; this partition stands still until it can");
+                        "a dead letter can't be written; this partition stands still until it can be");
                     stopped = Some((Stopped::new(&self.tally), FIRST_PAUSE));
                     FIRST_PAUSE
                 }
@@ -50,7 +50,7 @@ impl Worker {
         }
         tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
             offset = record.offset, attempts = tries, error_code = %failure.code, error = %failure.message,
-            dead_letters = topic, "given up; it is a dead letter until somebody acts");
+            dead_letters = topic, "given up; it is a dead letter until it is requeued");
         self.tally.dead.increment(1);
         self.tally.duplicates.increment(batch.finish(index) as u64);
         true

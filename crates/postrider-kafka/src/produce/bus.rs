@@ -11,25 +11,25 @@ use crate::produce::topic::Topics;
 
 /// Publishes events straight to Kafka, behind the same trait as an outbox.
 ///
-/// **It loses the transaction.** An event is sent at once: it is published also when the caller's transaction is rolled back
-/// later, and it is lost, with an error, when the brokers can't be reached, though the change beside it may commit. What
-/// must not happen without the other belongs into an outbox. No number within a key is given, because nobody counts.
+/// **It is not transactional.** An event is sent at once. It stays published if the caller's transaction is rolled back later. If
+/// the brokers can't be reached, `publish` fails and the event is lost, although the transaction may still commit. If the
+/// event and the change must happen together, use an outbox. Events get no `sequence`.
 ///
-/// *Guarantees*: when [`publish`](EventBus::publish) returns well, the event is in its topic, on all in-sync replicas, written
-/// as the [sink](crate::Kafka) with the same settings writes it: handlers behind a [`Consumer`](crate::Consumer) can't tell.
-/// *On failure*: one sentence; the event may be in its topic all the same.
+/// *Guarantees*: when [`publish`](EventBus::publish) returns `Ok`, the event is in its topic, on all in-sync replicas, written
+/// as the [sink](crate::Kafka) with the same settings writes it. *On failure*: one sentence; the event may still be in its
+/// topic.
 pub struct KafkaBus {
     settings: KafkaBuilder,
     topics: Topics,
-    post: ReceiptProducer,
+    receipt_producer: ReceiptProducer,
 }
 
 impl KafkaBus {
     /// A bus with the settings of a sink: topics, format, properties.
     pub fn new(settings: KafkaBuilder) -> Result<Self> {
         let topics = settings.checked()?;
-        let post = ReceiptProducer::new(settings.client())?;
-        Ok(Self { settings, topics, post })
+        let receipt_producer = ReceiptProducer::new(settings.client())?;
+        Ok(Self { settings, topics, receipt_producer })
     }
 
     /// The same, once the brokers have answered.
@@ -57,17 +57,17 @@ impl KafkaBus {
             max_attempts: event.max_attempts,
         };
         let topic = self.topics.of(&event);
-        let topic = topic.map_err(|name| invalid(&format!("{name:?} can't be the name of a topic")))?;
+        let topic = topic.map_err(|name| invalid(&format!("{name:?} is not a valid topic name")))?;
         let (format, events) = (self.settings.format, &self.settings.events);
         let value = format.value(events, &event);
-        let parcel = OutgoingRecord {
+        let record = OutgoingRecord {
             topic: &topic,
             partition: None,
             key: Some(record::key(&event).as_bytes()),
             value: Some(&value),
             headers: format.headers(events, &event),
         };
-        self.post.send(parcel).await?;
+        self.receipt_producer.send(record).await?;
         Ok(event.event_id)
     }
 }

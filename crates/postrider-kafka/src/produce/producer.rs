@@ -52,7 +52,7 @@ pub(crate) type Report = Result<(), Code>;
 pub(crate) struct Reports {
     board: Mutex<Board>,
     complete: Notify,
-    pub(crate) complaints: ClientErrors,
+    pub(crate) client_errors: ClientErrors,
 }
 
 #[derive(Default)]
@@ -71,11 +71,11 @@ impl Reports {
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        self.complaints.read(level, facility, message);
+        self.client_errors.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.hear(&error, reason);
+        self.client_errors.hear(&error, reason);
     }
 }
 
@@ -127,12 +127,12 @@ impl Producer {
             slice = slice.min(patience.saturating_sub(begun.elapsed()));
             let error = match self.inner.client().fetch_metadata(None, slice) {
                 Ok(metadata) => {
-                    self.inner.context().complaints.clear();
+                    self.inner.context().client_errors.clear();
                     return Ok(metadata);
                 }
                 Err(error) => error,
             };
-            let complaint = self.inner.context().complaints.last();
+            let complaint = self.inner.context().client_errors.last();
             let is_new = complaint.as_ref().is_some_and(|it| it.at >= begun);
             // Other brokers may be better; and what was said before this began may be over.
             let is_final = begun.elapsed() >= ENOUGH || (self.is_single && is_new);
@@ -149,7 +149,7 @@ impl Producer {
 
     /// What keeps the brokers from answering, as closely as can be found out, which may take a while.
     pub(crate) fn diagnosis(&self, settings: &KafkaBuilder) -> Option<String> {
-        let complaint = self.inner.context().complaints.last()?;
+        let complaint = self.inner.context().client_errors.last()?;
         if complaint.trouble() != Trouble::Certificate {
             return Some(complaint.as_said_of(complaint.trouble_at_start()));
         }
@@ -157,7 +157,7 @@ impl Producer {
         let Ok(other) = Self::new(&settings.nameless()) else { return Some(complaint.sentence()) };
         let is_name = match other.metadata(2 * ENOUGH) {
             Ok(_) => true,
-            Err(_) => other.inner.context().complaints.last().is_some_and(|it| !it.is_lasting()),
+            Err(_) => other.inner.context().client_errors.last().is_some_and(|it| !it.is_lasting()),
         };
         Some(complaint.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
     }
@@ -261,7 +261,7 @@ impl<'p> Flight<'p> {
                     self.landed = true;
                     let landed = std::mem::take(&mut board.reports);
                     if landed.iter().any(|report| matches!(report, Some(Ok(())))) {
-                        reports.complaints.clear();
+                        reports.client_errors.clear();
                     }
                     return landed;
                 }

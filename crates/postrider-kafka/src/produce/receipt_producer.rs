@@ -18,7 +18,7 @@ use rdkafka::{ClientConfig, ClientContext};
 use tokio::sync::oneshot;
 
 use crate::client::client_error::ClientErrors;
-use crate::client::error_class::{ErrorClass, remedy};
+use crate::client::error_class::{ErrorClass, error_class};
 use crate::client::invalid::{invalid, refused};
 
 /// How often the producer looks whether it is to end.
@@ -52,16 +52,16 @@ struct Line {
 
 #[derive(Default)]
 struct Receipts {
-    complaints: ClientErrors,
+    client_errors: ClientErrors,
 }
 
 impl ClientContext for Receipts {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        self.complaints.read(level, facility, message);
+        self.client_errors.read(level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.complaints.hear(&error, reason);
+        self.client_errors.hear(&error, reason);
     }
 }
 
@@ -84,7 +84,7 @@ impl Line {
         let producer: Arc<BaseProducer<Receipts>> = Arc::new(created.map_err(|error| refused(&error))?);
         let stop = Arc::new(AtomicBool::new(false));
         let (polled, stopped) = (Arc::clone(&producer), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("postrider-post".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("postrider-receipts".to_owned()).spawn(move || {
             while !stopped.load(Ordering::Acquire) {
                 polled.poll(Timeout::After(TICK));
             }
@@ -128,7 +128,7 @@ impl ReceiptProducer {
         let metadata = match answer.await {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {
-                let complaint = line.producer.context().complaints.sentence();
+                let complaint = line.producer.context().client_errors.sentence();
                 return Err(unreachable(&complaint.unwrap_or_else(|| error.to_string())));
             }
             Err(error) => return Err(unreachable(&error.to_string())),
@@ -152,8 +152,8 @@ impl ReceiptProducer {
 
     /// Sends a record. *Guarantees*: it is in its topic, on all in-sync replicas, when this returns well. *On failure*: one
     /// sentence that says what to do; it may be in its topic all the same.
-    pub(crate) async fn send(&self, parcel: OutgoingRecord<'_>) -> Result<()> {
-        let topic = parcel.topic.to_owned();
+    pub(crate) async fn send(&self, outgoing: OutgoingRecord<'_>) -> Result<()> {
+        let topic = outgoing.topic.to_owned();
         if !self.has(&topic).await? {
             let message =
                 format!("the topic {topic} does not exist; create it, because Postrider creates none");
@@ -161,9 +161,10 @@ impl ReceiptProducer {
         }
         let line = self.line()?;
         let (receipt, received) = oneshot::channel();
-        let mut record = BaseRecord::with_opaque_to(parcel.topic, Box::new(receipt)).headers(parcel.headers);
-        (record.key, record.payload) = (parcel.key, parcel.value);
-        record.partition = parcel.partition;
+        let mut record =
+            BaseRecord::with_opaque_to(outgoing.topic, Box::new(receipt)).headers(outgoing.headers);
+        (record.key, record.payload) = (outgoing.key, outgoing.value);
+        record.partition = outgoing.partition;
         let outcome = loop {
             match line.producer.send(record) {
                 // A receipt that was thrown away: the producer had to be given up.
@@ -181,7 +182,7 @@ impl ReceiptProducer {
     }
 
     fn explain(&self, code: Code, topic: &str) -> Error {
-        match remedy(code) {
+        match error_class(code) {
             ErrorClass::Unavailable => unreachable(&code.to_string()),
             ErrorClass::HoldTopic => {
                 self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);

@@ -10,14 +10,14 @@ use crate::consume::arrived::OCCURRED_AT;
 
 /// How events are written into records.
 ///
-/// A record's own timestamp is the time of its producing, so that a topic keeps an old event, or one that comes again, for as long
-/// as any other. When the event occurred is in a header: `ce_time`, or `occurred_at` beside a bare payload.
+/// A record's timestamp is the time at which it was produced, so that a topic keeps an old or replayed event as long as any
+/// other. When the event occurred is in a header: `ce_time`, or `occurred_at` beside a bare payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// The payload is the value, the rest is in `ce_…` headers: the binary mode of CloudEvents' Kafka binding.
+    /// The payload is the value, the attributes are `ce_…` headers: the binary mode of CloudEvents' Kafka binding.
     #[default]
     Binary,
-    /// The value is one JSON object with everything in it; `ce_time` is also a header.
+    /// The value is one JSON object with the attributes and the data; `ce_time` is also a header.
     Structured,
     /// The payload is the value; `event_id`, `event_type`, `occurred_at` and the event's own headers are the headers.
     Payload,

@@ -14,7 +14,7 @@ use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 use crate::client::config::KafkaBuilder;
-use crate::client::error_class::{ErrorClass, is_consequence, is_of_several, remedy};
+use crate::client::error_class::{ErrorClass, error_class, is_consequence, is_of_several};
 use crate::produce::producer::{Producer, Report};
 use crate::produce::record;
 use crate::produce::topic::Topics;
@@ -126,7 +126,7 @@ impl Kafka {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {
                 let reason =
-                    producer.inner.context().complaints.sentence().unwrap_or_else(|| error.to_string());
+                    producer.inner.context().client_errors.sentence().unwrap_or_else(|| error.to_string());
                 return Err(Unavailable::new(reason));
             }
             Err(error) => return Err(Unavailable::new(error.to_string())),
@@ -178,8 +178,8 @@ impl Kafka {
                 let shown: String = name.chars().take(SHOWN).collect();
                 let cut = if shown.len() < name.len() { "…" } else { "" };
                 let text = format!(
-                    "{:?} can't be the name of a topic: it must have 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'; \
-                     change the template of the topic, or name a topic for events of {}",
+                    "{:?} is not a valid topic name: it must have 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'; \
+                     change the template of the topic, or set a topic for the type {}",
                     shown + cut,
                     event.event_type
                 );
@@ -193,13 +193,13 @@ impl Kafka {
     fn outcome(&self, code: Code, topic: &str, event: &Recorded) -> Option<Outcome> {
         let failure = |code: &str, text: String| DeliveryFailure::new(code, text);
         let word = word(code);
-        match remedy(code) {
+        match error_class(code) {
             ErrorClass::Unavailable => None,
             ErrorClass::Retry => {
-                Some(Outcome::retry(failure(&word, format!("Kafka refused it for now: {code}"))))
+                Some(Outcome::retry(failure(&word, format!("Kafka refused the record for now: {code}"))))
             }
             ErrorClass::Reject => {
-                Some(Outcome::reject(failure(&word, format!("Kafka will not take it: {code}"))))
+                Some(Outcome::reject(failure(&word, format!("Kafka refused the record for good: {code}"))))
             }
             ErrorClass::HoldTopic => {
                 self.forget(topic);
@@ -327,7 +327,7 @@ impl Kafka {
             let event = &*delivery.events[index].event;
             match (reports.get(index).and_then(|report| *report), &plan[index]) {
                 (Some(Ok(())), _) => delivery.report(index, Outcome::Delivered),
-                // The brokers refuse what came max_tx_batch: which of it they mean shows when each is sent alone.
+                // The brokers refuse a whole request: which record they mean shows when each is sent alone.
                 (Some(Err(code)), _) if sent.len() > 1 && is_of_several(code) => {
                     if !stopped.holds(event) {
                         refused.push(index);
@@ -360,7 +360,7 @@ impl Kafka {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
                 *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
-                let complaint = producer.inner.context().complaints.sentence();
+                let complaint = producer.inner.context().client_errors.sentence();
                 Err(Unavailable::new(
                     complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
                 ))

@@ -18,7 +18,7 @@ impl Topics {
                 return Ok(());
             }
             let message = format!(
-                "{name:?} can't be the name of a topic: those have 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'"
+                "{name:?} is not a valid topic name: it must have 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
             );
             Err(Error::new(ErrorKind::Invalid, "kafka", message))
         };

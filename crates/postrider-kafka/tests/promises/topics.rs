@@ -90,7 +90,7 @@ async fn a_topic_that_is_deleted_holds_its_events_and_no_others_until_it_is_ther
     }
 }
 
-/// The brokers judge what comes max_tx_batch: many small events may be too large for a topic where none of them is alone.
+/// The brokers judge a whole request: many small events may be too large for a topic where none of them is alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn small_events_that_are_too_large_together_all_arrive_and_a_large_one_alone_is_dead() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
