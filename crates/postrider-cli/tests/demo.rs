@@ -167,7 +167,7 @@ async fn two_demos_at_once_keep_their_promises_and_count_them() {
         for promise in ["lost", "out of order", "rolled back, delivered"] {
             assert_eq!(row(&said, promise), [0, 0, 0], "{said}");
         }
-        for happening in ["is killed", "relay B takes over after", "gives it up after 4 tries"] {
+        for happening in ["is killed", "relay B takes over after", "an event is dead after 4 attempts"] {
             assert!(said.contains(happening), "no {happening:?} in\n{said}");
         }
         assert!(said.contains("Every promise held") && !said.contains("BROKEN"), "{said}");

@@ -127,7 +127,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         );
         until("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
         let (_, text) = ground.run(&["status"]);
-        assert!(!text.contains("away"), "{text}");
+        assert!(!text.contains("away") && !text.contains("unavailable"), "{text}");
         relay_process.signal("-TERM");
         assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
         let mut took = endpoint.with(|state| state.took.clone());

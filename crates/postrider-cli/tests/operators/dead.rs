@@ -212,7 +212,7 @@ async fn many_that_are_named_are_written_down_as_named(log: Log) {
     log.run(&[&["dead", "requeue", "--yes"], named.as_slice()].concat()).good();
     let audit = log.run(&["audit", "--json"]).json();
     let what = audit[0]["what"].as_str().expect("a sentence");
-    assert!(what.starts_with("requeue 101 dead events") && what.ends_with("(named by id)"), "{what}");
+    assert!(what.starts_with("requeue 101 dead events") && what.ends_with("(by id)"), "{what}");
     assert_eq!(audit.as_array().map(Vec::len), Some(1), "{audit}");
 }
 

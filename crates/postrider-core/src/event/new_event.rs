@@ -158,7 +158,10 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_event_is_named() {
         event().check(&Limits::default()).expect("a good event");
-        assert_eq!(refusal(&NewEvent { stream: String::new(), ..event() }), "record: the stream is empty");
+        assert_eq!(
+            refusal(&NewEvent { stream: String::new(), ..event() }),
+            "record: the stream must not be empty"
+        );
         assert_eq!(
             refusal(&NewEvent { event_type: "x".repeat(201), ..event() }),
             "record: the event type has 201 bytes; at most 200 are allowed"

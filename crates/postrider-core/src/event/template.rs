@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_template_that_means_nothing_is_refused() {
         for (template, says) in [
-            ("{topic}", "there are {stream}"),
+            ("{topic}", "the known ones are {stream}"),
             ("{stream", "brace"),
             ("stream}", "brace"),
             ("{stream:camel}", "kebab, snake"),

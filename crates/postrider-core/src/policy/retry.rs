@@ -195,7 +195,7 @@ mod tests {
             "after 1s, then 2 times as long each time, up to 300s, 10 attempts"
         );
         assert_eq!(shown(Retry::fixed(SECOND).max_age(MINUTE)), "every 1s, for 60s");
-        assert_eq!(shown(Retry::fixed(SECOND).max_attempts(1)), "every 1s, 1 try");
+        assert_eq!(shown(Retry::fixed(SECOND).max_attempts(1)), "every 1s, 1 attempt");
     }
 
     #[test]

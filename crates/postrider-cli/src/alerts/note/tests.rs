@@ -309,7 +309,7 @@ fn a_flood_is_one_incident_and_only_so_many_are_looked_after() {
         note.opened(&due[0]);
         if number == 0 {
             let text = &note.buried(note.open(), &BTreeMap::new())[0].message.text;
-            assert_eq!(text, "the events of a flood are dead no longer, for mail");
+            assert_eq!(text, "these events are no longer dead, for mail");
         }
     }
     assert_eq!(note.open().len(), open::MOST);

@@ -93,7 +93,7 @@ mod tests {
         assert!(text.contains("ok    schema                it is at version 3\n"), "{text}");
         assert!(text.contains("                            -> end it\n"), "{text}");
         assert!(text.contains("bad   topic a-very-long-name-of-a-topic-that-needs-a-line\n"), "{text}");
-        assert!(text.ends_with("\n3 findings: 1 bad, 1 to look at\n"), "{text}");
+        assert!(text.ends_with("\n3 findings: 1 bad, 1 with warnings\n"), "{text}");
         assert!(text.replace('\n', " ").contains("dead rows"), "nothing is cropped");
     }
 }
