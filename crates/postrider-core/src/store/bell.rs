@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::Result;
 
-/// Wakes the reader of one lane. Made by [`Store::bell`](crate::Store::bell).
+/// Wakes the reader of one lane. Made by [`EventLog::bell`](crate::EventLog::bell).
 ///
 /// *Guarantees*: an event that was committed before or during a [`wait`](Bell::wait) ends the wait almost at once if the
 /// database can notify, and within `longest` if it can't. *Caller must*: read after every return, call

@@ -41,7 +41,7 @@ pub struct Lease {
     pub bytes: u64,
     /// Where the store keeps the lane's row, if that helps it to find the row faster; empty otherwise.
     pub row_location: String,
-    /// Why its destination is unavailable, without secrets; `None` while it is available. [`extend`](crate::Store::extend) stores it
+    /// Why its destination is unavailable, without secrets; `None` while it is available. [`extend`](crate::EventLog::extend) stores it
     /// for operators.
     pub away: Option<String>,
 }

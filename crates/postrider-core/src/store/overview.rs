@@ -37,7 +37,7 @@ pub struct LaneInfo {
     /// The highest id that it has settled.
     pub reached: i64,
     /// How many ids it is behind the end of the log: an estimate that tends to be too high, because it includes events of other
-    /// lanes, events that the filter does not match, and gaps. [`figures`](crate::Store::figures) counts exactly.
+    /// lanes, events that the filter does not match, and gaps. [`figures`](crate::Inspect::figures) counts exactly.
     pub behind: u64,
     /// Its current holder.
     pub owner: Option<String>,

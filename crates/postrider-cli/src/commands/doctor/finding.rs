@@ -9,7 +9,7 @@ pub(super) struct Finding {
     /// What was looked at: a part of the database, a sink, a topic.
     pub(super) about: String,
     /// How it is.
-    #[serde(serialize_with = "word")]
+    #[serde(rename = "verdict", serialize_with = "word")]
     pub(super) severity: Severity,
     /// What was found, in a sentence.
     pub(super) what: String,
