@@ -152,6 +152,6 @@ async fn an_unknown_event_is_a_sentence(log: Log) {
     }
     let said = log.run(&["events", "--id", &nobody]);
     assert_eq!(said.code, Some(0));
-    assert!(said.err.contains(&format!("there is no event {nobody}")), "{}", said.err);
+    assert!(said.err.contains(&format!("no event {nobody} matches")), "{}", said.err);
     assert_eq!(log.run(&["events", "show", "7"]).code, Some(2));
 }
