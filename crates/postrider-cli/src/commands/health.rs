@@ -37,8 +37,8 @@ pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, 
         Ok((is_ready, said)) => (is_ready, said),
         Err(Unanswered { what, is_lost }) => {
             let usual = arguments.address.is_none() && config.listen.is_some_and(|listen| !listen.is_set);
-            let hint = "; a relay whose port is taken listens on another and logs which: set http.listen for both, or ask \
-                        there by --address";
+            let hint = "; if its port was taken, the relay listens on another and logs it: set http.listen for both, or pass \
+                        that address with --address";
             (false, if is_lost && usual { format!("{what}{hint}") } else { what })
         }
     };
@@ -56,10 +56,12 @@ pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, 
 /// Where the settings say that the relay listens.
 fn set(config: &Config) -> Result<SocketAddr, Problem> {
     match config.listen.map(|listen| listen.address) {
-        None => Err(Problem::new("http.listen is \"off\", so a relay answers nobody; set an address")),
+        None => Err(Problem::new(
+            "http.listen is \"off\", so the relay has no /readyz; set http.listen to an address",
+        )),
         Some(address) if address.port() == 0 => {
-            let what = "http.listen has port 0, so nobody knows where the relay answers; set a port, or ask by --address where \
-                        its log says that it listens";
+            let what = "http.listen has port 0, so the port of the relay is unknown; set a fixed port, or pass --address with the \
+                        address that the relay logs";
             Err(Problem::new(what))
         }
         Some(address) => Ok(address),
