@@ -88,7 +88,8 @@ impl Words {
         }
         Self {
             settings: &[("log-slave-updates", "1")],
-            follow: "change master to master_host = '127.0.0.1', master_port = {port}, master_user = 'root', \
+            // From 11.4 on a replica asks for a certificate unless it is told otherwise.
+            follow: "change master to master_host = '127.0.0.1', master_port = {port}, master_user = 'root', master_ssl = 0, \
                      master_use_gtid = slave_pos; start slave",
             written: "select @@gtid_binlog_pos",
             applied: "select @@gtid_slave_pos",
