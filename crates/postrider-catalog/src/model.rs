@@ -1,0 +1,129 @@
+//! The catalog as data: what its file holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The format of a catalog's file that this version writes.
+pub const FORMAT: u32 = 1;
+
+/// The events of a system, and who publishes and receives them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CatalogFile {
+    /// The format of this file.
+    pub format: u32,
+    /// The name of the system.
+    pub system: String,
+    /// The events, by name and version.
+    pub events: Vec<EventEntry>,
+    /// The subscriptions and consumers, by name.
+    pub subscribers: Vec<SubscriberEntry>,
+}
+
+/// One version of one event type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventEntry {
+    /// The event type.
+    pub name: String,
+    /// The version of the payload's schema.
+    pub version: u32,
+    /// The stream.
+    pub stream: String,
+    /// The type of the aggregate.
+    pub aggregate: String,
+    /// The field that orders the event, or `aggregate`.
+    pub ordering_key: String,
+    /// Whether the events are numbered within their ordering key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequenced: bool,
+    /// What the event means, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The programs that record it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publishers: Vec<String>,
+    /// The older versions that upcasters convert to this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upcast_from: Vec<u32>,
+    /// The payload's schema, if the type has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<PayloadSchema>,
+}
+
+/// The two sides of a payload, each as a JSON Schema: serde may write other JSON than it demands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PayloadSchema {
+    /// What the type writes.
+    pub writes: Value,
+    /// What the type reads. Absent if it is the same as `writes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Value>,
+}
+
+impl PayloadSchema {
+    /// What the type reads.
+    pub fn reads(&self) -> &Value {
+        self.reads.as_ref().unwrap_or(&self.writes)
+    }
+}
+
+/// A subscription of a relay, or a consumer of a broker's topics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriberEntry {
+    /// Its name.
+    pub name: String,
+    /// The streams that it reads; `*` matches any characters. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<String>,
+    /// The event types that it reads; `*` matches any characters. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// Its handlers, by event type. A subscription with a destination has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub handlers: BTreeMap<String, HandlerEntry>,
+    /// Where it delivers to, such as `kafka` or `http`. Absent: to its handlers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// The topic that it delivers to (a template may name `{stream}` and the like), or those that it consumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<String>,
+}
+
+/// A handler of one event type. The type `*` is a handler for all other types.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandlerEntry {
+    /// The version that it takes. Absent: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// The events that it records, as the application declared them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub follow_ups: Vec<String>,
+}
+
+impl CatalogFile {
+    /// The newest version of an event type.
+    pub fn event(&self, name: &str) -> Option<&EventEntry> {
+        self.events.iter().filter(|event| event.name == name).max_by_key(|event| event.version)
+    }
+
+    /// The subscribers that receive an event, by name.
+    pub fn subscribers_of<'c>(&'c self, event: &'c EventEntry) -> impl Iterator<Item = &'c SubscriberEntry> {
+        self.subscribers.iter().filter(|subscriber| subscriber.receives(event))
+    }
+}
+
+impl SubscriberEntry {
+    /// Whether it receives an event: its filter lets it through, and there is a handler or a destination for it.
+    pub fn receives(&self, event: &EventEntry) -> bool {
+        let any = |patterns: &[String], text: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| postrider_core::Pattern::new(pattern).matches(text))
+        };
+        any(&self.streams, &event.stream)
+            && any(&self.types, &event.name)
+            && (self.destination.is_some()
+                || self.handlers.is_empty()
+                || self.handlers.contains_key(&event.name)
+                || self.handlers.contains_key("*"))
+    }
+}
