@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use postrider_core::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -117,7 +118,8 @@ impl SubscriberEntry {
     /// Whether it receives an event: its filter lets it through, and there is a handler or a destination for it.
     pub fn receives(&self, event: &EventEntry) -> bool {
         let any = |patterns: &[String], text: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| postrider_core::Pattern::new(pattern).matches(text))
+            patterns.is_empty()
+                || patterns.iter().any(|pattern| postrider_core::Pattern::new(pattern).matches(text))
         };
         any(&self.streams, &event.stream)
             && any(&self.types, &event.name)
@@ -125,5 +127,38 @@ impl SubscriberEntry {
                 || self.handlers.is_empty()
                 || self.handlers.contains_key(&event.name)
                 || self.handlers.contains_key("*"))
+    }
+}
+
+impl CatalogFile {
+    /// Reads a catalog.
+    ///
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the text is no catalog, one of a newer format, or one with two events of one name and version.
+    pub fn parse(text: &str) -> Result<Self> {
+        let file: Self = crate::format::parse(text, "catalog", FORMAT)?;
+        file.check()?;
+        Ok(file)
+    }
+
+    /// The catalog as JSON: the same catalog gives the same text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Refuses two events with one name and version.
+    pub(crate) fn check(&self) -> Result<()> {
+        let twins = self
+            .events
+            .windows(2)
+            .find(|pair| (&pair[0].name, pair[0].version) == (&pair[1].name, pair[1].version));
+        match twins {
+            None => Ok(()),
+            Some(pair) => Err(crate::invalid(format!(
+                "two events are named {} version {}, and they differ; a name and version must be used once",
+                pair[0].name, pair[0].version
+            ))),
+        }
     }
 }

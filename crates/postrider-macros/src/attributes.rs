@@ -25,6 +25,8 @@ pub(crate) struct Attributes {
     pub(crate) key: Option<Field>,
     pub(crate) sequenced: bool,
     pub(crate) max_attempts: Option<u32>,
+    /// The first sentence of the doc comment.
+    pub(crate) summary: Option<String>,
 }
 
 /// The field that an id or a key comes from.
@@ -149,6 +151,7 @@ impl Said {
             key: self.key,
             sequenced: self.sequenced.is_some(),
             max_attempts: self.max_attempts,
+            summary: summary::of(&input.attrs),
         })
     }
 }
@@ -251,5 +254,6 @@ fn spelled(member: &Member) -> String {
     }
 }
 
+mod summary;
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,14 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{DeriveInput, Generics, Result, parse_quote};
+use syn::ext::IdentExt;
+use syn::{DeriveInput, Generics, Member, Result, parse_quote};
 
 use crate::attributes::{Attributes, Field};
 
 /// The implementation of the trait `Event` for a struct.
 pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
-    let Attributes { path, name, version, stream, aggregate, id, key, sequenced, max_attempts } =
+    let Attributes { path, name, version, stream, aggregate, id, key, sequenced, max_attempts, summary } =
         Attributes::of(input)?;
     let generics = bounded(&input.generics, [Some(&id), key.as_ref()].into_iter().flatten());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -23,6 +24,16 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
     });
     let max_attempts = max_attempts.map(|attempts| {
         quote!(const MAX_ATTEMPTS: ::core::option::Option<u32> = ::core::option::Option::Some(#attempts);)
+    });
+    let key_field = key.as_ref().map(|key| {
+        let field = match &key.member {
+            Member::Named(name) => name.unraw().to_string(),
+            Member::Unnamed(index) => index.index.to_string(),
+        };
+        quote!(const KEY_FIELD: ::core::option::Option<&'static str> = ::core::option::Option::Some(#field);)
+    });
+    let summary = summary.map(|summary| {
+        quote!(const SUMMARY: ::core::option::Option<&'static str> = ::core::option::Option::Some(#summary);)
     });
     let id = text(&id);
     let key = key.as_ref().map(text).map(|key| {
@@ -42,6 +53,8 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
             const AGGREGATE: &'static str = #aggregate;
             #sequenced
             #max_attempts
+            #key_field
+            #summary
 
             fn aggregate_id(&self) -> ::std::string::String {
                 #id

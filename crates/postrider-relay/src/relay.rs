@@ -23,7 +23,7 @@ use crate::observe::death::{Death, OnDeath};
 use crate::observe::metrics::{self, RequestMetrics};
 use crate::observe::presence::{Health, Reporter, Run};
 use crate::running::{Running, asked_to_end};
-use crate::subscriber::Subscriber;
+use crate::subscriber::{Subscriber, SubscriberInfo};
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
@@ -69,6 +69,16 @@ impl<S: Source> Relay<S> {
     pub fn subscribe(mut self, name: &str, subscriber: impl FnOnce(Subscriber<S>) -> Subscriber<S>) -> Self {
         self.subscribers.push(subscriber(Subscriber::new(name)));
         self
+    }
+
+    /// The subscriptions as data, for a catalog.
+    pub fn subscriber_infos(&self) -> Vec<SubscriberInfo> {
+        self.subscribers.iter().map(Subscriber::info).collect()
+    }
+
+    /// The upcasters that all subscriptions share.
+    pub fn shared_upcasters(&self) -> &Upcasters {
+        &self.upcasters
     }
 
     /// The name of this relay in its leases. It must be unique. Default: made from the process id.

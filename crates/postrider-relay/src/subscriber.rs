@@ -11,8 +11,25 @@ use postrider_core::{
 use crate::Upcasters;
 use crate::engine::retry_policy::WhileUnavailable;
 use crate::handlers::decode::Decode;
-use crate::handlers::dispatcher::{DispatcherBuilder, Unknown};
+use crate::handlers::dispatcher::{DispatcherBuilder, HandlerInfo, Unknown};
 use crate::handlers::handler::Handler;
+
+/// A subscription as data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriberInfo {
+    /// Its name.
+    pub name: String,
+    /// The streams that it reads. Empty: all.
+    pub streams: Vec<String>,
+    /// The event types that it reads. Empty: all.
+    pub types: Vec<String>,
+    /// Its handlers, by event type.
+    pub handlers: BTreeMap<String, HandlerInfo>,
+    /// The sink that it delivers to, in the words of [`shown`](Subscriber::shown). Absent: to its handlers.
+    pub destination: Option<String>,
+    /// The topics that it consumes, if it is a consumer of a broker.
+    pub topics: Vec<String>,
+}
 
 /// Configures a subscription: what it reads, where it delivers, and what happens on failure.
 ///
@@ -98,6 +115,32 @@ impl<S: Source> Subscriber<S> {
     {
         self.handlers.on(handler);
         self
+    }
+
+    /// Declares that the handler that was added last records events of type `E`. The catalog shows it as a follow-up; nothing
+    /// checks it.
+    #[must_use]
+    pub fn follow_up<E: Event>(mut self) -> Self {
+        self.handlers.follow_up(E::NAME);
+        self
+    }
+
+    /// The subscription as data, for a catalog.
+    pub(crate) fn info(&self) -> SubscriberInfo {
+        let words = |patterns: &[postrider_core::Pattern]| {
+            patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+        };
+        SubscriberInfo {
+            name: self.subscription.name.clone(),
+            streams: words(&self.subscription.filter.streams),
+            types: words(&self.subscription.filter.types),
+            handlers: self.handlers.info(),
+            destination: self
+                .sink
+                .as_ref()
+                .map(|_| self.shown.get("sink").cloned().unwrap_or_else(|| "sink".to_owned())),
+            topics: Vec::new(),
+        }
     }
 
     /// Handles events of this type; the payload type need not implement `Event`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Error, ErrorKind, NewEvent, Result};
+use crate::{Error, ErrorKind, EventInfo, NewEvent, Result};
 
 type Text<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 
@@ -21,6 +21,8 @@ pub struct EventMapping<T> {
     ordering_key: Option<Text<T>>,
     sequenced: bool,
     max_attempts: Option<u32>,
+    key_field: Option<String>,
+    summary: Option<String>,
 }
 
 impl<T: Serialize + 'static> EventMapping<T> {
@@ -39,6 +41,8 @@ impl<T: Serialize + 'static> EventMapping<T> {
             ordering_key: None,
             sequenced: false,
             max_attempts: None,
+            key_field: None,
+            summary: None,
         }
     }
 
@@ -75,6 +79,27 @@ impl<T: Serialize + 'static> EventMapping<T> {
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
         self
+    }
+
+    /// What the event means, in a sentence, and the field that is its ordering key: for the catalog.
+    #[must_use]
+    pub fn described(mut self, summary: impl Into<String>, key_field: Option<&str>) -> Self {
+        self.summary = Some(summary.into());
+        self.key_field = key_field.map(Into::into);
+        self
+    }
+
+    /// What the mapping says about its events, as data.
+    pub fn info(&self) -> EventInfo {
+        EventInfo {
+            name: self.name.clone(),
+            version: self.version,
+            stream: self.stream.clone(),
+            aggregate: self.aggregate_type.clone(),
+            ordering_key: self.key_field.clone(),
+            sequenced: self.sequenced,
+            summary: self.summary.clone(),
+        }
     }
 
     /// The event of a value.

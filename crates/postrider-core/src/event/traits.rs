@@ -30,6 +30,10 @@ pub trait Event: Serialize {
     const SEQUENCED: bool = false;
     /// Maximum number of delivery attempts. Default: the subscription's.
     const MAX_ATTEMPTS: Option<u32> = None;
+    /// The field that [`ordering_key`](Event::ordering_key) returns, for the catalog.
+    const KEY_FIELD: Option<&'static str> = None;
+    /// What the event means, in a sentence, for the catalog. The derive takes it from the doc comment.
+    const SUMMARY: Option<&'static str> = None;
 
     /// The id of the aggregate.
     fn aggregate_id(&self) -> String;

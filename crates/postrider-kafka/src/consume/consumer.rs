@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{Event, Source};
-use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
+use postrider_relay::{Decode, DispatcherBuilder, Handler, SubscriberInfo, Unknown, Upcasters};
 
 use crate::client::security::{Security, told_who_we_are};
 use crate::consume::partition_batch::Patience;
@@ -106,6 +106,26 @@ impl<S: Source> Consumer<S> {
         self.aggregates.insert(H::Payload::NAME, H::Payload::AGGREGATE.into());
         self.handlers.on(handler);
         self
+    }
+
+    /// Declares that the handler that was added last records events of type `E`: see
+    /// [`Subscriber::follow_up`](postrider_relay::Subscriber::follow_up).
+    #[must_use]
+    pub fn follow_up<E: Event>(mut self) -> Self {
+        self.handlers.follow_up(E::NAME);
+        self
+    }
+
+    /// The group and its handlers as data, for a catalog.
+    pub fn info(&self) -> SubscriberInfo {
+        SubscriberInfo {
+            name: self.group.clone(),
+            streams: Vec::new(),
+            types: Vec::new(),
+            handlers: self.handlers.info(),
+            destination: None,
+            topics: self.topics.clone(),
+        }
     }
 
     /// Handles events of this type, whose payload need not know that it is one.

@@ -1,6 +1,6 @@
 //! The dispatcher: each event to the handler of its type. The same one serves a subscription and a broker's consumer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,6 +14,15 @@ use crate::handlers::handler::Handler;
 use crate::handlers::handler_batch;
 use crate::handlers::route::Route;
 use crate::{Decode, Upcasters};
+
+/// A handler of one event type, as data. The type `*` is all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerInfo {
+    /// The version that it takes. Absent: any.
+    pub version: Option<u32>,
+    /// The events that it was declared to record.
+    pub follow_ups: Vec<String>,
+}
 
 /// What happens to an event without a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +75,10 @@ pub struct DispatcherBuilder<S: Source> {
     max_tx_batch: usize,
     inbox: bool,
     problem: Option<Error>,
+    /// The events that handlers record, by the type that they handle.
+    follow_ups: BTreeMap<String, Vec<String>>,
+    /// The type of the handler that was added last.
+    last: Option<String>,
 }
 
 impl<S: Source> Default for DispatcherBuilder<S> {
@@ -79,6 +92,8 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             max_tx_batch: 1,
             inbox: false,
             problem: None,
+            follow_ups: BTreeMap::new(),
+            last: None,
         }
     }
 }
@@ -113,6 +128,7 @@ impl<S: Source> DispatcherBuilder<S> {
         H::Payload: Decode,
         Shape: 'static,
     {
+        self.last = Some("*".to_owned());
         if self.other.replace(Route::new("*", handler, None)).is_some() {
             self.refuse("there are two handlers for all other events; there must be only one".to_owned());
         }
@@ -146,7 +162,28 @@ impl<S: Source> DispatcherBuilder<S> {
         self.timeouts.insert(event_type.to_owned(), timeout);
     }
 
+    /// Declares that the handler that was added last records events of this type. The catalog shows it; nothing checks it.
+    pub fn follow_up(&mut self, event_type: &str) {
+        match &self.last {
+            Some(handled) => self.follow_ups.entry(handled.clone()).or_default().push(event_type.to_owned()),
+            None => {
+                self.refuse(format!("the follow-up {event_type} must come after the handler that records it"))
+            }
+        }
+    }
+
+    /// The handlers, as data.
+    pub fn info(&self) -> BTreeMap<String, HandlerInfo> {
+        let routes = self.by_type.iter().map(|(name, route)| (name.as_str(), route));
+        let info = |(name, route): (&str, &Route<S>)| {
+            let follow_ups = self.follow_ups.get(name).cloned().unwrap_or_default();
+            (name.to_owned(), HandlerInfo { version: route.version, follow_ups })
+        };
+        routes.chain(self.other.iter().map(|route| ("*", route))).map(info).collect()
+    }
+
     fn add(&mut self, event_type: &str, route: Route<S>) {
+        self.last = Some(event_type.to_owned());
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
             self.refuse(format!("there are two handlers for {event_type}; there must be only one"));
         }

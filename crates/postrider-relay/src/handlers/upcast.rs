@@ -51,6 +51,21 @@ impl Upcasters {
         self.step(T::NAME, from, move |value| Ok::<_, std::convert::Infallible>(step(value)))
     }
 
+    /// The versions of an event type from which the steps lead to `newest` without a gap.
+    pub fn versions(&self, event_type: &str, newest: u32) -> Vec<u32> {
+        let Some(steps) = self.steps.get(event_type) else { return Vec::new() };
+        let mut versions: Vec<u32> =
+            (0..newest).rev().take_while(|version| steps.contains_key(version)).collect();
+        versions.reverse();
+        versions
+    }
+
+    /// A payload of version `from` as version `to`. The error does not quote the payload.
+    pub fn convert(&self, event_type: &str, from: u32, to: u32, payload: Value) -> Result<Value> {
+        self.steps_from(event_type, from, to, payload)
+            .map_err(|failure| Error::new(ErrorKind::Invalid, "upcast", failure.to_string()))
+    }
+
     /// Whether the steps of a type lead to `newest` without a gap, from the first of them on.
     pub(crate) fn check(&self, event_type: &str, newest: u32) -> Result<()> {
         let Some(steps) = self.steps.get(event_type) else { return Ok(()) };
@@ -98,6 +113,13 @@ impl Upcasters {
         let mut value: Value = serde_json::from_str(json).map_err(|_| {
             Failure::reject(format!("the payload of {name} is not valid JSON")).code("undecodable")
         })?;
+        value = self.steps_from(name, version, newest, value)?;
+        Ok(Some(value))
+    }
+
+    fn steps_from(&self, name: &str, version: u32, newest: u32, payload: Value) -> Result<Value, Failure> {
+        let steps = self.steps.get(name);
+        let mut value = payload;
         for from in version..newest {
             let Some(step) = steps.and_then(|steps| steps.get(&from)) else {
                 let message = format!("there is no upcaster of {name} from version {from} to {}", from + 1);
@@ -109,7 +131,7 @@ impl Upcasters {
                 Failure::reject(message).code("upcast")
             })?;
         }
-        Ok(Some(value))
+        Ok(value)
     }
 }
 

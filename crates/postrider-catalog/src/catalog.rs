@@ -1,0 +1,224 @@
+//! The catalog as an application builds it, with its types linked in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use postrider_core::{Error, ErrorKind, Event, EventInfo, EventMapping, Recorded, Result, Source};
+use postrider_relay::{Decode, Relay, SubscriberInfo, Upcasters};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
+use crate::payload;
+
+/// Reads a payload as the type of an event; the error does not quote the payload.
+pub(crate) type Reader = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
+
+/// The events of a system, built from its types and its subscriptions.
+///
+/// A test of the application can keep the file current: build the catalog, and compare [`to_json`](Catalog::to_json) with the file,
+/// or [write](Catalog::write) it and let version control show the change.
+///
+/// ```
+/// use postrider_catalog::Catalog;
+/// # use postrider_core as postrider;
+/// use postrider::Event;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// /// An order was paid in full.
+/// #[derive(Serialize, Deserialize, JsonSchema, postrider_macros::Event)]
+/// # #[event(crate = "postrider_core")]
+/// #[event(aggregate = "Order", id = order, stream = "orders")]
+/// struct OrderPaid {
+///     order: i64,
+///     amount: i64,
+/// }
+///
+/// let catalog = Catalog::new("shop").event::<OrderPaid>();
+/// let event = &catalog.file().events[0];
+/// assert_eq!((event.name.as_str(), event.stream.as_str()), ("OrderPaid", "orders"));
+/// assert_eq!(event.summary.as_deref(), Some("An order was paid in full."));
+/// ```
+#[derive(Clone)]
+pub struct Catalog {
+    file: CatalogFile,
+    readers: BTreeMap<(String, u32), Reader>,
+    upcasters: Upcasters,
+}
+
+impl Catalog {
+    /// An empty catalog. The system is the publisher of the events that are added.
+    pub fn new(system: impl Into<String>) -> Self {
+        let file = CatalogFile {
+            format: FORMAT,
+            system: system.into(),
+            events: Vec::new(),
+            subscribers: Vec::new(),
+        };
+        Self { file, readers: BTreeMap::new(), upcasters: Upcasters::new() }
+    }
+
+    /// Adds an event that this system records and can read.
+    #[must_use]
+    pub fn event<E: Event + DeserializeOwned + JsonSchema + Send + 'static>(mut self) -> Self {
+        let reader = reader::<E>();
+        let payload = payload::of::<E>(|text| serde_json::from_str::<E>(text).is_ok());
+        self.read_by(EventInfo::of::<E>(), reader);
+        self.add(EventInfo::of::<E>(), Some(payload))
+    }
+
+    /// Adds an event whose type can't be read here: it has no `Deserialize`.
+    #[must_use]
+    pub fn written_only<E: Event + JsonSchema>(self) -> Self {
+        let payload = payload::of::<E>(|_| false);
+        self.add(EventInfo::of::<E>(), Some(payload))
+    }
+
+    /// Adds an event whose type has no schema. Its name and version are checked, its fields are not.
+    #[must_use]
+    pub fn without_schema<E: Event>(self) -> Self {
+        self.add(EventInfo::of::<E>(), None)
+    }
+
+    /// Adds an event that a mapping describes at run time: a type of another crate.
+    #[must_use]
+    pub fn mapping<T: Serialize + DeserializeOwned + JsonSchema + Send + 'static>(
+        mut self,
+        mapping: &EventMapping<T>,
+    ) -> Self {
+        self.read_by(mapping.info(), reader::<T>());
+        self.add(mapping.info(), Some(payload::of::<T>(|text| serde_json::from_str::<T>(text).is_ok())))
+    }
+
+    /// Adds the same for a type without a schema.
+    #[must_use]
+    pub fn mapping_without_schema<T: Serialize + 'static>(self, mapping: &EventMapping<T>) -> Self {
+        self.add(mapping.info(), None)
+    }
+
+    /// Adds an event that is known as data only, such as one of another language.
+    #[must_use]
+    pub fn entry(mut self, entry: EventEntry) -> Self {
+        self.insert(entry);
+        self
+    }
+
+    /// The upcasters of this system: the versions that they lead from are still read.
+    #[must_use]
+    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
+        self.upcasters = upcasters;
+        for event in &mut self.file.events {
+            event.upcast_from = self.upcasters.versions(&event.name, event.version);
+        }
+        self
+    }
+
+    /// Adds the subscriptions of a relay.
+    #[must_use]
+    pub fn relay<S: Source>(mut self, relay: &Relay<S>) -> Self {
+        for info in relay.subscriber_infos() {
+            self = self.subscriber(info);
+        }
+        self
+    }
+
+    /// Adds a subscription, or a consumer of a broker's topics.
+    #[must_use]
+    pub fn subscriber(mut self, info: SubscriberInfo) -> Self {
+        let handlers = info.handlers.into_iter().map(|(name, handler)| {
+            (name, HandlerEntry { version: handler.version, follow_ups: handler.follow_ups })
+        });
+        self.file.subscribers.push(SubscriberEntry {
+            name: info.name,
+            streams: info.streams,
+            types: info.types,
+            handlers: handlers.collect(),
+            destination: info.destination,
+            topics: info.topics,
+        });
+        self.file.subscribers.sort_by(|one, other| one.name.cmp(&other.name));
+        self
+    }
+
+    /// The catalog as data.
+    pub fn file(&self) -> &CatalogFile {
+        &self.file
+    }
+
+    /// The catalog as JSON: the same catalog gives the same text.
+    pub fn to_json(&self) -> String {
+        self.file.to_json()
+    }
+
+    /// Writes the catalog to a file, which `postrider catalog` reads.
+    ///
+    /// *On failure*: [`Invalid`](ErrorKind::Invalid) if two events with one name and version differ, or the file can't be written. The
+    /// old file stays then.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.file.check()?;
+        let path = path.as_ref();
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Invalid, "catalog", format!("can't write {}: {error}", path.display()))
+        };
+        let draft = path.with_extension("draft");
+        fs::write(&draft, self.to_json()).map_err(failed)?;
+        fs::rename(&draft, path).map_err(failed)
+    }
+
+    pub(crate) fn reader(&self, name: &str) -> Option<(u32, &Reader)> {
+        let of_name = self.readers.range((name.to_owned(), 0)..=(name.to_owned(), u32::MAX));
+        of_name.last().map(|((_, version), reader)| (*version, reader))
+    }
+
+    pub(crate) fn converters(&self) -> &Upcasters {
+        &self.upcasters
+    }
+
+    fn read_by(&mut self, info: EventInfo, reader: Reader) {
+        self.readers.insert((info.name, info.version), reader);
+    }
+
+    fn add(mut self, info: EventInfo, payload: Option<PayloadSchema>) -> Self {
+        let upcast_from = self.upcasters.versions(&info.name, info.version);
+        let described = || payload.as_ref()?.writes.get("description")?.as_str().map(str::to_owned);
+        self.insert(EventEntry {
+            summary: info.summary.or_else(described),
+            name: info.name,
+            version: info.version,
+            stream: info.stream,
+            aggregate: info.aggregate,
+            ordering_key: info.ordering_key.unwrap_or_else(|| "aggregate".to_owned()),
+            sequenced: info.sequenced,
+            publishers: vec![self.file.system.clone()],
+            upcast_from,
+            payload,
+        });
+        self
+    }
+
+    fn insert(&mut self, entry: EventEntry) {
+        let events = &mut self.file.events;
+        let place =
+            events.partition_point(|event| (&event.name, event.version) < (&entry.name, entry.version));
+        // The same event twice says nothing new; one that differs is reported by `check`.
+        if events.get(place) != Some(&entry) {
+            events.insert(place, entry);
+        }
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+fn reader<T: DeserializeOwned + Send + 'static>() -> Reader {
+    Arc::new(|event, newer| T::decode(event, newer).map(drop).map_err(|failure| failure.to_string()))
+}

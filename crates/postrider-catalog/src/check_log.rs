@@ -1,0 +1,153 @@
+//! The events that are really there, read by the types that are there now.
+
+use std::collections::BTreeMap;
+
+use postrider_core::{EventQuery, Headers, Inspect, OffsetDateTime, Payload, Recorded, Result, Uuid};
+use serde_json::Value;
+
+use crate::Catalog;
+
+/// How many rows one look reads.
+const PAGE: u32 = 5_000;
+
+/// How much of a log a check reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogCheck {
+    /// The most events of each type and version. Default: 1,000.
+    pub per_version: usize,
+    /// The most rows of the log and the archive to read. Default: 1,000,000.
+    pub rows: u64,
+    /// Only events that were recorded at this time or later.
+    pub from: Option<OffsetDateTime>,
+}
+
+impl Default for LogCheck {
+    fn default() -> Self {
+        Self { per_version: 1_000, rows: 1_000_000, from: None }
+    }
+}
+
+/// What a check of a log found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogReport {
+    /// The number of events that were tried, by type and version.
+    pub tried: BTreeMap<(String, u32), usize>,
+    /// The events that can't be read.
+    pub unreadable: Vec<Unreadable>,
+    /// The number of events whose type the catalog does not have, by type.
+    pub unknown: BTreeMap<String, usize>,
+    /// The rows that were read.
+    pub rows: u64,
+    /// Whether the whole log and archive was read.
+    pub complete: bool,
+}
+
+/// An event that can't be read. It does not hold the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The event.
+    pub event_id: Uuid,
+    /// Its type.
+    pub event_type: String,
+    /// The version that it was recorded with.
+    pub version: u32,
+    /// Whether it is in the archive.
+    pub archived: bool,
+    /// Why, without a value of the payload.
+    pub reason: String,
+}
+
+impl LogReport {
+    /// Whether everything that was tried can be read.
+    pub fn passed(&self) -> bool {
+        self.unreadable.is_empty()
+    }
+}
+
+/// Runs the payloads of the log and of the archive through the current upcasters and types, and reports which of them fail.
+///
+/// The newest events of each type and version are tried, up to [`LogCheck::per_version`]. Only an application can do this, because it
+/// has the types: link it into a small program of yours, or into a test.
+///
+/// *Guarantees*: reads in short statements and changes nothing; the report holds no payload. *On failure*: the error of the store.
+pub async fn check_log(catalog: &Catalog, log: &dyn Inspect, options: &LogCheck) -> Result<LogReport> {
+    let mut report = LogReport::default();
+    let mut query = EventQuery { from: options.from, limit: PAGE, rows: PAGE, ..EventQuery::default() };
+    loop {
+        let page = log.events(&query).await?;
+        report.rows += page.looked;
+        for found in &page.events {
+            catalog.try_event(&found.event, found.archived, options, &mut report);
+        }
+        report.complete = page.complete;
+        match page.reached {
+            Some((reached, _)) if !page.complete && page.looked > 0 && report.rows < options.rows => {
+                query.before = Some(reached);
+            }
+            _ => return Ok(report),
+        }
+    }
+}
+
+impl Catalog {
+    fn try_event(&self, event: &Recorded, archived: bool, options: &LogCheck, report: &mut LogReport) {
+        let version = event.headers.schema_version();
+        let Some((newest, reader)) = self.reader(&event.event_type) else {
+            if self.file().event(&event.event_type).is_none() {
+                *report.unknown.entry(event.event_type.to_string()).or_default() += 1;
+            }
+            return;
+        };
+        let tried = report.tried.entry((event.event_type.to_string(), version)).or_default();
+        if *tried >= options.per_version {
+            return;
+        }
+        *tried += 1;
+        let outcome = match version.cmp(&newest) {
+            std::cmp::Ordering::Equal => reader(event, None),
+            std::cmp::Ordering::Greater => {
+                Err(format!("it has version {version}, and the catalog has up to {newest}"))
+            }
+            std::cmp::Ordering::Less => event
+                .payload
+                .as_json()
+                .and_then(|json| serde_json::from_str(json).ok())
+                .ok_or_else(|| "its payload is not JSON".to_owned())
+                .and_then(|old: Value| {
+                    let converted = self.converters().convert(&event.event_type, version, newest, old);
+                    converted.map_err(|error| error.message().to_owned())
+                })
+                .and_then(|new| reader(event, Some(new))),
+        };
+        if let Err(reason) = outcome {
+            report.unreadable.push(Unreadable {
+                event_id: event.event_id,
+                event_type: event.event_type.to_string(),
+                version,
+                archived,
+                reason,
+            });
+        }
+    }
+}
+
+/// An event with this payload, as a reader gets it.
+pub(crate) fn recorded(name: &str, version: u32, payload: &Value) -> Recorded {
+    let mut headers = Headers::new();
+    headers.set_schema_version(version);
+    Recorded {
+        id: 1,
+        event_id: Uuid::nil(),
+        stream: "events".into(),
+        event_type: name.into(),
+        aggregate_type: "Aggregate".into(),
+        aggregate_id: "1".into(),
+        ordering_key: None,
+        sequence: None,
+        payload: Payload::Json(payload.to_string()),
+        headers,
+        occurred_at: OffsetDateTime::UNIX_EPOCH,
+        recorded_at: OffsetDateTime::UNIX_EPOCH,
+        max_attempts: None,
+    }
+}

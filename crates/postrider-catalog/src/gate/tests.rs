@@ -1,0 +1,121 @@
+//! Changes of a payload, each with its verdict. Real serde types on both sides confirm every verdict and every counterexample.
+
+mod enums;
+mod fields;
+mod types;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::*;
+use crate::model::PayloadSchema;
+use crate::payload;
+
+/// Who can't read after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    Nobody,
+    OldReader,
+    NewReader,
+    Both,
+}
+
+/// A change, with the types before and after it. Each of them derives what serde and the schema need.
+macro_rules! changes {
+    ($($name:ident: { $($old:item)* } => { $($new:item)* } breaks $breaks:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            #[allow(dead_code, unused_imports, unreachable_pub)]
+            mod old {
+                use crate::gate::tests::types::prelude::*;
+                $(#[derive(Serialize, Deserialize, JsonSchema)] $old)*
+            }
+            #[allow(dead_code, unused_imports, unreachable_pub)]
+            mod new {
+                use crate::gate::tests::types::prelude::*;
+                $(#[derive(Serialize, Deserialize, JsonSchema)] $new)*
+            }
+            $crate::gate::tests::judge::<old::Payload, new::Payload>($crate::gate::tests::Breaks::$breaks);
+        }
+    )*};
+}
+use changes;
+
+fn schema<T: JsonType>() -> PayloadSchema {
+    payload::of::<T>(|text| serde_json::from_str::<T>(text).is_ok())
+}
+
+trait JsonType: schemars::JsonSchema + Serialize + DeserializeOwned {}
+impl<T: schemars::JsonSchema + Serialize + DeserializeOwned> JsonType for T {}
+
+fn entry(payload: PayloadSchema) -> EventEntry {
+    EventEntry {
+        name: "OrderPaid".into(),
+        version: 1,
+        stream: "orders".into(),
+        aggregate: "Order".into(),
+        ordering_key: "aggregate".into(),
+        sequenced: false,
+        summary: None,
+        publishers: Vec::new(),
+        upcast_from: Vec::new(),
+        payload: Some(payload),
+    }
+}
+
+fn file(entry: EventEntry) -> CatalogFile {
+    CatalogFile { format: 1, system: "shop".into(), events: vec![entry], subscribers: Vec::new() }
+}
+
+/// Judges a change, and lets the types confirm the verdict.
+fn judge<Old: JsonType, New: JsonType>(expected: Breaks) {
+    let mut lock = Lock::new();
+    lock.update(&file(entry(schema::<Old>())));
+    let report = check(&file(entry(schema::<New>())), &lock);
+    let broken = |reader| report.findings.iter().any(|finding| finding.reader == Some(reader));
+    let breaks = match (broken(Reader::Old), broken(Reader::New)) {
+        (false, false) => Breaks::Nobody,
+        (true, false) => Breaks::OldReader,
+        (false, true) => Breaks::NewReader,
+        (true, true) => Breaks::Both,
+    };
+    assert_eq!(breaks, expected, "{report}");
+    for finding in &report.findings {
+        let example = finding.counterexample.as_ref().expect("a counterexample");
+        match finding.reader.expect("a reader") {
+            Reader::Old => confirm::<New, Old>(finding, example),
+            Reader::New => confirm::<Old, New>(finding, example),
+        }
+    }
+    if !broken(Reader::Old) {
+        reads_all::<New, Old>();
+    }
+    if !broken(Reader::New) {
+        reads_all::<Old, New>();
+    }
+}
+
+/// The writer writes the counterexample, and the reader can't read it.
+fn confirm<Writer: JsonType, Reader: JsonType>(finding: &Finding, example: &Value) {
+    let written: Writer = serde_json::from_value(example.clone())
+        .unwrap_or_else(|error| panic!("nobody writes the counterexample ({error}): {finding}"));
+    assert_eq!(
+        serde_json::to_value(written).ok().as_ref(),
+        Some(example),
+        "the writer writes it otherwise: {finding}"
+    );
+    assert!(serde_json::from_value::<Reader>(example.clone()).is_err(), "the reader reads it: {finding}");
+}
+
+/// The reader reads everything that was thought of.
+fn reads_all<Writer: JsonType, Reader: JsonType>() {
+    let writes = schema::<Writer>().writes;
+    for value in Schema::new(&writes).variety() {
+        let written: Writer = serde_json::from_value(value.clone()).expect("a value that the writer writes");
+        let written = serde_json::to_value(written).expect("JSON");
+        if let Err(error) = serde_json::from_value::<Reader>(written.clone()) {
+            panic!("the reader can't read {written}: {error}");
+        }
+    }
+}

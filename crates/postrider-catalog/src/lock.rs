@@ -1,0 +1,111 @@
+//! The lock: every schema that events were ever recorded with.
+
+use std::collections::BTreeMap;
+
+use postrider_core::Result;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::invalid;
+use crate::model::{CatalogFile, EventEntry, PayloadSchema};
+
+/// The format of a lock's file that this version writes.
+pub const LOCK_FORMAT: u32 = 1;
+
+/// Every version of every event, with each schema that it has had. It belongs in version control, beside the code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lock {
+    format: u32,
+    pub(crate) events: BTreeMap<String, LockedEvent>,
+}
+
+/// An event type in the lock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LockedEvent {
+    /// Whether the system no longer has it, and meant to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) retired: bool,
+    /// The schemas of each version, oldest first.
+    pub(crate) versions: BTreeMap<u32, Vec<LockedSchema>>,
+}
+
+/// A schema that a version has, or had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LockedSchema {
+    pub(crate) hash: String,
+    pub(crate) stream: String,
+    pub(crate) ordering_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<PayloadSchema>,
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self { format: LOCK_FORMAT, events: BTreeMap::new() }
+    }
+}
+
+impl Lock {
+    /// An empty lock.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a lock.
+    ///
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the text is no lock, or one of a newer format.
+    pub fn parse(text: &str) -> Result<Self> {
+        crate::format::parse(text, "lock of events", LOCK_FORMAT)
+    }
+
+    /// The lock as JSON: the same lock gives the same text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Adds what is new in a catalog. Nothing is removed: what was recorded once may be replayed.
+    pub fn update(&mut self, catalog: &CatalogFile) {
+        for event in &catalog.events {
+            let locked = self.events.entry(event.name.clone()).or_default();
+            locked.retired = false;
+            let schemas = locked.versions.entry(event.version).or_default();
+            let schema = LockedSchema::of(event);
+            if schemas.last() != Some(&schema) {
+                schemas.push(schema);
+            }
+        }
+    }
+
+    /// Marks an event as one that the system no longer has.
+    ///
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the lock does not have it.
+    pub fn retire(&mut self, name: &str) -> Result<()> {
+        match self.events.get_mut(name) {
+            Some(event) => event.retired = true,
+            None => return Err(invalid(format!("the lock has no event {name}, so it can't be retired"))),
+        }
+        Ok(())
+    }
+}
+
+impl LockedSchema {
+    fn of(event: &EventEntry) -> Self {
+        Self {
+            hash: schema_hash(event.payload.as_ref()),
+            stream: event.stream.clone(),
+            ordering_key: event.ordering_key.clone(),
+            payload: event.payload.clone(),
+        }
+    }
+}
+
+/// A name for a schema: the SHA-256 of what it writes and reads.
+pub fn schema_hash(payload: Option<&PayloadSchema>) -> String {
+    // Keys of maps are sorted, so equal schemas have equal texts.
+    let text = serde_json::to_vec(&payload).unwrap_or_default();
+    let digest = Sha256::digest(text);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

@@ -1,0 +1,231 @@
+//! A payload's JSON Schema as serde understands it.
+//!
+//! Keywords that serde does not check (`pattern`, `minimum` of a validation rule, `uniqueItems`) are not looked at: the question is
+//! what a program reads and writes, not what it should.
+
+pub(crate) mod accepts;
+pub(crate) mod compare;
+pub(crate) mod object;
+pub(crate) mod other;
+pub(crate) mod sample;
+pub(crate) mod unions;
+pub(crate) mod variety;
+
+use serde_json::{Map, Value};
+
+pub(crate) use object::Object;
+
+/// A field's other names, as `#[schemars(extend("x-aliases" = ["old"]))]` states them: JSON Schema has no word for `serde(alias)`.
+pub(crate) const ALIASES: &str = "x-aliases";
+/// An enum with a variant for all unknown ones (`serde(other)`), which JSON Schema can't express.
+pub(crate) const OTHER: &str = "x-other";
+
+/// A place in a schema, with the document that its references lead into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema<'s> {
+    root: &'s Value,
+    node: &'s Value,
+}
+
+/// One kind of JSON value that a schema allows.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind<'s> {
+    Any,
+    Null,
+    Bool,
+    Integer {
+        least: i128,
+        most: i128,
+    },
+    Number,
+    Text(Text<'s>),
+    Constant(&'s Value),
+    Array(Array<'s>),
+    Object(Object<'s>),
+    /// Any variant that the enum does not name: an object whose `tag` is none of `known`.
+    OtherVariant {
+        tag: &'s str,
+        known: Vec<&'s str>,
+    },
+}
+
+/// Which strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Text<'s> {
+    Free,
+    /// A `char`.
+    OneCharacter,
+    /// A format that a type parses, such as `uuid`.
+    Format(&'s str),
+}
+
+/// Which arrays.
+#[derive(Debug, Clone)]
+pub(crate) struct Array<'s> {
+    /// The items at fixed places.
+    pub(crate) first: Vec<Schema<'s>>,
+    /// All others.
+    pub(crate) items: Option<Schema<'s>>,
+    /// The length, if it is fixed.
+    pub(crate) length: Option<usize>,
+}
+
+impl<'s> Schema<'s> {
+    pub(crate) fn new(root: &'s Value) -> Self {
+        Self { root, node: root }
+    }
+
+    /// Another place in the same document.
+    pub(crate) fn at(self, node: &'s Value) -> Self {
+        Self { node, ..self }
+    }
+
+    /// The node that references lead to. A chain that never ends, or leads out of the document, ends where it is.
+    pub(crate) fn resolved(self) -> Self {
+        let mut place = self;
+        for _ in 0..32 {
+            let Some(target) = place.node.get("$ref").and_then(Value::as_str) else { break };
+            let Some(node) = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
+                break;
+            };
+            place = place.at(node);
+        }
+        place
+    }
+
+    /// What tells this place from all others.
+    pub(crate) fn address(self) -> usize {
+        std::ptr::from_ref(self.resolved().node).addr()
+    }
+
+    pub(crate) fn get(self, keyword: &str) -> Option<&'s Value> {
+        self.node.get(keyword)
+    }
+
+    /// The other names of a field with this schema.
+    pub(crate) fn aliases(self) -> impl Iterator<Item = &'s str> {
+        let list = self.get(ALIASES).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// The kinds of values that it allows.
+    pub(crate) fn kinds(self) -> Vec<Kind<'s>> {
+        let mut kinds = Vec::new();
+        self.collect(&mut kinds, 0);
+        kinds
+    }
+
+    fn collect(self, kinds: &mut Vec<Kind<'s>>, depth: usize) {
+        let place = self.resolved();
+        let Value::Object(node) = place.node else {
+            // `false` allows nothing.
+            return kinds.extend((place.node != &Value::Bool(false)).then_some(Kind::Any));
+        };
+        // A union of itself allows nothing more.
+        if depth > 64 {
+            return;
+        }
+        if let Some(value) = node.get("const") {
+            return kinds.push(Kind::Constant(value));
+        }
+        if let Some(Value::Array(values)) = node.get("enum") {
+            kinds.extend(values.iter().map(Kind::Constant));
+            kinds.extend((node.get(OTHER) == Some(&Value::Bool(true))).then_some(Kind::Text(Text::Free)));
+            return;
+        }
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(parts)) = node.get(keyword) {
+                parts.iter().for_each(|part| place.at(part).collect(kinds, depth + 1));
+                kinds.extend(unions::other_variant(place, parts));
+                return;
+            }
+        }
+        if let Some([only]) = node.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+            return place.at(only).collect(kinds, depth + 1);
+        }
+        match node.get("type") {
+            Some(Value::String(name)) => kinds.push(place.kind(name, node)),
+            Some(Value::Array(names)) => {
+                kinds.extend(names.iter().filter_map(Value::as_str).map(|name| place.kind(name, node)));
+            }
+            _ if node.contains_key("properties") => kinds.push(place.kind("object", node)),
+            _ => kinds.push(Kind::Any),
+        }
+    }
+
+    fn kind(self, name: &str, node: &'s Map<String, Value>) -> Kind<'s> {
+        match name {
+            "null" => Kind::Null,
+            "boolean" => Kind::Bool,
+            "integer" => integer(node),
+            "number" => Kind::Number,
+            "string" => Kind::Text(text(node)),
+            "array" => Kind::Array(self.array(node)),
+            "object" => Kind::Object(Object::of(self, node)),
+            _ => Kind::Any,
+        }
+    }
+
+    fn array(self, node: &'s Map<String, Value>) -> Array<'s> {
+        let first = node.get("prefixItems").and_then(Value::as_array);
+        let number = |keyword| {
+            node.get(keyword).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
+        };
+        Array {
+            first: first.into_iter().flatten().map(|item| self.at(item)).collect(),
+            items: node.get("items").filter(|items| !items.is_boolean()).map(|items| self.at(items)),
+            // A rule about lengths alone is no type of serde's; an array or a tuple has both bounds.
+            length: number("minItems").filter(|least| number("maxItems") == Some(*least)),
+        }
+    }
+}
+
+/// The range of an integer is that of its Rust type, which the format names.
+fn integer<'s>(node: &Map<String, Value>) -> Kind<'s> {
+    let (least, most) = match node.get("format").and_then(Value::as_str) {
+        Some("int8") => (i8::MIN.into(), i8::MAX.into()),
+        Some("int16") => (i16::MIN.into(), i16::MAX.into()),
+        Some("int32") => (i32::MIN.into(), i32::MAX.into()),
+        Some("int64" | "int") => (i64::MIN.into(), i64::MAX.into()),
+        Some("uint8") => (0, u8::MAX.into()),
+        Some("uint16") => (0, u16::MAX.into()),
+        Some("uint32") => (0, u32::MAX.into()),
+        Some("uint64" | "uint") => (0, u64::MAX.into()),
+        Some("uint128") => (0, i128::MAX),
+        _ => (i128::MIN, i128::MAX),
+    };
+    // An unsigned type that starts at 1 is a `NonZero`.
+    let nonzero = least == 0 && node.get("minimum").and_then(Value::as_u64) == Some(1);
+    Kind::Integer { least: if nonzero { 1 } else { least }, most }
+}
+
+fn text(node: &Map<String, Value>) -> Text<'_> {
+    let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
+    match node.get("format").and_then(Value::as_str) {
+        // The formats that a type of Rust parses; `email` and the like are rules, which serde does not check.
+        Some(
+            format @ ("uuid" | "date" | "time" | "date-time" | "partial-date-time" | "ip" | "ipv4" | "ipv6"
+            | "uri" | "zoned-date-time"),
+        ) => Text::Format(format),
+        _ if bound("minLength") == Some(1) && bound("maxLength") == Some(1) => Text::OneCharacter,
+        _ => Text::Free,
+    }
+}
+
+/// A kind in words.
+pub(crate) fn named(kind: &Kind<'_>) -> String {
+    match kind {
+        Kind::Any => "any value".into(),
+        Kind::Null => "null".into(),
+        Kind::Bool => "a boolean".into(),
+        Kind::Integer { .. } => "an integer".into(),
+        Kind::Number => "a number".into(),
+        Kind::Text(Text::Free) => "a string".into(),
+        Kind::Text(Text::OneCharacter) => "a single character".into(),
+        Kind::Text(Text::Format(format)) => format!("a {format} string"),
+        Kind::Constant(value) => value.to_string(),
+        Kind::Array(Array { length: Some(length), .. }) => format!("an array of {length}"),
+        Kind::Array(_) => "an array".into(),
+        Kind::Object(_) | Kind::OtherVariant { .. } => "an object".into(),
+    }
+}

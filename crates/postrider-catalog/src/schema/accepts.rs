@@ -1,0 +1,95 @@
+//! Whether a program with this schema reads a value.
+
+use serde_json::Value;
+
+use super::object::Rest;
+use super::{Array, Kind, Object, Schema, Text};
+
+impl Schema<'_> {
+    /// Whether it reads a value.
+    pub(crate) fn accepts(self, value: &Value) -> bool {
+        self.kinds().iter().any(|kind| kind.accepts(value))
+    }
+}
+
+impl Kind<'_> {
+    pub(crate) fn accepts(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Kind::Any, _)
+            | (Kind::Null, Value::Null)
+            | (Kind::Bool, Value::Bool(_))
+            | (Kind::Number, Value::Number(_)) => true,
+            (Kind::Integer { least, most }, Value::Number(number)) => {
+                number.as_i128().is_some_and(|number| *least <= number && number <= *most)
+            }
+            (Kind::Text(text), Value::String(string)) => text.accepts(string),
+            (Kind::Constant(constant), value) => *constant == value,
+            (Kind::Array(array), Value::Array(items)) => array.accepts(items),
+            (Kind::Object(object), Value::Object(_)) => object.accepts(value),
+            (Kind::OtherVariant { tag, known }, Value::Object(fields)) => {
+                fields.get(*tag).and_then(Value::as_str).is_some_and(|name| !known.contains(&name))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Text<'_> {
+    pub(crate) fn accepts(self, string: &str) -> bool {
+        match self {
+            Text::Free => true,
+            Text::OneCharacter => string.chars().count() == 1,
+            Text::Format(format) => super::sample::of_format(format) == string || looks_like(format, string),
+        }
+    }
+}
+
+/// Whether a string may be of a format. Only the shape is looked at.
+fn looks_like(format: &str, string: &str) -> bool {
+    let characters = |allowed: &str| string.chars().all(|c| c.is_ascii_hexdigit() || allowed.contains(c));
+    match format {
+        "uuid" => matches!(string.len(), 32 | 36 | 38 | 45) && characters("-{}urn:id"),
+        "ipv4" => string.parse::<std::net::Ipv4Addr>().is_ok(),
+        "ipv6" => string.parse::<std::net::Ipv6Addr>().is_ok(),
+        "ip" => string.parse::<std::net::IpAddr>().is_ok(),
+        "uri" => string.contains(':'),
+        "time" => string.contains(':') && string.starts_with(|c: char| c.is_ascii_digit()),
+        _ => string.len() >= 10 && string.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+'),
+    }
+}
+
+/// Whether a key of a map is a number.
+pub(crate) fn is_number(key: &str) -> bool {
+    key.parse::<i128>().is_ok()
+}
+
+impl Array<'_> {
+    fn accepts(&self, items: &[Value]) -> bool {
+        self.length.is_none_or(|length| items.len() == length)
+            && items.iter().enumerate().all(|(index, item)| {
+                match self.first.get(index).copied().or(self.items) {
+                    Some(schema) => schema.accepts(item),
+                    None => true,
+                }
+            })
+    }
+}
+
+impl Object<'_> {
+    fn accepts(&self, value: &Value) -> bool {
+        let Value::Object(found) = value else { return false };
+        let missing = self.fields.iter().any(|field| {
+            field.required
+                && !found.contains_key(field.name)
+                && !field.schema.aliases().any(|name| found.contains_key(name))
+        });
+        !missing
+            && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
+                (Some(field), _) => field.schema.accepts(value),
+                (None, Rest::Ignored) => true,
+                (None, Rest::Denied) => false,
+                (None, Rest::Each(schema)) => schema.accepts(value),
+                (None, Rest::Numbered(schema)) => is_number(name) && schema.accepts(value),
+            })
+    }
+}

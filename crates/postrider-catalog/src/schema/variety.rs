@@ -1,0 +1,81 @@
+//! Many values that a program with this schema writes: each field there and absent, each variant, each kind, at least once.
+
+use serde_json::{Value, json};
+
+use super::{Array, Kind, Object, Schema};
+
+/// The most values of one schema.
+const MOST: usize = 200;
+/// How deep the variety goes.
+const DEEPEST: usize = 8;
+
+impl Schema<'_> {
+    /// Values that differ in one place each.
+    pub(crate) fn variety(self) -> Vec<Value> {
+        self.variety_within(DEEPEST)
+    }
+
+    fn variety_within(self, depth: usize) -> Vec<Value> {
+        let Some(depth) = depth.checked_sub(1) else { return vec![self.sample()] };
+        let mut values = vec![self.sample()];
+        for kind in self.kinds() {
+            for value in kind.variety_within(depth) {
+                if values.len() < MOST && !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        values
+    }
+}
+
+impl Kind<'_> {
+    fn variety_within(&self, depth: usize) -> Vec<Value> {
+        match self {
+            Kind::Bool => vec![json!(true), json!(false)],
+            Kind::Array(array) => array.variety_within(depth),
+            Kind::Object(object) => object.variety_within(depth),
+            other => vec![other.sample()],
+        }
+    }
+}
+
+impl Array<'_> {
+    fn variety_within(&self, depth: usize) -> Vec<Value> {
+        let whole = Kind::Array(self.clone()).sample();
+        let mut values = vec![whole.clone()];
+        let items = whole.as_array().cloned().unwrap_or_default();
+        let places =
+            self.first.iter().copied().enumerate().chain(self.items.map(|items| (self.first.len(), items)));
+        for (index, schema) in places {
+            for value in schema.variety_within(depth) {
+                let mut items = items.clone();
+                match items.get_mut(index) {
+                    Some(item) => *item = value,
+                    None if self.length.is_none() => items.push(value),
+                    None => continue,
+                }
+                values.push(Value::Array(items));
+            }
+        }
+        values
+    }
+}
+
+impl Object<'_> {
+    fn variety_within(&self, depth: usize) -> Vec<Value> {
+        let base = self.sample();
+        let mut values = vec![Value::Object(base.clone())];
+        for field in &self.fields {
+            for value in field.schema.variety_within(depth) {
+                let mut object = base.clone();
+                object.insert(field.name.to_owned(), value);
+                values.push(Value::Object(object));
+            }
+        }
+        if self.rest.written().is_some() {
+            values.push(Value::Object(self.sample_with_unknown()));
+        }
+        values
+    }
+}
