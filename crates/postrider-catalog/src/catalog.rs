@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
 use crate::payload;
+use crate::schema::Schema;
 
 /// Reads a payload as the type of an event; the error does not quote the payload.
 pub(crate) type Reader = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
@@ -62,6 +63,16 @@ impl Catalog {
             subscribers: Vec::new(),
         };
         Self { file, readers: BTreeMap::new(), upcasters: Upcasters::new() }
+    }
+
+    /// A catalog that is known as data only. What its types can't tell here, their schemas do.
+    pub fn from_file(file: CatalogFile) -> Self {
+        let newest = file.events.iter().filter(|event| file.event(&event.name) == Some(event));
+        let readers = newest.filter_map(|event| {
+            let reads = event.payload.as_ref()?.reads().clone();
+            Some(((event.name.clone(), event.version), by_schema(reads)))
+        });
+        Self { readers: readers.collect(), file, upcasters: Upcasters::new() }
     }
 
     /// Adds an event that this system records and can read.
@@ -221,4 +232,16 @@ impl fmt::Debug for Catalog {
 
 fn reader<T: DeserializeOwned + Send + 'static>() -> Reader {
     Arc::new(|event, newer| T::decode(event, newer).map(drop).map_err(|failure| failure.to_string()))
+}
+
+/// Reads a payload by its schema alone.
+fn by_schema(reads: Value) -> Reader {
+    Arc::new(move |event, newer| {
+        let value = newer.or_else(|| serde_json::from_str(event.payload.as_json()?).ok());
+        let Some(value) = value else { return Err("its payload is not JSON".to_owned()) };
+        match Schema::new(&reads).refusal(&value) {
+            None => Ok(()),
+            Some(refusal) => Err(refusal),
+        }
+    })
 }

@@ -16,6 +16,7 @@ mod model;
 mod payload;
 mod report;
 mod schema;
+mod seen;
 
 pub use catalog::Catalog;
 pub use check_log::{LogCheck, LogReport, Unreadable, check_log};
@@ -23,6 +24,7 @@ pub use gate::check;
 pub use lock::{LOCK_FORMAT, Lock, schema_hash};
 pub use model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
 pub use report::{Finding, Reader, Report, Severity};
+pub use seen::{LogContents, Seen};
 
 use postrider_core::{Error, ErrorKind};
 

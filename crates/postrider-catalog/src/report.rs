@@ -1,5 +1,7 @@
 //! What a check found.
 
+mod outputs;
+
 use std::fmt;
 
 use serde::Serialize;

@@ -77,6 +77,7 @@
 //! | `kafka` | the module `kafka`: a sink that produces to Kafka, in plain text, with a password (PLAIN) or without |
 //! | `kafka-tls` | TLS and SCRAM for it, by the OpenSSL of the machine |
 //! | `kafka-tls-vendored` | the same with an OpenSSL of its own, which takes some minutes more to build |
+//! | `catalog` | the module `catalog`: the events of a system as data, and whether a change breaks anyone |
 //! | `testing` | the module `testing`: an outbox in memory, destinations that misbehave, `assert_recorded!` |
 //!
 //! # What it needs to build
@@ -167,6 +168,12 @@ mod documents {
     /// }
     /// ```
     struct HandledWithoutDeserialize;
+}
+
+/// The events of a system as data: which exist, who publishes and handles them, and whether a change breaks anyone.
+#[cfg(feature = "catalog")]
+pub mod catalog {
+    pub use postrider_catalog::*;
 }
 
 /// Postrider to HTTP endpoints.

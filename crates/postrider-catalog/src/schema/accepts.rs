@@ -1,14 +1,37 @@
 //! Whether a program with this schema reads a value.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::object::Rest;
+use super::compare::list;
+use super::object::{Field, Rest};
 use super::{Array, Kind, Object, Schema, Text};
 
 impl Schema<'_> {
     /// Whether it reads a value.
     pub(crate) fn accepts(self, value: &Value) -> bool {
         self.kinds().iter().any(|kind| kind.accepts(value))
+    }
+}
+
+impl<'s> Schema<'s> {
+    /// Why it does not read a value, without a word of the value itself.
+    pub(crate) fn refusal(self, value: &Value) -> Option<String> {
+        if self.accepts(value) {
+            return None;
+        }
+        let kinds = self.kinds();
+        if let (Value::Object(found), [Kind::Object(object)]) = (value, kinds.as_slice()) {
+            let missing = object.fields.iter().find(|field| field.required && !object.holds(field, found));
+            if let Some(field) = missing {
+                return Some(format!("missing field `{}`", field.name));
+            }
+            let inner = |field: &Field<'s>| Some((field.name, field.schema.refusal(found.get(field.name)?)?));
+            if let Some((name, refusal)) = object.fields.iter().find_map(inner) {
+                return Some(format!("field {name}: {refusal}"));
+            }
+            return Some("it has a field that is denied".to_owned());
+        }
+        Some(format!("expected {}", list(&kinds)))
     }
 }
 
@@ -76,14 +99,13 @@ impl Array<'_> {
 }
 
 impl Object<'_> {
+    fn holds(&self, field: &Field<'_>, found: &Map<String, Value>) -> bool {
+        found.contains_key(field.name) || field.schema.aliases().any(|name| found.contains_key(name))
+    }
+
     fn accepts(&self, value: &Value) -> bool {
         let Value::Object(found) = value else { return false };
-        let missing = self.fields.iter().any(|field| {
-            field.required
-                && !found.contains_key(field.name)
-                && !field.schema.aliases().any(|name| found.contains_key(name))
-        });
-        !missing
+        self.fields.iter().all(|field| !field.required || self.holds(field, found))
             && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
                 (Some(field), _) => field.schema.accepts(value),
                 (None, Rest::Ignored) => true,

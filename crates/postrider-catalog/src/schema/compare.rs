@@ -334,7 +334,7 @@ fn other_than(written: &Kind<'_>, readable: &[Kind<'_>]) -> Value {
 }
 
 /// The kinds in words.
-fn list(kinds: &[Kind<'_>]) -> String {
+pub(crate) fn list(kinds: &[Kind<'_>]) -> String {
     let mut words: Vec<String> = kinds.iter().map(named).collect();
     words.dedup();
     match words.pop() {
