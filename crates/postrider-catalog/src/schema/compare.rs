@@ -199,9 +199,9 @@ impl Comparison {
                 mismatch.under(&step, |value| {
                     let mut items = example.as_array().cloned().unwrap_or_default();
                     if index < items.len() {
-                        items[index] = value
+                        items[index] = value;
                     } else {
-                        items.push(value)
+                        items.push(value);
                     }
                     Value::Array(items)
                 })
