@@ -36,6 +36,8 @@ pub struct LogReport {
     pub unreadable: Vec<Unreadable>,
     /// The number of events whose type the catalog does not have, by type.
     pub unknown: BTreeMap<String, usize>,
+    /// The number of events of older versions that were not tried: their upcasters are not linked in.
+    pub skipped: u64,
     /// The rows that were read.
     pub rows: u64,
     /// Whether the whole log and archive was read.
@@ -98,6 +100,10 @@ impl Catalog {
             }
             return;
         };
+        if version < newest && self.needs_the_application(&event.event_type, version) {
+            report.skipped += 1;
+            return;
+        }
         let tried = report.tried.entry((event.event_type.to_string(), version)).or_default();
         if *tried >= options.per_version {
             return;
@@ -128,6 +134,14 @@ impl Catalog {
                 reason,
             });
         }
+    }
+
+    /// Whether the application has upcasters from this version that are not linked in here.
+    fn needs_the_application(&self, name: &str, version: u32) -> bool {
+        self.file().event(name).is_some_and(|event| {
+            event.upcast_from.contains(&version)
+                && !self.converters().versions(name, event.version).contains(&version)
+        })
     }
 }
 

@@ -68,7 +68,7 @@ fn paid_upcasters() -> Upcasters {
 
 fn errors(report: &postrider::catalog::Report) -> Vec<String> {
     let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
-    errors.map(|finding| finding.sentence()).collect()
+    errors.map(postrider::catalog::Finding::sentence).collect()
 }
 
 #[test]
@@ -261,6 +261,7 @@ async fn the_events_of_a_log_are_read_by_the_types_that_are_there_now() {
     let unreadable: Vec<_> = report.unreadable.iter().filter(|event| event.version == 2).collect();
     assert_eq!(unreadable.len(), 1);
     assert_eq!(unreadable[0].reason, "field amount: expected an integer");
+    assert_eq!(report.skipped, 2, "those that need the upcasters");
 
     let contents = LogContents::read(&log, 1_000).await.expect("read");
     let unknown: Vec<_> =

@@ -1,0 +1,121 @@
+//! `postrider catalog check`: the gate.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use postrider::catalog::{Catalog, CatalogFile, Lock, LogCheck, LogReport, Report, check, check_log};
+
+use super::{File, wrong};
+use crate::config::{Config, Problem};
+use crate::{Failure, database, output};
+
+/// The flags of `catalog check`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    file: File,
+    /// Lock with every schema that events were recorded with (default: catalog.lock, or events.lock.json)
+    #[arg(long, value_name = "LOCK")]
+    against: Option<PathBuf>,
+    /// Write the lock if the check passes
+    #[arg(long)]
+    update: bool,
+    /// Accept that the system no longer has this event
+    #[arg(long, value_name = "EVENT", requires = "update")]
+    retire: Vec<String>,
+    /// Also read the newest events of the log and its archive by their schemas
+    #[arg(long)]
+    against_log: bool,
+    /// How many events of each type and version to read from the log
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "against_log")]
+    sample: usize,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// A JSON object
+    Json,
+    /// Annotations of GitHub Actions
+    Github,
+    /// A JUnit file
+    Junit,
+}
+
+/// Checks the catalog; whether it passes.
+pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    let catalog = arguments.file.read(config)?;
+    let path = arguments.against.clone().unwrap_or_else(|| config.catalog.lock.clone());
+    let mut lock = read(&path, arguments.update)?;
+    for name in &arguments.retire {
+        lock.retire(name).map_err(|error| wrong(&path, &error))?;
+    }
+    let mut report = check(&catalog, &lock);
+    report.findings.extend(config.catalog.names.check(&catalog));
+    print(&report, &catalog, &path, arguments.format)?;
+    let mut passed = report.passed();
+    if arguments.against_log {
+        let log = database::open(&config.store).await?;
+        let options = LogCheck { per_version: arguments.sample, ..LogCheck::default() };
+        let found = check_log(&Catalog::from_file(catalog.clone()), &*log, &options).await?;
+        passed &= found.passed();
+        show_log(&found);
+    }
+    if arguments.update && passed {
+        lock.update(&catalog);
+        std::fs::write(&path, lock.to_json()).map_err(|error| format!("can't write {}: {error}", path.display()))?;
+        output::note(format!("wrote {}", path.display()));
+    }
+    Ok(passed)
+}
+
+fn read(path: &Path, update: bool) -> Result<Lock, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Lock::parse(&text).map_err(|error| wrong(path, &error))?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && update => Ok(Lock::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Problem::new(format!("there is no lock {}; write the first one with --update", path.display())).into())
+        }
+        Err(error) => Err(Problem::new(format!("can't read the lock {}: {error}", path.display())).into()),
+    }
+}
+
+fn print(report: &Report, catalog: &CatalogFile, lock: &Path, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Text => output::line(report),
+        Format::Json => output::print(&report.to_json()),
+        Format::Github => output::print(&report.to_github(&lock.display().to_string())),
+        Format::Junit => {
+            let names: Vec<&str> = catalog.events.iter().map(|event| event.name.as_str()).collect();
+            output::print(&report.to_junit(&names))
+        }
+    }
+}
+
+/// What the log holds. It goes to standard error, beside a report that programs read.
+fn show_log(found: &LogReport) {
+    for event in &found.unreadable {
+        let place = if event.archived { " (in the archive)" } else { "" };
+        output::note(format!(
+            "error: event {}{place}: {} version {}: {}",
+            event.event_id, event.event_type, event.version, event.reason
+        ));
+    }
+    for (name, count) in &found.unknown {
+        output::note(format!("warning: the log has {count} events of type {name}, which the catalog does not have"));
+    }
+    if found.skipped > 0 {
+        output::note(format!(
+            "note: {} events of older versions need the upcasters of the application; check them there with \
+             postrider::catalog::check_log",
+            output::number(found.skipped)
+        ));
+    }
+    let tried: usize = found.tried.values().sum();
+    let whole = if found.complete { "" } else { "; older rows were not read" };
+    output::note(format!("{tried} events of the log read, {} can't be read{whole}", found.unreadable.len()));
+}

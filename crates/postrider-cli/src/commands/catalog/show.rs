@@ -1,0 +1,141 @@
+//! `postrider catalog`: the events, and what the log has really seen of them.
+
+use clap::Args;
+use postrider::catalog::{CatalogFile, EventEntry, LogContents, Seen};
+use serde::Serialize;
+
+use super::File;
+use crate::config::Config;
+use crate::output::{self, Column, Table, Time};
+use crate::{Failure, database};
+
+/// The flags of `catalog`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    file: File,
+    /// Maximum number of rows of the log and its archive to read, newest first
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rows: u64,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'c> {
+    catalog: &'c CatalogFile,
+    /// What the log has seen. Absent: no store is set.
+    log: Option<Log<'c>>,
+}
+
+#[derive(Serialize)]
+struct Log<'c> {
+    rows: u64,
+    complete: bool,
+    seen: Vec<Row<'c>>,
+    /// In the log, but not in the catalog.
+    unknown: Vec<Row<'c>>,
+    /// In the catalog, but not in the log.
+    unseen: Vec<&'c str>,
+}
+
+#[derive(Serialize)]
+struct Row<'c> {
+    event: &'c str,
+    version: u32,
+    stream: &'c str,
+    count: u64,
+    per_day: Option<f64>,
+    last: Time,
+}
+
+impl<'c> Row<'c> {
+    fn of(contents: &LogContents, seen: &'c Seen) -> Self {
+        Self {
+            event: &seen.name,
+            version: seen.version,
+            stream: &seen.stream,
+            count: seen.count,
+            per_day: contents.per_day(seen).map(|rate| (rate * 10.0).round() / 10.0),
+            last: Time(seen.last),
+        }
+    }
+}
+
+/// Shows the catalog beside the log.
+pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+    let catalog = arguments.file.read(config)?;
+    let contents = match &config.store.url {
+        None => None,
+        Some(_) => {
+            let log = database::open(&config.store).await?;
+            Some(LogContents::read(&*log, arguments.rows).await?)
+        }
+    };
+    if arguments.json {
+        let log = contents.as_ref().map(|contents| Log {
+            rows: contents.rows,
+            complete: contents.complete,
+            seen: contents.seen.iter().map(|seen| Row::of(contents, seen)).collect(),
+            unknown: contents.unknown(&catalog).map(|seen| Row::of(contents, seen)).collect(),
+            unseen: contents.unseen(&catalog).collect(),
+        });
+        output::json(&Shown { catalog: &catalog, log })?;
+        return Ok(true);
+    }
+    output::print(&text(&catalog, contents.as_ref()))?;
+    Ok(true)
+}
+
+fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
+    let mut table = Table::new([
+        Column::whole("event"),
+        Column::number("version"),
+        Column::text("stream"),
+        Column::text("subscribers"),
+        Column::number("seen"),
+        Column::number("a day").spare(),
+        Column::whole("last").spare(),
+    ]);
+    for event in &catalog.events {
+        table.row(row(catalog, event, contents));
+    }
+    let mut text = table.text(output::width());
+    let Some(contents) = contents else {
+        text.push_str("\nNo store is set, so what the log has seen is not shown; name it with --store.\n");
+        return text;
+    };
+    let unknown: Vec<String> =
+        contents.unknown(catalog).map(|seen| format!("{} version {} ({})", seen.name, seen.version, seen.count)).collect();
+    if !unknown.is_empty() {
+        text.push_str(&format!("\nIn the log, but not in the catalog: {}\n", unknown.join(", ")));
+    }
+    let unseen: Vec<&str> = contents.unseen(catalog).collect();
+    if !unseen.is_empty() {
+        text.push_str(&format!("\nIn the catalog, but not in the log: {}\n", unseen.join(", ")));
+    }
+    if !contents.complete {
+        let rows = output::number(contents.rows);
+        text.push_str(&format!("\nOnly the newest {rows} rows of the log were read; read more with --rows.\n"));
+    }
+    text
+}
+
+fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>) -> [String; 7] {
+    let subscribers: Vec<&str> = catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
+    let seen = contents.and_then(|contents| {
+        let found = contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version));
+        found.map(|seen| (contents, seen))
+    });
+    let none = || if contents.is_some() { "0".to_owned() } else { "-".to_owned() };
+    [
+        event.name.clone(),
+        event.version.to_string(),
+        event.stream.clone(),
+        if subscribers.is_empty() { "-".to_owned() } else { subscribers.join(", ") },
+        seen.map_or_else(none, |(_, seen)| output::number(seen.count)),
+        seen.and_then(|(contents, seen)| contents.per_day(seen)).map_or("-".to_owned(), |rate| format!("{rate:.1}")),
+        seen.map_or("-".to_owned(), |(_, seen)| output::when(seen.last)),
+    ]
+}
