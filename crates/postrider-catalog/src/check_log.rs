@@ -1,6 +1,7 @@
 //! The events that are really there, read by the types that are there now.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use postrider_core::{EventQuery, Headers, Inspect, OffsetDateTime, Payload, Recorded, Result, Uuid};
 use serde_json::Value;
@@ -63,6 +64,32 @@ impl LogReport {
     /// Whether everything that was tried can be read.
     pub fn passed(&self) -> bool {
         self.unreadable.is_empty()
+    }
+}
+
+impl fmt::Display for LogReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for event in &self.unreadable {
+            let place = if event.archived { " (in the archive)" } else { "" };
+            let Unreadable { event_id, event_type, version, reason, .. } = event;
+            writeln!(f, "error: event {event_id}{place}: {event_type} version {version}: {reason}")?;
+        }
+        for (name, count) in &self.unknown {
+            writeln!(
+                f,
+                "warning: the log has {count} events of type {name}, which the catalog does not have"
+            )?;
+        }
+        if self.skipped > 0 {
+            let skipped = self.skipped;
+            writeln!(
+                f,
+                "note: {skipped} events of older versions need the upcasters of the application; check them there"
+            )?;
+        }
+        let tried: usize = self.tried.values().sum();
+        let whole = if self.complete { "" } else { "; older rows were not read" };
+        write!(f, "{tried} events of the log tried, {} can't be read{whole}", self.unreadable.len())
     }
 }
 

@@ -133,6 +133,10 @@ mod documents {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
 
+    #[cfg(feature = "catalog")]
+    #[doc = include_str!("../../../docs/catalog.md")]
+    struct CatalogPage;
+
     #[doc = include_str!("../../../docs/getting-started.md")]
     struct GettingStarted;
 

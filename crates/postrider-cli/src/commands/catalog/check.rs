@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use postrider::catalog::{Catalog, CatalogFile, Lock, LogCheck, LogReport, Report, check, check_log};
+use postrider::catalog::{Catalog, CatalogFile, Lock, LogCheck, Report, check, check_log};
 
 use super::{File, wrong};
 use crate::config::{Config, Problem};
@@ -63,7 +63,8 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         let options = LogCheck { per_version: arguments.sample, ..LogCheck::default() };
         let found = check_log(&Catalog::from_file(catalog.clone()), &*log, &options).await?;
         passed &= found.passed();
-        show_log(&found);
+        // Beside a report that programs read.
+        output::note(found);
     }
     if arguments.update && passed {
         lock.update(&catalog);
@@ -94,28 +95,4 @@ fn print(report: &Report, catalog: &CatalogFile, lock: &Path, format: Format) ->
             output::print(&report.to_junit(&names))
         }
     }
-}
-
-/// What the log holds. It goes to standard error, beside a report that programs read.
-fn show_log(found: &LogReport) {
-    for event in &found.unreadable {
-        let place = if event.archived { " (in the archive)" } else { "" };
-        output::note(format!(
-            "error: event {}{place}: {} version {}: {}",
-            event.event_id, event.event_type, event.version, event.reason
-        ));
-    }
-    for (name, count) in &found.unknown {
-        output::note(format!("warning: the log has {count} events of type {name}, which the catalog does not have"));
-    }
-    if found.skipped > 0 {
-        output::note(format!(
-            "note: {} events of older versions need the upcasters of the application; check them there with \
-             postrider::catalog::check_log",
-            output::number(found.skipped)
-        ));
-    }
-    let tried: usize = found.tried.values().sum();
-    let whole = if found.complete { "" } else { "; older rows were not read" };
-    output::note(format!("{tried} events of the log read, {} can't be read{whole}", found.unreadable.len()));
 }
