@@ -2,5 +2,7 @@
 //! anyone.
 
 mod model;
+mod names;
 
 pub use model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
+pub use names::{Convention, Conventions, NameRefusal, UnknownConvention};

@@ -117,7 +117,8 @@ impl SubscriberEntry {
     /// Whether it receives an event: its filter lets it through, and there is a handler or a destination for it.
     pub fn receives(&self, event: &EventEntry) -> bool {
         let any = |patterns: &[String], text: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| postrider_core::Pattern::new(pattern).matches(text))
+            patterns.is_empty()
+                || patterns.iter().any(|pattern| postrider_core::Pattern::new(pattern).matches(text))
         };
         any(&self.streams, &event.stream)
             && any(&self.types, &event.name)
