@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{RenderedFile, pretty};
-use crate::routes::Routes;
+use crate::routes::{Route, Routes};
 use crate::{CatalogFile, EventEntry, topics};
 
 /// The version of domains, services and channels: the catalog knows versions of events only.
@@ -28,25 +28,28 @@ pub fn event_catalog(catalog: &CatalogFile) -> Vec<RenderedFile> {
     pages.into_files(catalog)
 }
 
-/// What a service sends and receives: events with their versions.
+/// Events with their versions, each with the topics that it goes through.
+type Messages = BTreeMap<(String, u32), BTreeSet<String>>;
+
 #[derive(Default)]
 struct Service {
-    sends: BTreeSet<(String, u32)>,
-    receives: BTreeSet<(String, u32)>,
+    sends: Messages,
+    receives: Messages,
 }
 
 #[derive(Default)]
 struct Pages {
     files: BTreeMap<String, String>,
     services: BTreeMap<String, Service>,
-    channels: BTreeSet<String>,
+    /// Topics with their protocols.
+    channels: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Pages {
     fn add_domain(&mut self, catalog: &CatalogFile, stream: &str, events: &[(usize, &EventEntry)]) {
         let publishers: BTreeSet<&String> = events.iter().flat_map(|(_, event)| &event.publishers).collect();
         let summary = format!("The stream {stream} of {}.", catalog.system);
-        let mut page = front_matter(stream, stream, UNVERSIONED, Some(&summary));
+        let mut page = front_matter(stream, UNVERSIONED, Some(&summary));
         if !publishers.is_empty() {
             page.push_str("services:\n");
         }
@@ -58,33 +61,19 @@ impl Pages {
     }
 
     fn add_event(&mut self, routes: &Routes<'_>, index: usize, event: &EventEntry) {
-        let id = (event.name.clone(), event.version);
-        for publisher in &event.publishers {
-            self.services.entry(publisher.clone()).or_default().sends.insert(id.clone());
-        }
-        for route in routes.of_event(index) {
-            self.services.entry(route.subscriber.name.clone()).or_default().receives.insert(id.clone());
-        }
-        let topics = topics::of_event(event, routes.of_event(index));
+        self.add_services(event, routes.of_event(index));
         let mut place = format!("domains/{}/events/{}", folder(&event.stream), folder(&event.name));
         if routes.newest(&event.name).is_some_and(|newest| newest.version != event.version) {
             let _ = write!(place, "/versioned/{}", version(event.version));
         }
-        let mut page =
-            front_matter(&event.name, &event.name, &version(event.version), event.summary.as_deref());
+        let mut page = front_matter(&event.name, &version(event.version), event.summary.as_deref());
         if event.payload.is_some() {
             page.push_str("schemaPath: schema.json\n");
         }
-        if !topics.is_empty() {
-            page.push_str("channels:\n");
-        }
-        for topic in topics {
-            let _ = writeln!(page, "  - id: {}\n    version: {UNVERSIONED}", quoted(&topic));
-            self.channels.insert(topic);
-        }
         let summary = event.summary.as_deref().unwrap_or("The catalog has no summary of this event.");
         let _ = write!(page, "---\n\n## Overview\n\n{}\n\n", prose(summary));
-        let _ = write!(page, "It is about the aggregate `{}`.\n\n<NodeGraph />\n", prose(&event.aggregate));
+        let aggregate = event.aggregate.replace('`', "");
+        let _ = write!(page, "It is about the aggregate `{aggregate}`.\n\n<NodeGraph />\n");
         if let Some(payload) = &event.payload {
             page.push_str("\n## Payload\n\n<SchemaViewer file=\"schema.json\" />\n");
             let mut schema = payload.writes.clone();
@@ -94,14 +83,44 @@ impl Pages {
         self.files.insert(format!("{place}/index.mdx"), page);
     }
 
+    /// A subscription with a destination receives an event and sends it on; a consumer receives it from its topics.
+    fn add_services(&mut self, event: &EventEntry, routes: &[Route<'_>]) {
+        let id = (event.name.clone(), event.version);
+        for publisher in &event.publishers {
+            self.services.entry(publisher.clone()).or_default().sends.entry(id.clone()).or_default();
+        }
+        for route in routes {
+            let topics = topics::of_subscriber(route.subscriber, event);
+            for topic in &topics {
+                let protocols = self.channels.entry(topic.clone()).or_default();
+                protocols.extend(route.subscriber.destination.clone());
+            }
+            let service = self.services.entry(route.subscriber.name.clone()).or_default();
+            let received = service.receives.entry(id.clone()).or_default();
+            if route.subscriber.destination.is_none() {
+                received.extend(topics);
+            } else if !topics.is_empty() {
+                service.sends.entry(id.clone()).or_default().extend(topics);
+            }
+        }
+    }
+
     fn into_files(mut self, catalog: &CatalogFile) -> Vec<RenderedFile> {
         for (name, service) in &self.services {
             let page = service.page(name, catalog);
             self.files.insert(format!("services/{}/index.mdx", folder(name)), page);
         }
-        for topic in &self.channels {
-            let mut page = front_matter(topic, topic, UNVERSIONED, None);
-            let _ = write!(page, "address: {}\n---\n\n<ChannelInformation />\n", quoted(topic));
+        for (topic, protocols) in &self.channels {
+            let summary = format!("The topic {topic} of {}.", catalog.system);
+            let mut page = front_matter(topic, UNVERSIONED, Some(&summary));
+            let _ = writeln!(page, "address: {}", quoted(topic));
+            if !protocols.is_empty() {
+                page.push_str("protocols:\n");
+            }
+            for protocol in protocols {
+                let _ = writeln!(page, "  - {}", quoted(protocol));
+            }
+            let _ = write!(page, "---\n\n{}\n\n<ChannelInformation />\n", prose(&summary));
             self.files.insert(format!("channels/{}/index.mdx", folder(topic)), page);
         }
         self.files.into_iter().map(|(path, text)| RenderedFile { path, text }).collect()
@@ -116,13 +135,19 @@ impl Service {
             (sent, received) => format!("Publishes {sent} events and receives {received}"),
         };
         let summary = format!("{does} of {}.", catalog.system);
-        let mut page = front_matter(name, name, UNVERSIONED, Some(&summary));
-        for (list, events) in [("sends", &self.sends), ("receives", &self.receives)] {
-            if !events.is_empty() {
+        let mut page = front_matter(name, UNVERSIONED, Some(&summary));
+        for (list, way, messages) in [("sends", "to", &self.sends), ("receives", "from", &self.receives)] {
+            if !messages.is_empty() {
                 let _ = writeln!(page, "{list}:");
             }
-            for (event, number) in events {
+            for ((event, number), topics) in messages {
                 let _ = writeln!(page, "  - id: {}\n    version: {}", quoted(event), version(*number));
+                if !topics.is_empty() {
+                    let _ = writeln!(page, "    {way}:");
+                }
+                for topic in topics {
+                    let _ = writeln!(page, "      - id: {}\n        version: {UNVERSIONED}", quoted(topic));
+                }
             }
         }
         let _ = write!(page, "---\n\n{}\n\n<NodeGraph />\n", prose(&summary));
@@ -131,8 +156,9 @@ impl Service {
 }
 
 /// The beginning of a page, without the line that ends it.
-fn front_matter(id: &str, name: &str, version: &str, summary: Option<&str>) -> String {
-    let mut page = format!("---\nid: {}\nname: {}\nversion: {version}\n", quoted(id), quoted(name));
+fn front_matter(name: &str, version: &str, summary: Option<&str>) -> String {
+    let name = quoted(name);
+    let mut page = format!("---\nid: {name}\nname: {name}\nversion: {version}\n");
     if let Some(summary) = summary {
         let _ = writeln!(page, "summary: {}", quoted(summary));
     }

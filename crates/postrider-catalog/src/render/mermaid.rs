@@ -82,7 +82,7 @@ impl<'c> Graph<'c> {
         let _ = writeln!(self.text, "    subgraph {id}[\"{title}\"]\n        direction LR");
         for (name, version) in versions {
             let id = self.ids.of("e", name);
-            let version = if version > 1 { format!(" v{version}") } else { String::new() };
+            let version = if version > 1 { format!(", version {version}") } else { String::new() };
             let _ = writeln!(self.text, "        {id}([\"{}{version}\"]):::event", escaped(name));
         }
         for (subscriber, names) in received {
@@ -194,15 +194,12 @@ impl Ids {
 fn escaped(text: &str) -> String {
     let mut label = String::new();
     for letter in text.chars() {
-        match letter {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' | '-' | '_' | '.' | ':' | '/' | '(' | ')' | ',' => {
-                label.push(letter)
-            }
-            letter if letter.is_alphanumeric() => label.push(letter),
-            letter if letter.is_whitespace() => label.push(' '),
-            letter => {
-                let _ = write!(label, "#{};", u32::from(letter));
-            }
+        if letter.is_alphanumeric() || " -_.:/(),".contains(letter) {
+            label.push(letter);
+        } else if letter.is_whitespace() {
+            label.push(' ');
+        } else {
+            let _ = write!(label, "#{};", u32::from(letter));
         }
     }
     label

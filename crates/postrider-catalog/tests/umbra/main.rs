@@ -119,22 +119,3 @@ fn the_file_is_the_same_in_whatever_order_it_was_built() {
     }
     assert_eq!(render::event_catalog(&umbra()), render::event_catalog(&turned));
 }
-
-/// Writes the outputs where people can look at them.
-#[test]
-#[ignore = "for people: it writes files into the folder that OUTPUTS names"]
-fn write_the_outputs() {
-    let folder = std::path::PathBuf::from(std::env::var_os("OUTPUTS").expect("OUTPUTS names a folder"));
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        std::fs::write(path, text).expect("a file");
-    };
-    write("umbra.md", &render::markdown(&umbra()));
-    write("umbra.mmd", &render::mermaid(&umbra()));
-    write("umbra.asyncapi.json", &render::asyncapi(&umbra()));
-    write("umbra.json", &render::json(&umbra()));
-    for file in render::event_catalog(&umbra()) {
-        write(&format!("eventcatalog/{}", file.path), &file.text);
-    }
-}
