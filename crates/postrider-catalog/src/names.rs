@@ -19,6 +19,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use conventions::Conventions;
 
 /// How the names of events must be written.
+///
+/// ```
+/// use postrider_catalog::Convention;
+///
+/// let refusal = Convention::PascalPastTense.check("PaymentSuccess").unwrap_err();
+/// assert_eq!(refusal.suggestion(), Some("PaymentSucceeded"));
+///
+/// let commerce: Convention = "loopers.domain.action.vN".parse()?;
+/// assert!(commerce.check("loopers.order.paid.v1").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Convention {
     /// `PascalPastTense`: what has happened, such as `PaymentSucceeded` or `PaymentFailedFinal`. English verbs, regular or not.

@@ -1,7 +1,7 @@
 //! Commands in PascalCase, as in `PayInvoice`: what is wanted, not what has happened.
 
 use super::verb_lists::THINGS;
-use super::{NameRefusal, past_tense, verbs, words};
+use super::{NameRefusal, nouns, past_tense, verbs, words};
 
 /// Refuses what is not PascalCase, and what does not begin with a verb that asks for something.
 pub(super) fn check(name: &str) -> Result<(), NameRefusal> {
@@ -24,14 +24,16 @@ pub(super) fn check(name: &str) -> Result<(), NameRefusal> {
 fn asks(name: &str) -> bool {
     let words = words::lower(name);
     let Some(first) = words.first() else { return false };
-    if !verbs::is_verb(first) && !looks_like_a_verb(first) {
+    // `Rollback` is `roll back`.
+    let is_phrase = nouns::verb_of(first).is_some_and(|verb| verb.contains(' '));
+    if !verbs::is_verb(first) && !looks_like_a_verb(first) && !is_phrase {
         return false;
     }
     // `OrderPaid` and `CreateUserFailed` have happened; `SubmitBid` and `ChargeFailedCard` are wanted.
     past_tense::deed(&words).is_none_or(|at| {
-        at == 0
-            || verbs::is_past_and_base(&words[at])
-            || (at == 1 && !THINGS.contains(&first.as_str()) && past_tense::describes_a_thing(&words, at))
+        let is_about_it = verbs::is_past_and_base(&words[at]) || past_tense::describes_a_thing(&words, at);
+        (at == 0 && verbs::is_past_and_base(first))
+            || (at > 0 && is_about_it && !THINGS.contains(&first.as_str()))
     })
 }
 
@@ -62,7 +64,7 @@ fn by_last_word(spelled: &[&str], lower: &[String]) -> Option<String> {
     if let Some(base) = verbs::base_of_present(first).filter(|base| base != first) {
         return Some([&[base.as_str()], &spelled[1..]].concat().join(" "));
     }
-    let base = super::nouns::verb_of(last).or_else(|| verbs::is_verb(last).then(|| last.clone()))?;
+    let base = nouns::verb_of(last).or_else(|| verbs::is_verb(last).then(|| last.clone()))?;
     let base = base.split(' ').next()?;
     (!before.is_empty()).then(|| [&[base], &spelled[..before.len()]].concat().join(" "))
 }
@@ -89,6 +91,10 @@ mod tests {
             "RunBacktest",
             "TokenizeCard",
             "StopTrading",
+            "ScheduleBroadcast",
+            "RollbackDeployment",
+            "LogInUser",
+            "Ping",
         ] {
             assert_eq!(check(name).map_err(|refusal| refusal.to_string()), Ok(()), "{name}");
         }
@@ -106,6 +112,8 @@ mod tests {
             ("PayingInvoice", Some("PayInvoice")),
             ("AccountVerification", Some("VerifyAccount")),
             ("PaidInvoice", Some("PayInvoice")),
+            ("PriceSet", Some("SetPrice")),
+            ("PasswordReset", Some("ResetPassword")),
             ("CreateUserFailed", Some("CreateUser")),
             ("MemberJoinedViaWebJoin", Some("JoinMemberViaWebJoin")),
             ("Customer", None),

@@ -1,6 +1,6 @@
 //! PascalCase in the past tense, as in `PaymentSucceeded`: what has happened, not what is wanted.
 
-use super::verb_lists::THINGS;
+use super::verb_lists::{OUTCOMES, PARTICLES, REQUESTS, THINGS};
 use super::{NameRefusal, nouns, verbs, words};
 
 /// Refuses what is not PascalCase, and what does not say in the past tense what has happened.
@@ -26,6 +26,14 @@ pub(super) fn check(name: &str) -> Result<(), NameRefusal> {
 pub(super) fn deed(words: &[String]) -> Option<usize> {
     if let [only] = words {
         return verbs::is_past(only).then_some(0);
+    }
+    // `CheckedIn`, `PaidInFull`
+    if let [first, next, ..] = words
+        && verbs::is_past(first)
+        && !verbs::is_past_and_base(first)
+        && words::says_how(next)
+    {
+        return Some(0);
     }
     // `SubmitBid` is a command, although `bid` is a past as well; so is `RetryFailedPayment`.
     let is_command = words.first().is_some_and(|first| verbs::is_only_a_verb(first));
@@ -66,11 +74,10 @@ fn in_past(name: &str) -> Option<String> {
         return None;
     }
     if verbs::is_past(first) {
-        return moved(&spelled, first);
+        return moved_past(&spelled[1..], first, None);
     }
-    let about_a_past_thing = verbs::is_verb(first) && rest.len() > 1 && verbs::is_past(&rest[0]);
-    if verbs::is_only_a_verb(first) || about_a_past_thing {
-        return moved(&spelled, &verbs::past_of(first));
+    if begins_like_a_command(first, rest, last) {
+        return moved(&spelled, first);
     }
     if let Some(base) = nouns::verb_of(last).or_else(|| known(last)) {
         return replaced(&spelled, before.len(), &base);
@@ -82,7 +89,14 @@ fn in_past(name: &str) -> Option<String> {
     {
         return replaced(&spelled, at, &base);
     }
-    moved(&spelled, &verbs::past_of(&known(first)?))
+    moved(&spelled, &known(first)?)
+}
+
+/// Whether the first word says what to do, rather than what it was done to.
+fn begins_like_a_command(first: &str, rest: &[String], last: &str) -> bool {
+    let asks = REQUESTS.contains(&first) && !OUTCOMES.contains(&last);
+    let about_a_past_thing = verbs::is_verb(first) && rest.len() > 1 && verbs::is_past(&rest[0]);
+    verbs::is_only_a_verb(first) || asks || about_a_past_thing
 }
 
 /// The base of a verb that names no thing.
@@ -90,12 +104,25 @@ fn known(word: &str) -> Option<String> {
     verbs::base_of_present(word).filter(|base| !THINGS.contains(&base.as_str()))
 }
 
-/// The first word, as `past`, after what it was done to: of `AddItemToCart` it is `ItemAddedToCart`.
-fn moved(spelled: &[&str], past: &str) -> Option<String> {
-    let rest = &spelled[1..];
+/// The verb in the past after what it was done to: of `AddItemToCart` it is `ItemAddedToCart`, of `LogInUser` `UserLoggedIn`.
+fn moved(spelled: &[&str], base: &str) -> Option<String> {
+    let past = verbs::past_of(base);
+    match &spelled[1..] {
+        [particle, rest @ ..] if PARTICLES.contains(&particle.to_lowercase().as_str()) => {
+            moved_past(rest, &past, Some(particle))
+        }
+        rest => moved_past(rest, &past, None),
+    }
+}
+
+fn moved_past(rest: &[&str], past: &str, particle: Option<&str>) -> Option<String> {
     let end = rest.iter().position(|word| words::is_preposition(&word.to_lowercase()));
     let end = end.filter(|end| *end > 0).unwrap_or(rest.len());
-    accepted(&[&rest[..end], &[past], &rest[end..]].concat())
+    let mut name = rest[..end].to_vec();
+    name.push(past);
+    name.extend(particle);
+    name.extend(&rest[end..]);
+    accepted(&name)
 }
 
 /// The word at a place replaced by its verb in the past: `log in` becomes `LoggedIn`.
@@ -148,6 +175,9 @@ mod tests {
             "TransferCompleted",
             "OrderPaidV2",
             "StockFellBelowMinimum",
+            "CheckedIn",
+            "PaidInFull",
+            "UserCreated2",
             "TermsAgreed",
             "BidPlaced",
             "BidWon",
@@ -187,6 +217,13 @@ mod tests {
             ("UserLogsIn", Some("UserLoggedIn")),
             ("AddItemToCart", Some("ItemAddedToCart")),
             ("PaidInvoice", Some("InvoicePaid")),
+            ("ProcessPayment", Some("PaymentProcessed")),
+            ("RequestRefund", Some("RefundRequested")),
+            ("RequestApproval", Some("RequestApproved")),
+            ("SignUpUser", Some("UserSignedUp")),
+            ("TradeSettlement", Some("TradeSettled")),
+            ("VideoEmbed", Some("VideoEmbedded")),
+            ("CheckIn", Some("CheckedIn")),
             ("RetryFailedPayment", Some("FailedPaymentRetried")),
             ("SubmitBid", Some("BidSubmitted")),
             ("SetPrice", Some("PriceSet")),

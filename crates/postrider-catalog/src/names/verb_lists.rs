@@ -21,9 +21,9 @@ pub(super) const ENDS_IN_EE: &[&str] = &[
 /// Verbs of several syllables that double their last letter.
 #[rustfmt::skip]
 pub(super) const DOUBLING: &[&str] = &[
-    "admit", "commit", "compel", "concur", "confer", "control", "defer", "emit", "enrol", "equip", "expel", "format",
-    "incur", "infer", "occur", "omit", "patrol", "permit", "prefer", "quit", "rebut", "recommit", "recur", "refer",
-    "regret", "remit", "resubmit", "submit", "transfer", "transmit", "unban", "unpin", "unplug", "unwrap",
+    "admit", "commit", "compel", "concur", "confer", "control", "defer", "embed", "emit", "enrol", "equip", "expel",
+    "format", "incur", "infer", "occur", "omit", "patrol", "permit", "prefer", "quit", "rebut", "recommit", "recur",
+    "refer", "regret", "remit", "resubmit", "submit", "transfer", "transmit", "unban", "unpin", "unplug", "unwrap",
 ];
 
 /// Words that end like a past and are none.
@@ -105,16 +105,16 @@ pub(super) const NOUNS_TOO: &[&str] = &[
     "guarantee", "guard", "host", "import", "increase", "index", "invoice", "issue", "judge", "jump", "kick", "label",
     "launch", "license", "like", "limit", "link", "list", "loan", "log", "mail", "map", "mark", "match", "measure",
     "message", "mine", "mount", "move", "name", "note", "notice", "number", "offer", "order", "outline", "pack",
-    "package", "park", "pass", "patch", "pause", "permit", "phone", "pick", "pin", "plan", "play", "plot", "plug",
-    "point", "poll", "pool", "post", "practice", "present", "press", "price", "print", "process", "profile",
+    "package", "park", "pass", "patch", "pause", "permit", "phone", "pick", "pin", "ping", "plan", "play", "plot",
+    "plug", "point", "poll", "pool", "post", "practice", "present", "press", "price", "print", "process", "profile",
     "program", "project", "promise", "protest", "punch", "purchase", "purge", "query", "question", "queue", "quote",
     "raise", "rank", "rate", "reach", "rebate", "recall", "record", "refund", "release", "rent", "repair", "reply",
-    "report", "request", "rescue", "research", "reserve", "rest", "return", "reverse", "review", "reward",
-    "ride", "risk", "roll", "route", "rule", "sample", "scale", "scan", "schedule", "score", "screen", "seal",
-    "search", "seat", "service", "shape", "share", "shift", "ship", "shop", "sign", "signal", "snapshot", "sort",
-    "sound", "source", "spin", "sponsor", "spot", "stack", "staff", "stage", "stall", "stamp", "state", "stay",
-    "stock", "store", "stream", "strike", "study", "style", "supply", "support", "survey", "swap", "switch", "sync",
-    "tag", "target", "tax", "test", "text", "ticket", "time", "timeout", "tip", "title", "touch", "tour", "trace",
+    "report", "request", "rescue", "research", "reserve", "rest", "return", "reverse", "review", "reward", "ride",
+    "risk", "roll", "route", "rule", "sample", "scale", "scan", "schedule", "score", "screen", "seal", "search",
+    "seat", "service", "shape", "share", "shift", "ship", "shop", "sign", "signal", "snapshot", "sort", "sound",
+    "source", "spin", "sponsor", "spot", "stack", "staff", "stage", "stall", "stamp", "state", "stay", "stock",
+    "store", "stream", "strike", "study", "style", "supply", "support", "survey", "swap", "switch", "sync", "tag",
+    "target", "tax", "test", "text", "ticket", "time", "timeout", "tip", "title", "top", "touch", "tour", "trace",
     "track", "trade", "train", "transfer", "transport", "trap", "travel", "treat", "trigger", "trust", "turn", "type",
     "update", "upgrade", "upload", "use", "value", "view", "visit", "voice", "void", "vote", "wait", "walk",
     "warrant", "wash", "watch", "wire", "witness", "work", "wrap", "yield",
@@ -129,5 +129,20 @@ pub(super) const THINGS: &[&str] = &[
     "profile", "program", "project", "query", "queue", "rate", "record", "ring", "route", "rule", "sample", "score",
     "seat", "seed", "service", "shop", "sound", "source", "speed", "spring", "staff", "stage", "stand", "state",
     "stick", "sting", "stock", "store", "stream", "style", "survey", "target", "tax", "text", "ticket", "time",
-    "title", "train", "type", "value", "voice", "yield",
+    "title", "top", "train", "type", "value", "voice", "yield",
 ];
+
+/// What may follow a verb and belong to it, as in `LogIn`.
+#[rustfmt::skip]
+pub(super) const PARTICLES: &[&str] = &["back", "down", "in", "off", "on", "out", "over", "up"];
+
+/// Nouns that say how something ended: in `RequestApproval` nobody requests.
+#[rustfmt::skip]
+pub(super) const OUTCOMES: &[&str] = &[
+    "acceptance", "approval", "cancelation", "cancellation", "completion", "denial", "expiration", "expiry", "failure",
+    "rejection", "success", "timeout",
+];
+
+/// Verbs that are nouns too and that ask for something when a name begins with them.
+#[rustfmt::skip]
+pub(super) const REQUESTS: &[&str] = &["attempt", "process", "request"];

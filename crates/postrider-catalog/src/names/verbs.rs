@@ -21,6 +21,8 @@ pub(super) fn is_only_a_verb(word: &str) -> bool {
 
 /// Whether it says that something has happened: `paid`, `went`, `created`.
 pub(super) fn is_past(word: &str) -> bool {
+    // `Created2` says it a second time.
+    let word = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
     // `unpaid` and `overdrawn`; not `re` and `pre`, because of `present` and `relent`.
     let rest = ["un", "over", "under", "mis"].iter().find_map(|prefix| word.strip_prefix(prefix));
     irregular::of_past(word).or_else(|| irregular::of_past(rest?)).is_some() || is_regular_past(word)

@@ -53,14 +53,11 @@ impl Scope<'_> {
         for (keyword, value) in object {
             self.convert(&mut converted, keyword, value);
         }
-        // Only there beside `prefixItems`: what follows the first entries.
-        if let Some(rest) = converted.remove("items").filter(|_| converted.contains_key("prefixItems")) {
+        // What `items` says is about the entries that follow the first ones.
+        if let Some(first) = converted.remove("prefixItems")
+            && let Some(rest) = converted.insert("items".to_owned(), first)
+        {
             converted.insert("additionalItems".to_owned(), rest);
-        } else if let Some(items) = converted.remove("items") {
-            converted.insert("items".to_owned(), items);
-        }
-        if let Some(first) = converted.remove("prefixItems") {
-            converted.insert("items".to_owned(), first);
         }
         beside_others(converted)
     }
