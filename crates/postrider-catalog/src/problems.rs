@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 
+use serde::Serialize;
+
 use crate::cycles::cycles;
 use crate::routes::{Route, Routes};
 use crate::{CatalogFile, EventEntry};
 
 /// How bad a [`Problem`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The catalog contradicts itself.
     Error,
@@ -29,7 +32,8 @@ impl Display for Severity {
 }
 
 /// Something odd in a catalog. Its text is one sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "problem", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
     /// Two events have one name and version, and are not the same.

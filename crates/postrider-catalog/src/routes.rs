@@ -143,3 +143,64 @@ impl Filter {
         any(&self.streams, &event.stream) && any(&self.types, &event.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_goes_to_whom_the_model_says() {
+        let event = |name: &str, version: u32, stream: &str| EventEntry {
+            name: name.to_owned(),
+            version,
+            stream: stream.to_owned(),
+            aggregate: String::new(),
+            ordering_key: String::new(),
+            sequenced: false,
+            summary: None,
+            publishers: Vec::new(),
+            upcast_from: Vec::new(),
+            payload: None,
+        };
+        let subscriber = |name: &str, streams: &[&str], types: &[&str], handlers: &[&str], sends: bool| {
+            let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
+            SubscriberEntry {
+                name: name.to_owned(),
+                streams: texts(streams),
+                types: texts(types),
+                handlers: texts(handlers).into_iter().map(|name| (name, HandlerEntry::default())).collect(),
+                destination: sends.then(|| "http".to_owned()),
+                topics: Vec::new(),
+            }
+        };
+        let catalog = CatalogFile {
+            format: crate::FORMAT,
+            system: String::new(),
+            events: vec![
+                event("A", 1, "s"),
+                event("A", 2, "s"),
+                event("B", 1, "s"),
+                event("B", 1, "t"),
+                event("C", 1, "t"),
+            ],
+            subscribers: vec![
+                subscriber("a handler", &[], &[], &["A"], false),
+                subscriber("by stream", &["t*"], &[], &["B", "C", "Gone"], false),
+                subscriber("everything", &[], &[], &["*"], false),
+                subscriber("nothing told", &[], &["*B*"], &[], false),
+                subscriber("sink", &["s"], &["A", "C"], &[], true),
+                subscriber("sink with handlers", &[], &[], &["A"], true),
+            ],
+        };
+        let routes = Routes::of(&catalog);
+        for (index, event) in catalog.events.iter().enumerate() {
+            let expected: Vec<&str> =
+                catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
+            let found: Vec<&str> =
+                routes.of_event(index).iter().map(|route| route.subscriber.name.as_str()).collect();
+            assert_eq!(found, expected, "{} of {}", event.name, event.stream);
+        }
+        assert_eq!(routes.count(), 2 + 2 + 5 + 2 + 2 + 5);
+        assert_eq!(routes.newest("A").map(|event| event.version), Some(2));
+    }
+}

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::reference;
+
 /// The schemas of one payload, by the names that they get in `components.schemas`: the payload itself first, then its
 /// definitions.
 ///
@@ -92,13 +94,12 @@ impl Scope<'_> {
 
     /// Where a reference into the payload's own schema leads to in the document.
     fn reference(&self, reference: &str) -> String {
-        let Some(pointer) = reference.strip_prefix('#') else { return reference.to_owned() };
+        let Some(pointer) = reference::pointer(reference) else { return reference.to_owned() };
         let definition = pointer.strip_prefix("/$defs/").or_else(|| pointer.strip_prefix("/definitions/"));
         match definition {
             Some(definition) => {
                 let (name, rest) = definition.split_at(definition.find('/').unwrap_or(definition.len()));
-                let name = name.replace("~1", "/").replace("~0", "~");
-                format!("#/components/schemas/{}{rest}", self.component(&name))
+                format!("#/components/schemas/{}{rest}", self.component(&reference::name(name)))
             }
             None => format!("#/components/schemas/{}{pointer}", self.name),
         }

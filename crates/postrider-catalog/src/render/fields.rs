@@ -34,7 +34,7 @@ struct Fields {
 impl Fields {
     /// Adds the fields of an object. `required` says whether the object itself is always there, `inside` which types it is part
     /// of: one that contains itself is listed once.
-    fn add<'s>(&mut self, schema: Schema<'s>, path: &str, required: bool, inside: &mut Vec<&'s str>) {
+    fn add(&mut self, schema: Schema<'_>, path: &str, required: bool, inside: &mut Vec<String>) {
         if let Some((name, target)) = schema.reference()
             && !inside.contains(&name)
         {
@@ -69,7 +69,7 @@ impl Fields {
     }
 
     /// The fields of what a field holds: an object, or a list of them.
-    fn add_inside<'s>(&mut self, field: Schema<'s>, name: &str, required: bool, inside: &mut Vec<&'s str>) {
+    fn add_inside(&mut self, field: Schema<'_>, name: &str, required: bool, inside: &mut Vec<String>) {
         match field.object().and_then(|object| object.get("items")) {
             Some(items) => self.add(field.part(items), &format!("{name}[]."), required, inside),
             None => self.add(field, &format!("{name}."), required, inside),
@@ -77,12 +77,12 @@ impl Fields {
     }
 
     /// A field is required if every variant demands it.
-    fn add_variants<'s>(
+    fn add_variants(
         &mut self,
-        variants: &[Schema<'s>],
+        variants: &[Schema<'_>],
         path: &str,
         required: bool,
-        inside: &mut Vec<&'s str>,
+        inside: &mut Vec<String>,
     ) {
         let variants = variants.iter().map(|variant| {
             let mut fields = Self::default();

@@ -147,7 +147,10 @@ fn write_facts(page: &mut String, event: &EventEntry, routes: &[Route<'_>]) {
         let _ = writeln!(page, "- Published by {}.", codes(event.publishers.iter().map(String::as_str)));
     }
     let receiver = |route: &Route<'_>| {
-        let name = code(&route.subscriber.name);
+        let version =
+            route.handler.and_then(|handler| handler.version).filter(|taken| *taken != event.version);
+        let version = version.map_or_else(String::new, |version| format!(" (as version {version})"));
+        let name = format!("{}{version}", code(&route.subscriber.name));
         let topics: Vec<String> =
             topics::of_subscriber(route.subscriber, event).iter().map(|topic| code(topic)).collect();
         match (&route.subscriber.destination, topics.as_slice()) {

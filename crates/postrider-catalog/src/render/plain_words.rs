@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::reference;
+
 /// How deep a list of lists is followed.
 const DEEPEST: usize = 8;
 
@@ -40,10 +42,10 @@ impl<'s> Schema<'s> {
     }
 
     /// The name and the schema that it refers to.
-    pub(super) fn reference(self) -> Option<(&'s str, Schema<'s>)> {
-        let pointer = self.text("$ref")?.strip_prefix('#')?;
-        let target = self.root.pointer(pointer)?;
-        Some((pointer.rsplit('/').next().unwrap_or(pointer), self.part(target)))
+    pub(super) fn reference(self) -> Option<(String, Schema<'s>)> {
+        let pointer = reference::pointer(self.text("$ref")?)?;
+        let target = self.root.pointer(&pointer)?;
+        Some((reference::name(pointer.rsplit('/').next().unwrap_or_default()), self.part(target)))
     }
 
     /// The type in plain words.

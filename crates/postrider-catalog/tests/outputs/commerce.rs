@@ -59,6 +59,7 @@ struct Line {
 
 #[allow(dead_code)]
 #[derive(JsonSchema)]
+#[schemars(rename = "Address/주소 <new>")]
 struct Address {
     street: String,
 }

@@ -67,7 +67,7 @@ fn the_page_shows_topics_and_versions_and_escapes_what_breaks_a_table() {
         "| `payment.bank` | text | no | |",
         "| `payment.kind` | one of `Card`, `Transfer` | yes | |",
         "| `place` | list of exactly number, number | yes | |",
-        "| `recipient` | object `Address` or null | no | Who gets it, if not the customer. |",
+        "| `recipient` | object `Address/주소 <new>` or null | no | Who gets it, if not the customer. |",
         "| `recipient.street` | text | no | |",
     ] {
         assert!(page.lines().any(|found| found == line), "{line}\nis missing in\n{page}");
