@@ -1,13 +1,14 @@
-//! Node.js with the driver that publishers in JavaScript use: a folder of its own in the target folder, made once.
+//! Node.js with packages that tests ask for: each set in a folder of its own in the target folder, made once.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::task_error::TaskError;
 use crate::{package, process, say, workspace};
 
-/// What is installed.
+/// The driver that publishers in JavaScript use.
 pub const DRIVER: &str = "pg@8.23.1";
 
 /// Debian's and Ubuntu's packages of Node.js and of what installs packages for it.
@@ -24,11 +25,53 @@ pub fn prepare() -> Result<(), TaskError> {
 /// The folder `node_modules` with [`DRIVER`] in it; it is made now if need be. It installs no Node.js.
 pub fn ready() -> Result<PathBuf, TaskError> {
     let folder = workspace::target().join("services").join(format!("node-{}", DRIVER.replace('@', "-")));
+    made_once(&folder, DRIVER, |partial| {
+        let mut npm = npm("install", partial);
+        npm.arg(DRIVER);
+        process::output(&mut npm, "install a library of Node.js").map(drop)
+    })
+}
+
+/// The folder `node_modules` with exactly what the `package-lock.json` of a folder names; it is made now if need be, without
+/// running any script of a package. It installs no Node.js.
+pub fn locked(project: &Path) -> Result<PathBuf, TaskError> {
+    let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
+    let mut hasher = DefaultHasher::new();
+    for file in &files {
+        let text = fs::read(file);
+        text.map_err(|error| TaskError::new(format!("could not read {}: {error}", file.display())))?
+            .hash(&mut hasher);
+    }
+    let name = project.file_name().unwrap_or_default().to_string_lossy();
+    let folder = workspace::target().join("services").join(format!("node-{name}-{:016x}", hasher.finish()));
+    made_once(&folder, &format!("the packages of {}", project.display()), |partial| {
+        for file in &files {
+            let copy = partial.join(file.file_name().unwrap_or_default());
+            fs::copy(file, &copy).map_err(|error| unwritable(&copy, &error))?;
+        }
+        let mut npm = npm("ci", partial);
+        npm.arg("--ignore-scripts");
+        process::output(&mut npm, "install libraries of Node.js").map(drop)
+    })
+}
+
+fn npm(command: &str, folder: &Path) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args([command, "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(folder).current_dir(folder);
+    npm
+}
+
+/// The folder `node_modules` in `folder`, which `install` makes in an empty folder unless it is there.
+fn made_once(
+    folder: &Path,
+    what: &str,
+    install: impl FnOnce(&Path) -> Result<(), TaskError>,
+) -> Result<PathBuf, TaskError> {
     let modules = folder.join("node_modules");
     if folder.exists() {
         return Ok(modules);
     }
-    let _alone = lock(&folder)?;
+    let _alone = lock(folder)?;
     if folder.exists() {
         return Ok(modules);
     }
@@ -38,15 +81,13 @@ pub fn ready() -> Result<PathBuf, TaskError> {
             PACKAGES.join(" ")
         )));
     }
-    say(&format!("installing {DRIVER} for Node.js into {}", folder.display()));
+    say(&format!("installing {what} for Node.js into {}", folder.display()));
     let partial = folder.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
     fs::create_dir_all(&partial).map_err(|error| unwritable(&partial, &error))?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&partial).arg(DRIVER);
-    process::output(npm.current_dir(&partial), "install a library of Node.js")?;
+    install(&partial)?;
     // All or nothing: one that was interrupted is made again.
-    fs::rename(&partial, &folder).map_err(|error| unwritable(&folder, &error))?;
+    fs::rename(&partial, folder).map_err(|error| unwritable(folder, &error))?;
     Ok(modules)
 }
 

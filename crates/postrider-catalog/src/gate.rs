@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::Catalog;
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
-use crate::report::{Finding, Reader, Report, Severity};
+use crate::problems::Severity;
+use crate::report::{Finding, Reader, Report};
 use crate::schema::Schema;
 use crate::schema::compare::{Mismatch, mismatches};
 

@@ -9,21 +9,29 @@
 
 mod catalog;
 mod check_log;
+mod cycles;
 mod format;
 mod gate;
 mod lock;
 mod model;
+mod names;
 mod payload;
+mod problems;
+pub mod render;
 mod report;
+mod routes;
 mod schema;
 mod seen;
+mod topics;
 
 pub use catalog::Catalog;
 pub use check_log::{LogCheck, LogReport, Unreadable, check_log};
 pub use gate::check;
 pub use lock::{LOCK_FORMAT, Lock, schema_hash};
 pub use model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
-pub use report::{Finding, Reader, Report, Severity};
+pub use names::{Convention, Conventions, NameRefusal, UnknownConvention};
+pub use problems::{Problem, Severity, problems};
+pub use report::{Finding, Reader, Report};
 pub use seen::{LogContents, Seen};
 
 use postrider_core::{Error, ErrorKind};

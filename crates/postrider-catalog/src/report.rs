@@ -7,6 +7,10 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::model::CatalogFile;
+use crate::names::Conventions;
+use crate::problems::{Severity, problems};
+
 /// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -44,16 +48,6 @@ pub struct Finding {
     pub counterexample: Option<Value>,
 }
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// It fails the check.
-    Error,
-    /// It does not.
-    Warning,
-}
-
 /// The side that can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,7 +70,45 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Adds the names that break a convention.
+    pub fn check_names(&mut self, catalog: &CatalogFile, conventions: &Conventions) {
+        for event in &catalog.events {
+            if let Err(refusal) = conventions.check(&event.stream, &event.name) {
+                self.findings.push(Finding::of(
+                    Severity::Error,
+                    &event.name,
+                    Some(event.version),
+                    refusal.to_string(),
+                ));
+            }
+        }
+    }
+
+    /// Adds what is odd in the catalog itself, such as a handler for an event that nobody publishes.
+    pub fn check_routes(&mut self, catalog: &CatalogFile) {
+        for problem in problems(catalog).iter().filter(|problem| problem.severity() != Severity::Information)
+        {
+            self.findings.push(Finding::of(problem.severity(), &catalog.system, None, problem.to_string()));
+        }
+    }
+}
+
 impl Finding {
+    fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
+        Self {
+            severity,
+            event: event.to_owned(),
+            version,
+            locked_version: None,
+            reader: None,
+            field: String::new(),
+            reason,
+            advice: String::new(),
+            counterexample: None,
+        }
+    }
+
     /// The event and its version, as in `OrderPaid version 2`.
     pub fn subject(&self) -> String {
         match self.version {
@@ -99,15 +131,11 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        write!(f, "{word}: {}", self.sentence())?;
+        write!(f, "{}: {}", self.severity, self.sentence())?;
         if let Some(example) = &self.counterexample {
             write!(f, "\n  counterexample: {example}")?;
         }
-        write!(f, "\n  {}", self.advice)
+        if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  {}", self.advice) }
     }
 }
 
@@ -116,7 +144,7 @@ impl fmt::Display for Report {
         for finding in &self.findings {
             writeln!(f, "{finding}\n")?;
         }
-        let warnings = self.findings.len() - self.errors();
+        let warnings = self.findings.iter().filter(|finding| finding.severity == Severity::Warning).count();
         write!(f, "{} schemas compared: {} errors, {warnings} warnings", self.compared, self.errors())
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Finding, Report, Severity};
+use super::{Finding, Report};
+use crate::problems::Severity;
 
 impl Report {
     /// The report as JSON.
@@ -21,6 +22,7 @@ impl Report {
             let word = match finding.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
+                Severity::Information => "notice",
             };
             let (file, title) = (property(file), property(&finding.subject()));
             let _ = writeln!(text, "::{word} file={file},title={title}::{}", data(&body(finding)));
@@ -51,7 +53,7 @@ impl Report {
                     Severity::Error => {
                         (format!("<failure message=\"{}\">", xml(&finding.sentence())), "</failure>")
                     }
-                    Severity::Warning => ("<system-out>".to_owned(), "</system-out>"),
+                    Severity::Warning | Severity::Information => ("<system-out>".to_owned(), "</system-out>"),
                 };
                 let _ = writeln!(text, "    {open}{}{close}", xml(&body(finding)));
             }

@@ -55,7 +55,8 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }
     let mut report = check(&catalog, &lock);
-    report.findings.extend(config.catalog.names.check(&catalog));
+    report.check_names(&catalog, &config.catalog.names);
+    report.check_routes(&catalog);
     print(&report, &catalog, &path, arguments.format)?;
     let mut passed = report.passed();
     if arguments.against_log {

@@ -46,8 +46,8 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<bool, Failur
         Format::Json => catalog.to_json(),
         Format::Eventcatalog => {
             let folder = arguments.into.clone().unwrap_or_default();
-            for (path, text) in render::eventcatalog(&catalog) {
-                write(&folder.join(path), &text)?;
+            for file in render::event_catalog(&catalog) {
+                write(&folder.join(file.path), &file.text)?;
             }
             return Ok(true);
         }
