@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use postrider_core::{ErrorKind, Lease, LeaseStatus};
 
-use crate::engine::lane::{FIRST_PAUSE, Halt, LONGEST_PAUSE, Lane};
+use crate::engine::lane::{Halt, Lane, backoff};
 use crate::engine::work::{Work, may_be_of_an_event};
 
 impl Lane {
@@ -18,7 +18,7 @@ impl Lane {
         if work.is_empty() {
             return Ok(());
         }
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = backoff();
         let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
         loop {
             let error = match self.runtime.store.settle(&mut self.lease, &work.settlement).await {
@@ -54,8 +54,7 @@ impl Lane {
                     return Err(Halt::Failed(error));
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            tokio::time::sleep(backoff.next_delay()).await;
             if self.is_out_of_time() {
                 return Err(self.lost(&work, in_doubt));
             }
