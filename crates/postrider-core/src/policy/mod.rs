@@ -12,6 +12,6 @@ pub use backoff::Backoff;
 #[doc(hidden)]
 pub use backoff::chance;
 pub use mask::Mask;
-pub use retry::Retry;
+pub use retry::{FailedAttempt, Retry, RetryDecision};
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
 pub use sweep::{Pacing, Sweep, Sweepable, Swept, month_of};

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
+use postrider_core::{Attempt, Backoff, Delivery, DeliveryFailure, Recorded, Retry, Sink, Unavailable};
 
 use crate::consume::arrived::Arrived;
 use crate::consume::partition::{Inlet, Partition};
-use crate::consume::partition_batch::{Batch, Consequence, Next, Patience};
+use crate::consume::partition_batch::{Batch, Consequence, Next};
 use crate::consume::sequence::{Gap, Sequences};
 use crate::consume::tally::Tally;
 use crate::dead_letter::address::Address;
 use crate::produce::receipt_producer::ReceiptProducer;
 
 /// How long to wait at first when nothing can be handled, or no letter be written.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often it is looked how far a delivery is: what is done is committed while a slow handler still works.
 const LOOK: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub(crate) struct Crew {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) receipt_producer: ReceiptProducer,
     pub(crate) address: Address,
-    pub(crate) patience: Patience,
+    pub(crate) retry: Retry,
     pub(crate) longest_pause: Duration,
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
@@ -52,6 +52,11 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
+    /// How long to leave alone what can't be done at the moment.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(FIRST_PAUSE, self.longest_pause)
+    }
+
     /// A worker's share of the memory for records: with more than this a batch is full, however few they are.
     fn share(&self) -> usize {
         (ALL_BYTES / self.workers.load(Ordering::Acquire).max(1)).max(LEAST_BYTES)
@@ -64,8 +69,8 @@ pub(crate) struct Worker {
     pub(crate) place: Arc<Partition>,
     pub(crate) tally: Tally,
     sequences: Sequences,
-    /// Since when nothing can be handled, and how long it is left alone the next time.
-    outage: Option<(Instant, Duration)>,
+    /// Since when nothing can be handled, and how long it is left alone.
+    outage: Option<(Instant, Backoff)>,
 }
 
 /// How the work on a batch ended.
@@ -238,7 +243,7 @@ impl Worker {
         for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
             let Some(outcome) = outcome else { continue };
             any = true;
-            match batch.judge(*index, outcome, self.crew.patience, now) {
+            match batch.judge(*index, outcome, &self.crew.retry, now) {
                 Consequence::Handled => {
                     self.tally.handled.increment(1);
                     self.tally.duplicates.increment(batch.finish(*index) as u64);
@@ -268,16 +273,13 @@ impl Worker {
 
     /// Nothing can be handled now.
     async fn away(&mut self, reason: &Unavailable) {
-        let (since, pause) = match self.outage {
-            Some((since, pause)) => (since, pause),
-            None => {
-                tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
-                    reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
-                (Instant::now(), FIRST_PAUSE)
-            }
-        };
-        self.outage = Some((since, (pause * 2).min(self.crew.longest_pause)));
-        self.place.sleep_until(Instant::now() + pause.min(self.crew.longest_pause)).await;
+        let (_, backoff) = self.outage.get_or_insert_with(|| {
+            tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+                reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
+            (Instant::now(), self.crew.backoff())
+        });
+        let pause = backoff.next_delay();
+        self.place.sleep_until(Instant::now() + pause).await;
     }
 
     fn back(&mut self) {
