@@ -206,7 +206,7 @@ impl Lane {
         }
     }
 
-    /// One turn: what is due, then the next batch; each is delivered and settled. Whether there was anything.
+    /// One turn: *due, read, deliver, judge, settle*. What is due goes first, then the next batch. Whether there was anything.
     async fn turn(&mut self) -> Result<bool, Halt> {
         self.lease.bytes = self.share.bytes();
         let due = self.look_for_due().await?;
