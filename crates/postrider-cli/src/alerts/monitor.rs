@@ -175,6 +175,11 @@ impl AlertMonitor {
             self.unsaved = None;
             return Ok(());
         }
+        self.save(log, duty.note, note).await
+    }
+
+    /// Writes down what was said, for the next round and the next leader.
+    async fn save(&mut self, log: &SharedStore, seen: Option<String>, note: Note) -> postrider::Result<()> {
         match log.save_leader_note(DUTY, &self.owner, &note.text()).await {
             Ok(true) => {
                 self.unsaved = None;
@@ -188,7 +193,7 @@ impl AlertMonitor {
                 Ok(())
             }
             Err(error) => {
-                self.unsaved = Some((duty.note, note));
+                self.unsaved = Some((seen, note));
                 Err(error)
             }
         }

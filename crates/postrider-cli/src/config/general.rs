@@ -109,12 +109,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     let Some(mut section) = section else { return Ok(store) };
     store.url = section.text("url")?;
     if let Some(url) = &store.url {
-        let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
-        if !kinds.iter().any(|kind| url.starts_with(kind)) {
-            let what = "it must begin with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
-            return Err(section.problem("url", what));
-        }
-        address::check(url).map_err(|what| section.problem("url", what))?;
+        check_url(&section, url)?;
         if address::names_a_pooler(url) {
             store.pooler = Pooler::Transaction;
         }
@@ -136,26 +131,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     if let Some(bell) = section.parsed("bell", "true or false")? {
         store.bell = bell;
     }
-    store.listen_url = section.text("listen_url")?;
-    if let Some(url) = &store.listen_url
-        && !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind))
-    {
-        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
-        return Err(section.problem("listen_url", what));
-    }
-    if let Some(url) = &store.listen_url {
-        address::check(url).map_err(|what| section.problem("listen_url", what))?;
-        if address::names_a_pooler(url) {
-            let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
-            return Err(section.problem("listen_url", what));
-        }
-    }
-    if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
-        return Err(section.problem(
-            "listen_url",
-            "it works with PostgreSQL only, because no other database has LISTEN; leave it out",
-        ));
-    }
+    store.listen_url = listen_url(&mut section, &store)?;
     store.max_payload = section.parsed("max_payload", "a number of bytes, 1 to 1073741824")?;
     if store.max_payload.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
         return Err(section.problem("max_payload", "it must be 1 to 1073741824 bytes"));
@@ -170,6 +146,34 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     }
     section.finish()?;
     Ok(store)
+}
+
+fn check_url(section: &Section<'_>, url: &str) -> Result<(), Problem> {
+    let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
+    if !kinds.iter().any(|kind| url.starts_with(kind)) {
+        let what = "it must begin with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
+        return Err(section.problem("url", what));
+    }
+    address::check(url).map_err(|what| section.problem("url", what))
+}
+
+/// Where the bell listens, if that is not the address of the store.
+fn listen_url(section: &mut Section<'_>, store: &Store) -> Result<Option<String>, Problem> {
+    let Some(url) = section.text("listen_url")? else { return Ok(None) };
+    if !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind)) {
+        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
+        return Err(section.problem("listen_url", what));
+    }
+    address::check(&url).map_err(|what| section.problem("listen_url", what))?;
+    if address::names_a_pooler(&url) {
+        let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
+        return Err(section.problem("listen_url", what));
+    }
+    if store.is_mysql() || store.is_file() {
+        let what = "it works with PostgreSQL only, because no other database has LISTEN; leave it out";
+        return Err(section.problem("listen_url", what));
+    }
+    Ok(Some(url))
 }
 
 /// `[relay]`.
