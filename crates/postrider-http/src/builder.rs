@@ -8,7 +8,7 @@ use postrider_core::{CloudEvents, Error, ErrorKind, OptionalAttribute, Result};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use crate::answer::{Answers, Blame};
+use crate::answer::{Answers, Blame, LONGEST};
 use crate::client::{client_with, tls};
 use crate::request::Format;
 use crate::signature::Secret;
@@ -28,6 +28,9 @@ pub struct HttpBuilder {
 }
 
 impl HttpBuilder {
+    /// The longest `Retry-After` that is kept to by default.
+    pub const LONGEST_RETRY_AFTER: Duration = LONGEST;
+
     /// How events are written into requests; binary unless set.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {

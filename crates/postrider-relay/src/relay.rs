@@ -12,7 +12,6 @@ use postrider_core::{
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::Upcasters;
 use crate::bounded::{Bounded, within};
 use crate::engine::breaker::Breaker;
 use crate::engine::contrast::Contrast;
@@ -24,6 +23,7 @@ use crate::observe::metrics::{self, RequestMetrics};
 use crate::observe::presence::{Health, Reporter, Run};
 use crate::running::{Running, asked_to_end};
 use crate::subscriber::Subscriber;
+use crate::{Upcasters, defaults};
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
@@ -52,10 +52,10 @@ impl<S: Source> Relay<S> {
             source: source.clone(),
             owner: format!("relay-{}-{}", std::process::id(), &Uuid::now_v7().simple().to_string()[20..]),
             settings: Settings {
-                lease: Duration::from_secs(30),
-                poll: Duration::from_secs(10),
-                grace: Duration::from_secs(10),
-                figures: Some(Duration::from_secs(15)),
+                lease: defaults::LEASE,
+                poll: defaults::POLL_INTERVAL,
+                grace: defaults::SHUTDOWN_GRACE,
+                figures: Some(defaults::FIGURES_EVERY),
             },
             upcasters: Upcasters::new(),
             on_death: OnDeath::default(),

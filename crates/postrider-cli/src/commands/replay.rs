@@ -120,8 +120,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         let why = format!("{} has not read any events after that point", arguments.name);
         return arguments.unchanged(&counted, &why);
     }
-    let question = arguments.question(new.as_ref(), &many);
-    if !arguments.consent.given(&question)? {
+    if !arguments.consent.given(&arguments.question(new.as_ref(), &many))? {
         return Ok(false);
     }
     let (goal, replayed) = match &new {

@@ -68,6 +68,10 @@ pub(crate) enum Than {
     AtLeast,
 }
 
+/// The defaults: of several words, the first.
+pub(crate) const TO: &[&str] = &["log"];
+pub(crate) const OF: [(&str, bool); 2] = [("each", false), ("all", true)];
+
 /// What the systems that Postrider was drawn from ask for.
 const PRESETS: &[(&str, &[&str])] = &[
     ("saas", &["undelivered > 1000", "oldest_seconds > 60", "dead > 10", "mean_attempts > 1"]),
@@ -128,7 +132,7 @@ impl Alert {
 
 /// Who is told: the log unless set.
 fn targets(section: &mut Section<'_>, notify: &BTreeMap<String, Notify>) -> Result<Vec<String>, Problem> {
-    let mut to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
+    let mut to = section.list("to")?.unwrap_or_else(|| TO.iter().map(|&target| target.to_owned()).collect());
     let mut known = HashSet::new();
     to.retain(|target| known.insert(target.clone()));
     for target in &to {
@@ -155,7 +159,7 @@ fn subscriptions(section: &mut Section<'_>, readers: &HashSet<String>) -> Result
         };
         return Err(section.problem("subscription", what));
     }
-    match (subscription, section.word("of", &[("each", false), ("all", true)])?) {
+    match (subscription, section.word("of", &OF)?) {
         (None, Some(true)) => Ok(Of::All),
         (None, _) => Ok(Of::Each),
         (Some(name), None) => Ok(Of::One(name)),

@@ -1,13 +1,26 @@
 //! What holds for the whole relay: `[store]`, `[relay]`, `[http]` and `[log]`.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use postrider::postgres::Pooler;
+use postrider::store::defaults;
 
 use super::secret::without_password;
 use super::{Problem, Section, address, duration};
+
+/// The defaults: of several words, the first.
+pub(crate) const SCHEMA: &str = "postrider";
+pub(crate) const CONNECTIONS: u32 = 10;
+pub(crate) const BELL: bool = true;
+pub(crate) const POOLERS: [(&str, Pooler); 3] =
+    [("detect", Pooler::Detect), ("transaction", Pooler::Transaction), ("none", Pooler::None)];
+pub(crate) const ALERTS_EVERY: Duration = Duration::from_secs(60);
+/// In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
+pub(crate) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
+pub(crate) const LOG_FORMATS: [(&str, bool); 2] = [("human", false), ("json", true)];
+pub(crate) const LOG_LEVEL: &str = "info";
 
 /// The database.
 #[derive(Clone)]
@@ -30,14 +43,13 @@ pub(crate) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        let schema = "postrider".to_owned();
         Self {
             url: None,
-            schema,
-            connections: 10,
-            bell: true,
+            schema: SCHEMA.to_owned(),
+            connections: CONNECTIONS,
+            bell: BELL,
             listen_url: None,
-            pooler: Pooler::Detect,
+            pooler: POOLERS[0].1,
             max_payload: None,
         }
     }
@@ -137,12 +149,10 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
         return Err(section.problem("max_payload", "it must be 1 to 1073741824 bytes"));
     }
     if let Some(pooler) = section.text("pooler")? {
-        store.pooler = match pooler.as_str() {
-            "detect" => Pooler::Detect,
-            "transaction" => Pooler::Transaction,
-            "none" => Pooler::None,
-            _ => return Err(section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\"")),
-        };
+        let known = POOLERS.iter().find(|(word, _)| *word == pooler);
+        let (_, known) = known
+            .ok_or_else(|| section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\""))?;
+        store.pooler = *known;
     }
     section.finish()?;
     Ok(store)
@@ -178,14 +188,13 @@ fn listen_url(section: &mut Section<'_>, store: &Store) -> Result<Option<String>
 
 /// `[relay]`.
 pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Problem> {
-    let seconds = Duration::from_secs;
     let mut relay = RelaySettings {
         name: None,
-        lease: seconds(30),
-        poll: seconds(10),
-        grace: seconds(10),
-        figures: seconds(15),
-        alerts: seconds(60),
+        lease: defaults::LEASE,
+        poll: defaults::POLL_INTERVAL,
+        grace: defaults::SHUTDOWN_GRACE,
+        figures: defaults::FIGURES_EVERY,
+        alerts: ALERTS_EVERY,
     };
     let Some(mut section) = section else { return Ok(relay) };
     relay.name = section.text("name")?;
@@ -235,8 +244,7 @@ impl fmt::Debug for Listen {
 
 /// `[http]`: nowhere if it is `"off"`.
 pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Problem> {
-    // In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
-    let usual = Listen { address: SocketAddr::from(([127, 0, 0, 1], 7678)), is_set: false };
+    let usual = Listen { address: LISTEN, is_set: false };
     let Some(mut section) = section else { return Ok(Some(usual)) };
     let listen = match section.text("listen")? {
         None => Some(usual),
@@ -245,9 +253,7 @@ pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Pro
             let address = text.parse().map_err(|_| {
                 section.problem(
                     "listen",
-                    format!(
-                        "{text:?} is not an address; write it as \"127.0.0.1:7678\", or \"off\" to disable it"
-                    ),
+                    format!("{text:?} is not an address; write it as \"{LISTEN}\", or \"off\" to disable it"),
                 )
             })?;
             Some(Listen { address, is_set: true })
@@ -259,9 +265,9 @@ pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Pro
 
 /// `[log]`.
 pub(crate) fn log(section: Option<Section<'_>>) -> Result<Log, Problem> {
-    let mut log = Log { json: false, level: "info".to_owned() };
+    let mut log = Log { json: LOG_FORMATS[0].1, level: LOG_LEVEL.to_owned() };
     let Some(mut section) = section else { return Ok(log) };
-    if let Some(json) = section.word("format", &[("human", false), ("json", true)])? {
+    if let Some(json) = section.word("format", &LOG_FORMATS)? {
         log.json = json;
     }
     if let Some(level) = section.text("level")? {

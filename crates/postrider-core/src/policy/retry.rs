@@ -75,16 +75,28 @@ impl Retry {
     /// The default number of attempts.
     pub const ATTEMPTS: u32 = 10;
 
+    /// The default first pause of exponential backoff.
+    pub const BASE: Duration = Duration::from_secs(1);
+
+    /// The default factor of exponential backoff.
+    pub const FACTOR: f64 = 2.0;
+
+    /// The default longest pause of exponential backoff.
+    pub const MAX: Duration = Duration::from_secs(300);
+
+    /// The default jitter of exponential backoff.
+    pub const JITTER: f64 = 0.2;
+
     /// No pause is longer than ten years: databases can't count for ever.
     pub const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
     /// Exponential backoff: 1 s, 2 s, 4 s, … up to 5 minutes, each with a jitter of 20 %.
     pub fn exponential() -> Self {
         Self::of(Pause::Exponential {
-            base: Duration::from_secs(1),
-            factor: 2.0,
-            max: Duration::from_secs(300),
-            jitter: 0.2,
+            base: Self::BASE,
+            factor: Self::FACTOR,
+            max: Self::MAX,
+            jitter: Self::JITTER,
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{Event, Retry, Source};
-use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters};
+use postrider_relay::{Decode, DispatcherBuilder, Handler, Unknown, Upcasters, defaults};
 
 use crate::client::security::{Security, told_who_we_are};
 use crate::consume::sequence::Gap;
@@ -74,10 +74,10 @@ impl<S: Source> Consumer<S> {
             aggregates: HashMap::new(),
             offsets: Offsets::default(),
             records: 100,
-            concurrency: 16,
-            timeout: Duration::from_secs(30),
+            concurrency: defaults::CONCURRENCY,
+            timeout: defaults::TIMEOUT,
             retry: Retry::fixed(Duration::from_secs(1)).max_attempts(4),
-            longest_pause: Duration::from_secs(30),
+            longest_pause: defaults::LONGEST_PAUSE,
             grace: Duration::from_secs(10),
             address: Address::default(),
             numbered_keys: 100_000,
