@@ -66,7 +66,7 @@ impl Crew {
 /// The work on one partition, for as long as it is held.
 pub(crate) struct Worker {
     pub(crate) crew: Arc<Crew>,
-    pub(crate) place: Arc<Partition>,
+    pub(crate) partition: Arc<Partition>,
     pub(crate) tally: Tally,
     sequences: Sequences,
     /// Since when nothing can be handled, and how long it is left alone.
@@ -87,14 +87,14 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(crew: Arc<Crew>, place: Arc<Partition>) -> Self {
-        let tally = Tally::new(&crew.group, &place.topic);
+    pub(crate) fn new(crew: Arc<Crew>, partition: Arc<Partition>) -> Self {
+        let tally = Tally::new(&crew.group, &partition.topic);
         let sequences = Sequences::new(crew.numbered_keys);
         crew.workers.fetch_add(1, Ordering::AcqRel);
-        Self { crew, place, tally, sequences, outage: None }
+        Self { crew, partition, tally, sequences, outage: None }
     }
 
-    /// Works until the place is to end.
+    /// Works until the partition is to end.
     pub(crate) async fn run(mut self, mut inlet: Inlet) {
         while let Some(records) = inlet.next(self.crew.records, || self.crew.share()).await {
             let mut batch = self.read(records);
@@ -104,10 +104,10 @@ impl Worker {
                     Ok(End::Stopped) => return,
                     // What its message says may quote a payload.
                     Err(_) => {
-                        tracing::error!(group = %self.crew.group, topic = %self.place.topic,
-                            partition = self.place.partition, "a worker panicked; its batch is tried again");
-                        self.place.sleep_until(Instant::now() + Duration::from_secs(1)).await;
-                        if self.place.end().is_some() {
+                        tracing::error!(group = %self.crew.group, topic = %self.partition.topic,
+                            partition = self.partition.number, "a worker panicked; its batch is tried again");
+                        self.partition.sleep_until(Instant::now() + Duration::from_secs(1)).await;
+                        if self.partition.end().is_some() {
                             return;
                         }
                     }
@@ -176,7 +176,7 @@ impl Worker {
             if batch.is_done() {
                 return End::Done;
             }
-            let end = self.place.end();
+            let end = self.partition.end();
             if let Some(end) = end
                 && (!batch.has_holes() || self.outage.is_some() || Instant::now() >= end)
             {
@@ -190,7 +190,7 @@ impl Worker {
                     }
                     self.deliver(batch, &ready, end.is_some()).await;
                 }
-                Next::At(time) => self.place.sleep_until(time).await,
+                Next::At(time) => self.partition.sleep_until(time).await,
             }
         }
     }
@@ -211,14 +211,14 @@ impl Worker {
         let answer = {
             let mut delivering = crew.sink.deliver(Arc::clone(&delivery));
             loop {
-                let end = self.place.end();
+                let end = self.partition.end();
                 if end.is_some() && !filling {
                     // What has begun is finished, and nothing more is begun.
                     delivery.stop();
                 }
                 tokio::select! {
                     answer = &mut delivering => break answer,
-                    _ = self.place.ending(), if end.is_none() => {}
+                    _ = self.partition.ending(), if end.is_none() => {}
                     // Out of time: what is under way is dropped, and what was not reported was not done.
                     () = sleep_until(end), if end.is_some() => break Ok(()),
                     () = tokio::time::sleep(LOOK) => {
@@ -233,7 +233,7 @@ impl Worker {
             Err(reason) => self.away(&reason).await,
             Ok(()) if any => self.back(),
             // Nothing was tried, and nobody said why.
-            Ok(()) => self.place.sleep_until(Instant::now() + FIRST_PAUSE).await,
+            Ok(()) => self.partition.sleep_until(Instant::now() + FIRST_PAUSE).await,
         }
     }
 
@@ -267,24 +267,24 @@ impl Worker {
     /// Says how far the partition is done.
     fn move_on(&self, batch: &Batch) {
         if let Some(offset) = batch.reached() {
-            self.place.reach(offset);
+            self.partition.reach(offset);
         }
     }
 
     /// Nothing can be handled now.
     async fn away(&mut self, reason: &Unavailable) {
         let (_, backoff) = self.outage.get_or_insert_with(|| {
-            tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+            tracing::warn!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
                 reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
             (Instant::now(), self.crew.backoff())
         });
         let pause = backoff.next_delay();
-        self.place.sleep_until(Instant::now() + pause).await;
+        self.partition.sleep_until(Instant::now() + pause).await;
     }
 
     fn back(&mut self) {
         if let Some((since, _)) = self.outage.take() {
-            tracing::info!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+            tracing::info!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
                 seconds = since.elapsed().as_secs_f64(), "events are handled again");
         }
     }

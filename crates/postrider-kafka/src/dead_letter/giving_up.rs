@@ -22,7 +22,7 @@ impl Worker {
             let mut sending = std::pin::pin!(self.crew.receipt_producer.send(letter));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
-                end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {
+                end = self.partition.ending() => match tokio::time::timeout_at(end.into(), sending).await {
                     Ok(answer) => answer,
                     Err(_) => return false,
                 },
@@ -35,10 +35,10 @@ impl Worker {
                 (Stopped::new(&self.tally), self.crew.backoff())
             });
             let pause = backoff.next_delay();
-            if self.place.end().is_some() {
+            if self.partition.end().is_some() {
                 return false;
             }
-            self.place.sleep_until(Instant::now() + pause).await;
+            self.partition.sleep_until(Instant::now() + pause).await;
         }
         if stopped.take().is_some() {
             tracing::info!(group = %self.crew.group, topic = %record.topic, partition = record.partition,

@@ -296,10 +296,8 @@ impl Kafka {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
                 *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
-                let complaint = producer.inner.context().client_errors.sentence();
-                Err(Unavailable::new(
-                    complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
-                ))
+                let reason = producer.inner.context().client_errors.sentence();
+                Err(Unavailable::new(reason.map_or_else(|| code.to_string(), |why| format!("{code}: {why}"))))
             }
             None => Ok(refused),
         }
