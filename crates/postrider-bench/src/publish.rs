@@ -72,36 +72,59 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     let bench = Arc::new(Bench::new(40).await?);
     tables(&bench).await?;
     for clients in [8, 32] {
-        report.say(&format!("{clients} publishers, in turns with a hand-written outbox table"));
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for turn in 0..turns * 2 {
-            if turn % 2 == 0 {
-                ours.push(rate(&bench, clients, Kind::Record, time).await?);
-                theirs.push(rate(&bench, clients, Kind::HandWritten, time).await?);
-            } else {
-                theirs.push(rate(&bench, clients, Kind::HandWritten, time).await?);
-                ours.push(rate(&bench, clients, Kind::Record, time).await?);
-            }
-        }
-        let detail = format!(
-            "{:.0} against {:.0} transactions/s, the ratio of neighbouring turns",
-            median(ours.clone()),
-            median(theirs.clone())
-        );
-        let name = format!("update and record / update and hand-written insert, {clients} clients");
-        report.at_least(&name, 100.0 * median(ratios(&ours, &theirs)), 90.0, "%", &detail);
+        against_hand_written(report, &bench, clients, time, turns).await?;
     }
+    with_a_relay(report, &bench, time, turns).await?;
+    together(report, &bench, turns).await?;
+    Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await
+}
 
+/// `record` against an insert into a hand-written table.
+async fn against_hand_written(
+    report: &mut Report,
+    bench: &Arc<Bench>,
+    clients: u64,
+    time: Duration,
+    turns: usize,
+) -> Result<(), AnyError> {
+    report.say(&format!("{clients} publishers, in turns with a hand-written outbox table"));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..turns * 2 {
+        if turn % 2 == 0 {
+            ours.push(rate(bench, clients, Kind::Record, time).await?);
+            theirs.push(rate(bench, clients, Kind::HandWritten, time).await?);
+        } else {
+            theirs.push(rate(bench, clients, Kind::HandWritten, time).await?);
+            ours.push(rate(bench, clients, Kind::Record, time).await?);
+        }
+    }
+    let detail = format!(
+        "{:.0} against {:.0} transactions/s, the ratio of neighbouring turns",
+        median(ours.clone()),
+        median(theirs.clone())
+    );
+    let name = format!("update and record / update and hand-written insert, {clients} clients");
+    report.at_least(&name, 100.0 * median(ratios(&ours, &theirs)), 90.0, "%", &detail);
+    Ok(())
+}
+
+/// Publishers while a relay sleeps, wakes and reads.
+async fn with_a_relay(
+    report: &mut Report,
+    bench: &Arc<Bench>,
+    time: Duration,
+    turns: usize,
+) -> Result<(), AnyError> {
     report.say("32 publishers, in turns without and with a relay");
     let (mut alone, mut followed) = (Vec::new(), Vec::new());
     let seen = Arc::new(AtomicU64::new(0));
     for turn in 0..turns * 2 {
         if turn % 2 == 0 {
-            alone.push(rate(&bench, 32, Kind::Record, time).await?);
-            followed.push(followed_rate(&bench, turn, time, &seen).await?);
+            alone.push(rate(bench, 32, Kind::Record, time).await?);
+            followed.push(followed_rate(bench, turn, time, &seen).await?);
         } else {
-            followed.push(followed_rate(&bench, turn, time, &seen).await?);
-            alone.push(rate(&bench, 32, Kind::Record, time).await?);
+            followed.push(followed_rate(bench, turn, time, &seen).await?);
+            alone.push(rate(bench, 32, Kind::Record, time).await?);
         }
     }
     let detail = format!(
@@ -117,7 +140,11 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
         "%",
         &detail,
     );
+    Ok(())
+}
 
+/// `record_all` against one event at a time.
+async fn together(report: &mut Report, bench: &Arc<Bench>, turns: usize) -> Result<(), AnyError> {
     report.say("record_all, in turns with one by one");
     let (mut together, mut single, mut in_one) = (Vec::new(), Vec::new(), Vec::new());
     let thousand: u64 = 1000;
@@ -150,5 +177,5 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
         "{together:.0} against {single:.0} events/s, a transaction each; {in_one:.0} one by one in one transaction"
     );
     report.at_least("record_all of 1,000 / one by one", together / single, 20.0, "times", &detail);
-    Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await
+    Ok(())
 }

@@ -8,6 +8,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
 use crate::config::alert::When;
+use crate::config::general::SCHEMA;
 use crate::config::{Config, Problem, Store};
 use crate::database::{self};
 use crate::output::{self, Column, Table};
@@ -163,7 +164,7 @@ fn source(store: &Store) -> String {
     }
     let Ok(url) = reqwest::Url::parse(url) else { return "a database".to_owned() };
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let schema = if store.schema == "postrider" { String::new() } else { format!(" ({})", store.schema) };
+    let schema = if store.schema == SCHEMA { String::new() } else { format!(" ({})", store.schema) };
     format!("{}{port}{}{schema}", url.host_str().unwrap_or_default(), url.path())
 }
 

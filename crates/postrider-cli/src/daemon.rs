@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::store::Source;
+use postrider::store::{Backoff, Source};
 use postrider::{Relay, Running, asked_to_end};
 use tokio::sync::watch;
 
@@ -100,7 +100,7 @@ async fn work(
 
 /// Starts the relay; waits for a database that does not answer yet. Nothing if the process is asked to end meanwhile.
 async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Option<Running>, Failure> {
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     let mut waiting = false;
     loop {
         let begun = tokio::select! {
@@ -130,9 +130,8 @@ async fn start(config: &Config, ended: &mut watch::Receiver<bool>) -> Result<Opt
         }
         tokio::select! {
             _ = ended.wait_for(|ended| *ended) => return Ok(None),
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(backoff.next_delay()) => {}
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -105,7 +105,7 @@ async fn with_settings(command: Command, config: Config) -> Result<bool, Failure
         Command::Prune(arguments) => retention::prune(&config, arguments).await,
         Command::Migrate { print: true, all, .. } => migrate::print(&config.store, all).await,
         Command::Migrate { json, .. } => migrate::run(&config.store, json).await,
-        Command::Config { action: ConfigAction::Check { json } } => summary::show(&config, json),
+        Command::Config { action: ConfigAction::Check { json } } => summary::check(&config, json),
         Command::Status(arguments) => commands::status::run(&config, arguments).await,
         Command::Relays(arguments) => commands::relays::run(&config, arguments).await,
         Command::Events(arguments) => commands::events::run(&config, arguments).await,

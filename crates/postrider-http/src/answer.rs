@@ -13,7 +13,7 @@ const DATE: &[BorrowedFormatItem<'static>] =
 /// The statuses that are about the event where other keys succeed.
 const ABOUT_THE_EVENT: [u16; 5] = [400, 409, 413, 415, 422];
 /// How long a `Retry-After` is believed unless set.
-const LONGEST: Duration = Duration::from_secs(3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Whose trouble a status is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 //! endpoint is asked with one event at a time. Which status is which is a setting ([`HttpBuilder::status`]).
 
 mod answer;
+mod builder;
 mod client;
 mod request;
 mod signature;
@@ -20,10 +21,11 @@ mod trouble;
 
 // For the binary, which tells people over HTTP, too.
 pub use answer::Blame;
+pub use builder::HttpBuilder;
 #[doc(hidden)]
 pub use client::client;
 pub use request::Format;
 pub use signature::Secret;
-pub use sink::{Http, HttpBuilder};
+pub use sink::Http;
 #[doc(hidden)]
 pub use trouble::reason;

@@ -1,14 +1,13 @@
 //! The sink: events to an endpoint, keys at once, a key in order.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use postrider_core::{
-    ByteBudget, CloudEvents, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, HeldKeys, OffsetDateTime,
-    OptionalAttribute, Outcome, Recorded, Result, Sink, Unavailable,
+    ByteBudget, Delivery, DeliveryFailure, Error, ErrorKind, Excerpt, HeldKeys, OffsetDateTime, Outcome,
+    Recorded, Result, Sink, Unavailable,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
@@ -16,10 +15,9 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::answer::{Answers, Blame};
-use crate::client::{PATIENCE, client_with, tls};
+use crate::builder::HttpBuilder;
+use crate::client::PATIENCE;
 use crate::request::Format;
-use crate::signature::Secret;
 use crate::trouble::{reason, sentence};
 
 /// So many that fail one after another, sent alone, and the others of their request are not sent.
@@ -37,123 +35,10 @@ const CODES: &[&str] = &[
 
 /// Posts events to an endpoint.
 pub struct Http {
-    client: Client,
-    url: Url,
-    settings: HttpBuilder,
-    tls: Arc<rustls::ClientConfig>,
-}
-
-/// The settings of an [`Http`] sink.
-#[derive(Clone, Default)]
-pub struct HttpBuilder {
-    format: Format,
-    events: CloudEvents,
-    secret: Option<Secret>,
-    bearer: Option<String>,
-    root: Option<Vec<u8>>,
-    authority: Option<PathBuf>,
-    answers: Answers,
-    forgets_answers: bool,
-}
-
-impl HttpBuilder {
-    /// How events are written into requests; binary unless set.
-    #[must_use]
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = format;
-        self
-    }
-
-    /// How events are written as CloudEvents. [Attributes](HttpBuilder::attributes) that were asked for before stay asked for.
-    #[must_use]
-    pub fn events(mut self, events: CloudEvents) -> Self {
-        self.events = events.with_optional(self.events.optional);
-        self
-    }
-
-    /// Writes these attributes, too, which a receiver can do without; none unless set. See [`CloudEvents::each`] for what is
-    /// written in any case.
-    #[must_use]
-    pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
-        self.events = self.events.with_optional(attributes);
-        self
-    }
-
-    /// Signs each request as Standard Webhooks has it.
-    #[must_use]
-    pub fn sign(mut self, secret: Secret) -> Self {
-        self.secret = Some(secret);
-        self
-    }
-
-    /// Sends this token as `Authorization: Bearer …`.
-    #[must_use]
-    pub fn bearer(mut self, token: impl Into<String>) -> Self {
-        self.bearer = Some(token.into());
-        self
-    }
-
-    /// Trusts this certificate (DER) besides those that everybody does.
-    #[must_use]
-    pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
-        self.root = Some(der);
-        self
-    }
-
-    /// The same with a file: the certificate of an authority of one's own, in PEM.
-    #[must_use]
-    pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.authority = Some(file.into());
-        self
-    }
-
-    /// Whose trouble a status from 300 to 599 is, where that is not the usual: the [event's](Blame::Event) for 400, 409, 413,
-    /// 415 and 422, the [endpoint's](Blame::Endpoint) for all others.
-    #[must_use]
-    pub fn status(mut self, status: u16, blame: Blame) -> Self {
-        self.answers.set(status, blame);
-        self
-    }
-
-    /// How long a `Retry-After` is kept to at most; an hour unless set.
-    #[must_use]
-    pub fn longest_retry_after(mut self, longest: Duration) -> Self {
-        self.answers.believe(longest);
-        self
-    }
-
-    /// Whether the beginning of an answer that was a failure is kept with the attempt, where operators find it; yes unless set. An
-    /// endpoint may repeat what it was sent. It is never logged.
-    #[must_use]
-    pub fn keep_answers(mut self, keep: bool) -> Self {
-        self.forgets_answers = !keep;
-        self
-    }
-
-    /// The sink, for an endpoint.
-    pub fn build(self, url: &str) -> Result<Http> {
-        let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
-        let parsed =
-            Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let url = parsed
-            .ok_or_else(|| invalid("the URL of an endpoint must be like https://host/path".to_owned()))?;
-        if self.format == Format::Batched(0) {
-            return Err(invalid("a batched request must have at least 1 event".to_owned()));
-        }
-        if self
-            .bearer
-            .as_ref()
-            .is_some_and(|token| HeaderValue::from_str(&format!("Bearer {token}")).is_err())
-        {
-            return Err(invalid(
-                "the bearer token contains characters that are not allowed in a header (the value is not shown)".to_owned(),
-            ));
-        }
-        self.answers.check()?;
-        let tls = tls(self.root.as_deref(), self.authority.as_deref())?;
-        let client = client_with(tls.clone())?;
-        Ok(Http { client, url, settings: self, tls: Arc::new(tls) })
-    }
+    pub(crate) client: Client,
+    pub(crate) url: Url,
+    pub(crate) settings: HttpBuilder,
+    pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
 impl Http {

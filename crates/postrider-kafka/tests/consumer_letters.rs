@@ -241,7 +241,7 @@ async fn an_outage_of_what_a_handler_needs_costs_no_try_and_keeps_the_order() {
     let (away, seen, tries) = (Arc::new(AtomicBool::new(true)), Seen::default(), Seen::default());
     let (gone, handled, tried) = (Arc::clone(&away), seen.clone(), tries.clone());
     let running = consumer(&Outbox::new(), &brokers, "outage", "outage")
-        .retries(0)
+        .retry(support::retry(1))
         .longest_pause(Duration::from_millis(100))
         .on_type("Counted", move |event: Received<i64>| {
             let (gone, handled, tried) = (Arc::clone(&gone), handled.clone(), tried.clone());

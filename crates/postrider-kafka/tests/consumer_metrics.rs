@@ -21,7 +21,7 @@ async fn a_consumer_emits_what_is_documented() {
     feed.event("b", -1);
     feed.flush();
     let running = consumer(&Outbox::new(), &brokers, "meter", "metrics")
-        .retries(1)
+        .retry(support::retry(2))
         .inbox()
         .property("statistics.interval.ms", "100")
         .on_type("Counted", async |event: Received<i64>| match *event {

@@ -136,7 +136,7 @@ fn applying(database: &Database, brokers: &str) -> Consumer<postgres::Outbox> {
     let schema = database.schema.clone();
     brisk(Consumer::new(&database.outbox, brokers, "frozen").topics(["frozen"]))
         .timeout(Duration::from_secs(3))
-        .retries(10)
+        .retry(support::retry(11))
         .on_type("Counted", move |event: Received<i64>, mut tx: Tx| {
             let schema = schema.clone();
             async move {

@@ -1,4 +1,4 @@
-//! What `#[event(…)]` says, read and checked. It does not know what code comes of it.
+//! The attributes `#[event(…)]`, parsed and checked. Nothing here knows the code that they become.
 
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -40,17 +40,17 @@ pub(crate) struct Field {
 impl Attributes {
     /// Reads the attributes of a struct and of its fields.
     pub(crate) fn of(input: &DeriveInput) -> Result<Self> {
-        let mut said = Said::default();
+        let mut parsed = Parsed::default();
         let fields = fields(input)?;
         for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
-            attribute.parse_nested_meta(|meta| said.on_struct(&meta, input, fields))?;
+            attribute.parse_nested_meta(|meta| parsed.on_struct(&meta, input, fields))?;
         }
         for (field, member) in fields.iter().zip(fields.members()) {
             for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
-                attribute.parse_nested_meta(|meta| said.on_field(&meta, field, &member))?;
+                attribute.parse_nested_meta(|meta| parsed.on_field(&meta, field, &member))?;
             }
         }
-        said.complete(input)
+        parsed.complete(input)
     }
 }
 
@@ -60,13 +60,14 @@ fn fields(input: &DeriveInput) -> Result<&Fields> {
         Data::Enum(data) => (data.enum_token.span, "an enum"),
         Data::Union(data) => (data.union_token.span, "a union"),
     };
-    let message = format!("derive it on a struct; for {what} use NewEvent or a EventMappings entry");
+    let message =
+        format!("`Event` must be derived on a struct; for {what}, use `NewEvent` or an `EventMapping`");
     Err(Error::new(token, message))
 }
 
-/// What has been read so far.
+/// What has been parsed so far.
 #[derive(Default)]
-struct Said {
+struct Parsed {
     path: Option<Path>,
     name: Option<LitStr>,
     version: Option<u32>,
@@ -78,7 +79,7 @@ struct Said {
     max_attempts: Option<u32>,
 }
 
-impl Said {
+impl Parsed {
     fn on_struct(&mut self, meta: &ParseNestedMeta<'_>, input: &DeriveInput, fields: &Fields) -> Result<()> {
         match word(meta).as_str() {
             "name" => once(&mut self.name, meta, name(meta)?),
@@ -93,8 +94,8 @@ impl Said {
             other => Err(at(
                 &meta.path,
                 format!(
-                    "`{other}` is unknown here; a struct takes `name`, `version`, `stream`, `aggregate`, `id`, `key`, \
-                     `sequenced`, `max_attempts` and `crate`"
+                    "`{other}` is not known; on a struct it must be `name`, `version`, `stream`, `aggregate`, `id`, `key`, \
+                     `sequenced`, `max_attempts` or `crate`"
                 ),
             )),
         }
@@ -108,7 +109,9 @@ impl Said {
         match word(meta).as_str() {
             "id" => alone(meta).and_then(|()| once(&mut self.id, meta, marked())),
             "key" => alone(meta).and_then(|()| once(&mut self.key, meta, marked())),
-            other => Err(at(&meta.path, format!("`{other}` is unknown here; a field takes `id` and `key`"))),
+            other => {
+                Err(at(&meta.path, format!("`{other}` is not known; on a field it must be `id` or `key`")))
+            }
         }
     }
 
@@ -116,13 +119,13 @@ impl Said {
         let missing = |what: &str| Error::new(input.ident.span(), what);
         let aggregate = self.aggregate.ok_or_else(|| {
             missing(
-                "the aggregate is missing: say what the event happens to, `#[event(aggregate = \"Order\")]`",
+                "`aggregate` is required: the type of the aggregate, as in `#[event(aggregate = \"Order\")]`",
             )
         });
         let id = self.id.ok_or_else(|| {
             missing(
-                "the id is missing: name the field that identifies the aggregate, `#[event(id = order)]`, or mark it \
-                 with `#[event(id)]`",
+                "`id` is required: the field with the aggregate's id, as in `#[event(id = order)]`, or `#[event(id)]` on \
+                 the field",
             )
         });
         let (aggregate, id) = match (aggregate, id) {
@@ -171,7 +174,7 @@ fn at(path: &Path, message: String) -> Error {
 
 fn once<T>(slot: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     match slot.replace(value) {
-        Some(_) => Err(at(&meta.path, format!("`{}` is given twice", word(meta)))),
+        Some(_) => Err(at(&meta.path, format!("`{}` must be given only once", word(meta)))),
         None => Ok(()),
     }
 }
@@ -182,17 +185,13 @@ fn ends(meta: &ParseNestedMeta<'_>) -> bool {
 }
 
 fn alone(meta: &ParseNestedMeta<'_>) -> Result<()> {
-    if ends(meta) {
-        Ok(())
-    } else {
-        Err(meta.input.error(format!("`{}` stands alone, without a value", word(meta))))
-    }
+    if ends(meta) { Ok(()) } else { Err(meta.input.error(format!("`{}` must not have a value", word(meta)))) }
 }
 
 /// The value after the `=`; `wanted` is an example of it.
 fn value<T: Parse>(meta: &ParseNestedMeta<'_>, what: &str, wanted: &str) -> Result<T> {
     let key = word(meta);
-    let message = format!("`{key}` takes {what}, as in `{key} = {wanted}`");
+    let message = format!("`{key}` must be {what}, as in `{key} = {wanted}`");
     if !meta.input.peek(Token![=]) {
         return Err(at(&meta.path, message));
     }
@@ -209,11 +208,11 @@ fn name(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
 
 fn check_name(key: &str, name: &str, span: Span) -> Result<()> {
     let problem = if name.is_empty() {
-        format!("`{key}` is empty")
+        format!("`{key}` must not be empty")
     } else if name.len() > LONGEST_NAME {
-        format!("`{key}` has {} bytes, more than the {LONGEST_NAME} allowed", name.len())
+        format!("`{key}` must have at most {LONGEST_NAME} bytes, not {}", name.len())
     } else if name.contains('\0') {
-        format!("`{key}` has a NUL character in it, which databases can't keep as text")
+        format!("`{key}` must not contain a NUL character")
     } else {
         return Ok(());
     };
@@ -228,8 +227,12 @@ fn number(meta: &ParseNestedMeta<'_>, most: u32) -> Result<u32> {
 
 fn path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
     let text: LitStr = value(meta, "a path in quotes", "\"postrider_core\"")?;
-    text.parse_with(Path::parse_mod_style)
-        .map_err(|_| Error::new(text.span(), format!("`{}` is not the path of a crate", text.value())))
+    text.parse_with(Path::parse_mod_style).map_err(|_| {
+        Error::new(
+            text.span(),
+            format!("`{}` must be the path of a crate, as in `postrider_core`", word(meta)),
+        )
+    })
 }
 
 fn named_field(meta: &ParseNestedMeta<'_>, input: &DeriveInput, fields: &Fields) -> Result<Field> {

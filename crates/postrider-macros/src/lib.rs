@@ -5,18 +5,18 @@ mod expand;
 
 use proc_macro::TokenStream;
 
-/// Maps a struct to an event: implements the trait `Event` from what `#[event(…)]` says.
+/// Maps a struct to an event: implements the trait `Event` by the attributes `#[event(…)]`.
 ///
-/// | on the struct | what it says | unless said |
+/// | on the struct | what it sets | default |
 /// |---|---|---|
 /// | `aggregate = "Order"` | the type of the aggregate it happened to | required |
-/// | `id = order` | the field with the aggregate's id; in a tuple struct its index, `id = 0` | required, or marked on a field |
+/// | `id = order` | the field with the aggregate's id; in a tuple struct its index, `id = 0` | required, here or on a field |
 /// | `key = account` | the field that it is ordered by | the aggregate |
 /// | `name = "OrderPaid"` | the event type | the name of the struct |
 /// | `version = 2` | the version of the payload's schema | 1 |
 /// | `stream = "orders"` | the stream it is recorded in | `events` |
-/// | `sequenced` | it gets a number without gaps within its ordering key | no number |
-/// | `max_attempts = 5` | how often a delivery is tried at most, the first try included | the subscription's |
+/// | `sequenced` | gives each event a number without gaps within its ordering key | no number |
+/// | `max_attempts = 5` | maximum number of attempts, including the first | the subscription's |
 /// | `crate = "postrider_core"` | where the trait is, for a crate that does not depend on `postrider` | `::postrider` |
 ///
 /// Instead of being named on the struct, a field may be marked with `#[event(id)]` or `#[event(key)]`, or with

@@ -3,6 +3,7 @@
 //! [`Sink`](postrider_core::Sink).
 
 mod bounded;
+pub mod defaults;
 mod engine;
 mod handlers;
 mod lines;

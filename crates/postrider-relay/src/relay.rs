@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use postrider_core::{
-    AuditEntry, Error, ErrorKind, Figures, Limits, Result, Source, Start, Store, Subscribed, Subscription,
-    Uuid,
+    AuditEntry, Clock, Error, ErrorKind, Figures, Limits, Result, Sink, Source, Start, Store, Subscribed,
+    Subscription, Uuid,
 };
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::Upcasters;
 use crate::bounded::{Bounded, within};
 use crate::engine::breaker::Breaker;
 use crate::engine::contrast::Contrast;
@@ -24,6 +23,7 @@ use crate::observe::metrics::{self, RequestMetrics};
 use crate::observe::presence::{Health, Reporter, Run};
 use crate::running::{Running, asked_to_end};
 use crate::subscriber::{Subscriber, SubscriberInfo};
+use crate::{Upcasters, defaults};
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
@@ -52,10 +52,10 @@ impl<S: Source> Relay<S> {
             source: source.clone(),
             owner: format!("relay-{}-{}", std::process::id(), &Uuid::now_v7().simple().to_string()[20..]),
             settings: Settings {
-                lease: Duration::from_secs(30),
-                poll: Duration::from_secs(10),
-                grace: Duration::from_secs(10),
-                figures: Some(Duration::from_secs(15)),
+                lease: defaults::LEASE,
+                poll: defaults::POLL_INTERVAL,
+                grace: defaults::SHUTDOWN_GRACE,
+                figures: Some(defaults::FIGURES_EVERY),
             },
             upcasters: Upcasters::new(),
             on_death: OnDeath::default(),
@@ -169,12 +169,8 @@ impl<S: Source> Relay<S> {
         Ok(())
     }
 
-    /// Creates or updates the subscriptions, and starts to deliver.
-    ///
-    /// It fails before it contacts the database if the relay itself is wrong: a duplicate name, two handlers for one type, no lanes,
-    /// an empty schedule, a gap between upcasters, a lease that is too short for its destination.
-    pub async fn start(mut self) -> Result<Running> {
-        self.check()?;
+    /// Where the events of each subscription go.
+    fn take_sinks(&mut self) -> Result<Vec<Arc<dyn Sink>>> {
         let mut sinks = Vec::with_capacity(self.subscribers.len());
         for subscriber in &mut self.subscribers {
             let sink = subscriber.take_sink(&self.source, &self.upcasters)?;
@@ -189,43 +185,35 @@ impl<S: Source> Relay<S> {
             }
             sinks.push(sink);
         }
+        Ok(sinks)
+    }
+
+    /// Creates or updates the subscriptions, and starts to deliver.
+    ///
+    /// It fails before it contacts the database if the relay itself is wrong: a duplicate name, two handlers for one type, no lanes,
+    /// an empty schedule, a gap between upcasters, a lease that is too short for its destination.
+    pub async fn start(mut self) -> Result<Running> {
+        self.check()?;
+        let sinks = self.take_sinks()?;
         let store = within(self.settings.lease.max(OPEN), "start", self.source.open()).await?;
         let store: Arc<dyn Store> = Arc::new(Bounded::new(store, self.settings.lease));
         let (stop, stopping) = watch::channel(false);
         let changed = Arc::new(Notify::new());
-        let mut runtimes = Vec::with_capacity(self.subscribers.len());
-        let mut subscriptions = Vec::with_capacity(self.subscribers.len());
+        let shared = Shared {
+            store: Arc::clone(&store),
+            clock: self.source.clock(),
+            owner: self.owner.clone(),
+            settings: self.settings,
+            on_death: self.on_death,
+            stop: stopping,
+            changed: Arc::clone(&changed),
+        };
+        let mut runtimes = Vec::with_capacity(sinks.len());
+        let mut subscriptions = Vec::with_capacity(sinks.len());
         for (subscriber, sink) in self.subscribers.into_iter().zip(sinks) {
-            let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&changed));
-            let subscription = subscriber.subscription;
-            let name: Arc<str> = subscription.name.as_str().into();
+            let subscription = subscriber.subscription.clone();
             metrics::begin(&subscription, &*sink);
-            runtimes.push(Arc::new(SubscriptionRuntime {
-                store: Arc::clone(&store),
-                clock: self.source.clock(),
-                owner: self.owner.clone(),
-                settings: self.settings,
-                batch: subscriber.batch.unwrap_or_else(|| sink.batch()),
-                sink,
-                concurrency: subscriber.concurrency,
-                timeout: subscriber.timeout,
-                patience: subscriber.patience,
-                order: subscription.order,
-                on_dead: subscription.on_dead,
-                deaths: subscriber.deaths,
-                retry_policy: RetryPolicy {
-                    retry: subscriber.retry,
-                    while_unavailable: subscriber.while_unavailable,
-                },
-                breaker: Breaker::new(&name, subscriber.longest_pause).telling(&changed),
-                contrast: Contrast::default(),
-                requests: Arc::new(RequestMetrics::new(&name)),
-                on_death: self.on_death.clone(),
-                outage: Outage::new(Arc::clone(&name)),
-                stop: stopping.clone(),
-                run,
-                name,
-            }));
+            runtimes.push(Arc::new(shared.runtime(subscriber, sink)));
             subscriptions.push(subscription);
         }
         for subscription in &subscriptions {
@@ -261,6 +249,51 @@ impl<S: Source> Relay<S> {
         };
         let stopped = running.stop().await;
         failed.map_or(stopped, Err)
+    }
+}
+
+/// What the subscriptions of a relay share.
+struct Shared {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    owner: String,
+    settings: Settings,
+    on_death: OnDeath,
+    stop: watch::Receiver<bool>,
+    changed: Arc<Notify>,
+}
+
+impl Shared {
+    /// A subscription as this relay runs it.
+    fn runtime<S: Source>(&self, subscriber: Subscriber<S>, sink: Arc<dyn Sink>) -> SubscriptionRuntime {
+        let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&self.changed));
+        let name: Arc<str> = subscriber.subscription.name.as_str().into();
+        SubscriptionRuntime {
+            store: Arc::clone(&self.store),
+            clock: self.clock.clone(),
+            owner: self.owner.clone(),
+            settings: self.settings,
+            batch: subscriber.batch.unwrap_or_else(|| sink.batch()),
+            sink,
+            concurrency: subscriber.concurrency,
+            timeout: subscriber.timeout,
+            patience: subscriber.patience,
+            order: subscriber.subscription.order,
+            on_dead: subscriber.subscription.on_dead,
+            deaths: subscriber.deaths,
+            retry_policy: RetryPolicy {
+                retry: subscriber.retry,
+                while_unavailable: subscriber.while_unavailable,
+            },
+            breaker: Breaker::new(&name, subscriber.longest_pause).telling(&self.changed),
+            contrast: Contrast::default(),
+            requests: Arc::new(RequestMetrics::new(&name)),
+            on_death: self.on_death.clone(),
+            outage: Outage::new(Arc::clone(&name)),
+            stop: self.stop.clone(),
+            run,
+            name,
+        }
     }
 }
 

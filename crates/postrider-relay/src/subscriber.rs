@@ -8,11 +8,11 @@ use postrider_core::{
     Error, ErrorKind, Event, OnDead, Order, Result, Retry, Sink, Source, Start, Subscription,
 };
 
-use crate::Upcasters;
 use crate::engine::retry_policy::WhileUnavailable;
 use crate::handlers::decode::Decode;
 use crate::handlers::dispatcher::{DispatcherBuilder, HandlerInfo, Unknown};
 use crate::handlers::handler::Handler;
+use crate::{Upcasters, defaults};
 
 /// A subscription as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +60,12 @@ impl<S: Source> Subscriber<S> {
             sink: None,
             retry: Retry::default(),
             while_unavailable: WhileUnavailable::Wait,
-            longest_pause: Duration::from_secs(30),
-            concurrency: 16,
+            longest_pause: defaults::LONGEST_PAUSE,
+            concurrency: defaults::CONCURRENCY,
             batch: None,
-            timeout: Duration::from_secs(30),
-            patience: Duration::from_secs(1),
-            deaths: 3,
+            timeout: defaults::TIMEOUT,
+            patience: defaults::PATIENCE,
+            deaths: defaults::MAX_DEATHS,
             shown: BTreeMap::new(),
         }
     }

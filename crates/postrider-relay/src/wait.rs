@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Figures, Result, State, StateQuery, Store, Uuid};
+use postrider_core::{Backoff, Error, ErrorKind, Figures, Result, State, StateQuery, Store, Uuid};
 use tokio::time::Instant;
 
 use crate::bounded::within;
@@ -24,7 +24,7 @@ pub async fn delivered(
     within: Duration,
 ) -> Result<()> {
     let end = Instant::now() + within;
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     let query = StateQuery {
         subscription: Some(subscription.to_owned()),
         event_id: Some(event_id),
@@ -50,15 +50,14 @@ pub async fn delivered(
                 _ => {}
             },
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tokio::time::sleep(backoff.next_delay()).await;
     }
 }
 
 /// Waits until a subscription has no undelivered events. Dead events do not count.
 pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> Result<()> {
     let end = Instant::now() + within;
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         let undelivered: u64 =
             by(end, store.figures(subscription)).await?.iter().map(Figures::undelivered).sum();
@@ -70,8 +69,7 @@ pub async fn quiet(store: &dyn Store, subscription: &str, within: Duration) -> R
                 format!("{undelivered} events are still undelivered in {subscription:?} after {within:?}");
             return Err(Error::new(ErrorKind::TimedOut, "wait", message));
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tokio::time::sleep(backoff.next_delay()).await;
     }
 }
 

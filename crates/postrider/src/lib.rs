@@ -114,6 +114,7 @@ pub mod store {
     pub use postrider_core::*;
     pub use postrider_relay::{
         Answer, Answered, Answers, Argument, Bounded, Decode, Dispatcher, DispatcherBuilder, Handler, Pace,
+        defaults,
     };
 }
 

@@ -173,46 +173,51 @@ pub async fn run(report: &mut Report, quick: bool) -> Result<(), AnyError> {
     );
     Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await?;
 
-    // What a lane does that waits for its batches is what it did before: a patience longer than any handler.
-    let never = Duration::from_secs(3600);
     for (each, events, turns) in
         [(200, if quick { 320 } else { 960 }, 3), (2000, if quick { 64 } else { 192 }, 1)]
     {
-        let bench = Arc::new(Bench::new(4).await?);
-        for event in 0..events {
-            publish(&bench, event).await?;
-        }
-        let each = Duration::from_millis(each);
-        report.say(&format!("{events} events whose handlers all take {each:?}"));
-        let (mut ratios, mut rates, mut most) = (Vec::new(), (Vec::new(), Vec::new()), 0);
-        for _ in 0..turns {
-            let (waits, _) = drain(&bench, events, each, never).await?;
-            let (rate, rows) = drain(&bench, events, each, Duration::from_secs(1)).await?;
-            ratios.push(100.0 * rate / waits);
-            rates.0.push(rate);
-            rates.1.push(waits);
-            most = most.max(rows);
-        }
-        let detail = format!(
-            "{:.1} events/s, {:.1} where each batch is waited for; batches of 64, {CONCURRENCY} at once",
-            median(rates.0),
-            median(rates.1)
-        );
-        report.at_least(
-            &format!("rate with handlers of {each:?} / waiting for each batch"),
-            median(ratios),
-            95.0,
-            "%",
-            &detail,
-        );
-        report.at_most(
-            &format!("running rows with handlers of {each:?}"),
-            most as f64,
-            CONCURRENCY as f64,
-            "rows",
-            "at most, looked at every 20 ms",
-        );
-        Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await?;
+        all_slow(report, Duration::from_millis(each), events, turns).await?;
     }
+    Ok(())
+}
+
+/// Handlers that all take long, beside a lane that waits for its batches.
+async fn all_slow(report: &mut Report, each: Duration, events: u64, turns: usize) -> Result<(), AnyError> {
+    // What a lane does that waits for its batches is what it did before: a patience longer than any handler.
+    let never = Duration::from_secs(3600);
+    let bench = Arc::new(Bench::new(4).await?);
+    for event in 0..events {
+        publish(&bench, event).await?;
+    }
+    report.say(&format!("{events} events whose handlers all take {each:?}"));
+    let (mut ratios, mut rates, mut most) = (Vec::new(), (Vec::new(), Vec::new()), 0);
+    for _ in 0..turns {
+        let (waits, _) = drain(&bench, events, each, never).await?;
+        let (rate, rows) = drain(&bench, events, each, Duration::from_secs(1)).await?;
+        ratios.push(100.0 * rate / waits);
+        rates.0.push(rate);
+        rates.1.push(waits);
+        most = most.max(rows);
+    }
+    let detail = format!(
+        "{:.1} events/s, {:.1} where each batch is waited for; batches of 64, {CONCURRENCY} at once",
+        median(rates.0),
+        median(rates.1)
+    );
+    report.at_least(
+        &format!("rate with handlers of {each:?} / waiting for each batch"),
+        median(ratios),
+        95.0,
+        "%",
+        &detail,
+    );
+    report.at_most(
+        &format!("running rows with handlers of {each:?}"),
+        most as f64,
+        CONCURRENCY as f64,
+        "rows",
+        "at most, looked at every 20 ms",
+    );
+    Arc::into_inner(bench).ok_or("somebody still uses the log")?.close().await?;
     Ok(())
 }

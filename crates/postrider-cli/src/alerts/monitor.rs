@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use postrider::OffsetDateTime;
+use postrider::store::Backoff;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
@@ -174,6 +175,11 @@ impl AlertMonitor {
             self.unsaved = None;
             return Ok(());
         }
+        self.save(log, duty.note, note).await
+    }
+
+    /// Writes down what was said, for the next round and the next leader.
+    async fn save(&mut self, log: &SharedStore, seen: Option<String>, note: Note) -> postrider::Result<()> {
         match log.save_leader_note(DUTY, &self.owner, &note.text()).await {
             Ok(true) => {
                 self.unsaved = None;
@@ -187,7 +193,7 @@ impl AlertMonitor {
                 Ok(())
             }
             Err(error) => {
-                self.unsaved = Some((duty.note, note));
+                self.unsaved = Some((seen, note));
                 Err(error)
             }
         }
@@ -271,9 +277,10 @@ async fn cut(mut ended: Receiver<bool>) {
 
 /// Says it, and again after a pause where that may help, as long as there is time.
 async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unheard> {
-    let mut pause = PAUSE;
+    let mut backoff = Backoff::new(PAUSE, LONGEST);
     let mut tries = 1;
     loop {
+        let pause = backoff.next_delay();
         let late = || Unheard { what: "it did not answer in time".to_owned(), passing: true };
         let said = timeout_at(until, voices.say(&saying.target, &saying.message))
             .await
@@ -281,7 +288,6 @@ async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unh
         match said {
             Err(unheard) if unheard.passing && tries < TRIES && Instant::now() + pause < until => {
                 tokio::time::sleep(pause).await;
-                pause *= 2;
                 tries += 1;
             }
             said => return said,

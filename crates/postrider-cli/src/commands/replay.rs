@@ -111,38 +111,16 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     let counted = log.replay(&replay(true)).await.map_err(told)?;
     let many = events(&counted);
     if arguments.dry_run {
-        arguments.answer(&counted)?;
-        if !arguments.json {
-            output::line(format!("would replay {many}; nothing was changed"))?;
-        }
-        return Ok(true);
+        return arguments.unchanged(&counted, &format!("would replay {many}"));
     }
     if new.is_none() {
-        let infos = std::slice::from_ref(&info);
-        let audits = unfinished::audits(log.as_ref(), infos).await?;
-        if let Some(unfinished) = Unfinished::of(&info, &audits) {
-            let name = &arguments.name;
-            return Err(format!("{}: {}", unfinished.what(name), Unfinished::remedy(name)).into());
-        }
+        refuse_unfinished(&log, &info).await?;
     }
     if counted.events == 0 && new.is_none() {
-        arguments.answer(&counted)?;
-        if !arguments.json {
-            output::line(format!(
-                "{} has not read any events after that point; nothing was changed",
-                arguments.name
-            ))?;
-        }
-        return Ok(true);
+        let why = format!("{} has not read any events after that point", arguments.name);
+        return arguments.unchanged(&counted, &why);
     }
-    let question = match &new {
-        Some(new) => format!(
-            "Create {} as a copy of {}? It delivers {many} that {} has already read, and all later ones.",
-            new.name, arguments.name, arguments.name
-        ),
-        None => format!("Replay {}? {many} will be delivered again.", arguments.name),
-    };
-    if !arguments.consent.given(&question)? {
+    if !arguments.consent.given(&arguments.question(new.as_ref(), &many))? {
         return Ok(false);
     }
     let (goal, replayed) = match &new {
@@ -163,13 +141,12 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     if !arguments.json {
         output::line(format!("{} replays {}", goal.subscription, events(&replayed)))?;
     }
-    if new.is_none() && info.paused {
-        output::note(format!("{} is paused; nothing is delivered until you resume it", goal.subscription));
-        return Ok(true);
-    }
+    let name = &goal.subscription;
     if new.is_some() {
-        let name = &goal.subscription;
         output::note(format!("it needs a relay that has a [[subscription]] named {name}"));
+    } else if info.paused {
+        output::note(format!("{name} is paused; nothing is delivered until you resume it"));
+        return Ok(true);
     }
     if !arguments.no_wait {
         goal.wait(&log, arguments.wait).await?;
@@ -177,7 +154,38 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     Ok(true)
 }
 
+/// A replay that was cut short has to be ended first.
+async fn refuse_unfinished(log: &SharedStore, info: &SubscriptionInfo) -> Result<(), Failure> {
+    let audits = unfinished::audits(log.as_ref(), std::slice::from_ref(info)).await?;
+    match Unfinished::of(info, &audits) {
+        Some(unfinished) => {
+            let name = &info.subscription.name;
+            Err(format!("{}: {}", unfinished.what(name), Unfinished::remedy(name)).into())
+        }
+        None => Ok(()),
+    }
+}
+
 impl Arguments {
+    fn question(&self, new: Option<&Subscription>, many: &str) -> String {
+        let name = &self.name;
+        match new {
+            Some(new) => format!(
+                "Create {} as a copy of {name}? It delivers {many} that {name} has already read, and all later ones.",
+                new.name
+            ),
+            None => format!("Replay {name}? {many} will be delivered again."),
+        }
+    }
+
+    fn unchanged(&self, counted: &Replayed, why: &str) -> Result<bool, Failure> {
+        self.answer(counted)?;
+        if !self.json {
+            output::line(format!("{why}; nothing was changed"))?;
+        }
+        Ok(true)
+    }
+
     fn answer(&self, replayed: &Replayed) -> Result<(), Failure> {
         if !self.json {
             return Ok(());

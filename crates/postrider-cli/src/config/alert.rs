@@ -68,6 +68,10 @@ pub(crate) enum Than {
     AtLeast,
 }
 
+/// The defaults: of several words, the first.
+pub(crate) const TO: &[&str] = &["log"];
+pub(crate) const OF: [(&str, bool); 2] = [("each", false), ("all", true)];
+
 /// What the systems that Postrider was drawn from ask for.
 const PRESETS: &[(&str, &[&str])] = &[
     ("saas", &["undelivered > 1000", "oldest_seconds > 60", "dead > 10", "mean_attempts > 1"]),
@@ -95,63 +99,15 @@ impl Alert {
         before: &[Self],
     ) -> Result<Vec<Self>, Problem> {
         let name = section.text("name")?;
-        let mut to = section.list("to")?.unwrap_or_else(|| vec!["log".to_owned()]);
-        let mut known = HashSet::new();
-        to.retain(|target| known.insert(target.clone()));
-        for target in &to {
-            if target != "log" && !notify.contains_key(target) {
-                let what = match nearest(target, notify.keys().map(String::as_str).chain(["log"])) {
-                    Some(meant) => format!("there is no [notify.{target}]; did you mean {meant:?}?"),
-                    None => format!("there is no [notify.{target}]; add it, or use \"log\""),
-                };
-                return Err(section.problem("to", what));
-            }
-        }
-        let subscription = section.text("subscription")?;
-        if let Some(wanted) =
-            subscription.as_ref().filter(|wanted| !readers.is_empty() && !readers.contains(*wanted))
-        {
-            let what = match nearest(wanted, readers.iter().map(String::as_str)) {
-                Some(meant) => format!("there is no subscription {wanted:?}; did you mean {meant:?}?"),
-                None => format!("there is no [[subscription]] named {wanted:?}; add it"),
-            };
-            return Err(section.problem("subscription", what));
-        }
-        let of = match (subscription, section.word("of", &[("each", false), ("all", true)])?) {
-            (None, Some(true)) => Of::All,
-            (None, _) => Of::Each,
-            (Some(name), None) => Of::One(name),
-            (Some(_), Some(_)) => {
-                return Err(section.problem("of", "of and subscription can't be used together"));
-            }
-        };
+        let to = targets(&mut section, notify)?;
+        let of = subscriptions(&mut section, readers)?;
         let repeat = section.duration("repeat")?;
         if repeat == Some(Duration::ZERO) {
             return Err(
                 section.problem("repeat", "it must be greater than 0; leave it out to notify only once")
             );
         }
-        let conditions: Vec<String> = match (section.text("when")?, section.text("preset")?) {
-            (Some(when), None) => vec![when],
-            (None, Some(preset)) => match PRESETS.iter().find(|(name, _)| *name == preset) {
-                Some((_, conditions)) => conditions.iter().map(|each| (*each).to_owned()).collect(),
-                None => {
-                    let all: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-                    return Err(section.problem(
-                        "preset",
-                        format!("{preset:?} is not a preset; it must be one of {}", all.join(", ")),
-                    ));
-                }
-            },
-            (Some(_), Some(_)) => {
-                return Err(section.problem("preset", "when and preset can't be used together"));
-            }
-            (None, None) => {
-                return Err(
-                    section.problem("when", "it is required; for example when = \"undelivered > 1000\"")
-                );
-            }
-        };
+        let conditions = conditions(&mut section)?;
         let mut alerts = Vec::new();
         let several = conditions.len() > 1;
         for text in conditions {
@@ -171,6 +127,62 @@ impl Alert {
         }
         section.finish()?;
         Ok(alerts)
+    }
+}
+
+/// Who is told: the log unless set.
+fn targets(section: &mut Section<'_>, notify: &BTreeMap<String, Notify>) -> Result<Vec<String>, Problem> {
+    let mut to = section.list("to")?.unwrap_or_else(|| TO.iter().map(|&target| target.to_owned()).collect());
+    let mut known = HashSet::new();
+    to.retain(|target| known.insert(target.clone()));
+    for target in &to {
+        if target != "log" && !notify.contains_key(target) {
+            let what = match nearest(target, notify.keys().map(String::as_str).chain(["log"])) {
+                Some(meant) => format!("there is no [notify.{target}]; did you mean {meant:?}?"),
+                None => format!("there is no [notify.{target}]; add it, or use \"log\""),
+            };
+            return Err(section.problem("to", what));
+        }
+    }
+    Ok(to)
+}
+
+/// Which subscriptions it is about.
+fn subscriptions(section: &mut Section<'_>, readers: &HashSet<String>) -> Result<Of, Problem> {
+    let subscription = section.text("subscription")?;
+    if let Some(wanted) =
+        subscription.as_ref().filter(|wanted| !readers.is_empty() && !readers.contains(*wanted))
+    {
+        let what = match nearest(wanted, readers.iter().map(String::as_str)) {
+            Some(meant) => format!("there is no subscription {wanted:?}; did you mean {meant:?}?"),
+            None => format!("there is no [[subscription]] named {wanted:?}; add it"),
+        };
+        return Err(section.problem("subscription", what));
+    }
+    match (subscription, section.word("of", &OF)?) {
+        (None, Some(true)) => Ok(Of::All),
+        (None, _) => Ok(Of::Each),
+        (Some(name), None) => Ok(Of::One(name)),
+        (Some(_), Some(_)) => Err(section.problem("of", "of and subscription can't be used together")),
+    }
+}
+
+/// The condition, or those of a preset.
+fn conditions(section: &mut Section<'_>) -> Result<Vec<String>, Problem> {
+    match (section.text("when")?, section.text("preset")?) {
+        (Some(when), None) => Ok(vec![when]),
+        (None, Some(preset)) => match PRESETS.iter().find(|(name, _)| *name == preset) {
+            Some((_, conditions)) => Ok(conditions.iter().map(|each| (*each).to_owned()).collect()),
+            None => {
+                let all: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
+                let what = format!("{preset:?} is not a preset; it must be one of {}", all.join(", "));
+                Err(section.problem("preset", what))
+            }
+        },
+        (Some(_), Some(_)) => Err(section.problem("preset", "when and preset can't be used together")),
+        (None, None) => {
+            Err(section.problem("when", "it is required; for example when = \"undelivered > 1000\""))
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 //! reference is made of. A setting that is read but not described here, or the other way round, ends every test that reads it.
 
 mod tables;
+mod usual;
 
 pub(crate) use tables::TABLES;
+pub(crate) use usual::Usual;
 
 /// A table of the file.
 pub(crate) struct Described {
@@ -27,8 +29,8 @@ pub(crate) struct Setting {
     pub(crate) name: &'static str,
     /// What is expected.
     pub(crate) kind: &'static str,
-    /// Its default, as it would be written; nothing if that can't be written.
-    pub(crate) usual: Option<&'static str>,
+    /// Its default; nothing if that can't be written.
+    pub(crate) usual: Option<Usual>,
     /// What it does.
     pub(crate) what: &'static str,
 }
@@ -118,6 +120,14 @@ mod tests {
     fn what_is_said_to_hold_unless_set_does() {
         assert_eq!(understood(&file(false)), understood(&file(true)));
         assert_ne!(file(false), file(true));
+    }
+
+    #[test]
+    fn a_subscription_that_says_nothing_is_the_one_of_the_library() {
+        let config = every_table();
+        let usual = postrider::store::Subscription::new("s").streams(["*"]).types(["*"]);
+        assert_eq!(config.readers[0].subscription(), usual);
+        assert_eq!(config.readers[0].while_unavailable, postrider::WhileUnavailable::default());
     }
 
     #[test]

@@ -1,13 +1,26 @@
 //! What holds for the whole relay: `[store]`, `[relay]`, `[http]` and `[log]`.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use postrider::postgres::Pooler;
+use postrider::store::defaults;
 
 use super::secret::without_password;
 use super::{Problem, Section, address, duration};
+
+/// The defaults: of several words, the first.
+pub(crate) const SCHEMA: &str = "postrider";
+pub(crate) const CONNECTIONS: u32 = 10;
+pub(crate) const BELL: bool = true;
+pub(crate) const POOLERS: [(&str, Pooler); 3] =
+    [("detect", Pooler::Detect), ("transaction", Pooler::Transaction), ("none", Pooler::None)];
+pub(crate) const ALERTS_EVERY: Duration = Duration::from_secs(60);
+/// In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
+pub(crate) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
+pub(crate) const LOG_FORMATS: [(&str, bool); 2] = [("human", false), ("json", true)];
+pub(crate) const LOG_LEVEL: &str = "info";
 
 /// The database.
 #[derive(Clone)]
@@ -30,14 +43,13 @@ pub(crate) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        let schema = "postrider".to_owned();
         Self {
             url: None,
-            schema,
-            connections: 10,
-            bell: true,
+            schema: SCHEMA.to_owned(),
+            connections: CONNECTIONS,
+            bell: BELL,
             listen_url: None,
-            pooler: Pooler::Detect,
+            pooler: POOLERS[0].1,
             max_payload: None,
         }
     }
@@ -109,12 +121,7 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     let Some(mut section) = section else { return Ok(store) };
     store.url = section.text("url")?;
     if let Some(url) = &store.url {
-        let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
-        if !kinds.iter().any(|kind| url.starts_with(kind)) {
-            let what = "it must begin with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
-            return Err(section.problem("url", what));
-        }
-        address::check(url).map_err(|what| section.problem("url", what))?;
+        check_url(&section, url)?;
         if address::names_a_pooler(url) {
             store.pooler = Pooler::Transaction;
         }
@@ -136,52 +143,58 @@ pub(crate) fn store(section: Option<Section<'_>>) -> Result<Store, Problem> {
     if let Some(bell) = section.parsed("bell", "true or false")? {
         store.bell = bell;
     }
-    store.listen_url = section.text("listen_url")?;
-    if let Some(url) = &store.listen_url
-        && !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind))
-    {
-        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
-        return Err(section.problem("listen_url", what));
-    }
-    if let Some(url) = &store.listen_url {
-        address::check(url).map_err(|what| section.problem("listen_url", what))?;
-        if address::names_a_pooler(url) {
-            let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
-            return Err(section.problem("listen_url", what));
-        }
-    }
-    if store.listen_url.is_some() && (store.is_mysql() || store.is_file()) {
-        return Err(section.problem(
-            "listen_url",
-            "it works with PostgreSQL only, because no other database has LISTEN; leave it out",
-        ));
-    }
+    store.listen_url = listen_url(&mut section, &store)?;
     store.max_payload = section.parsed("max_payload", "a number of bytes, 1 to 1073741824")?;
     if store.max_payload.is_some_and(|bytes| bytes == 0 || bytes > 1 << 30) {
         return Err(section.problem("max_payload", "it must be 1 to 1073741824 bytes"));
     }
     if let Some(pooler) = section.text("pooler")? {
-        store.pooler = match pooler.as_str() {
-            "detect" => Pooler::Detect,
-            "transaction" => Pooler::Transaction,
-            "none" => Pooler::None,
-            _ => return Err(section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\"")),
-        };
+        let known = POOLERS.iter().find(|(word, _)| *word == pooler);
+        let (_, known) = known
+            .ok_or_else(|| section.problem("pooler", "it must be \"detect\", \"transaction\" or \"none\""))?;
+        store.pooler = *known;
     }
     section.finish()?;
     Ok(store)
 }
 
+fn check_url(section: &Section<'_>, url: &str) -> Result<(), Problem> {
+    let kinds = ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlite:"];
+    if !kinds.iter().any(|kind| url.starts_with(kind)) {
+        let what = "it must begin with postgres://, mysql:// or sqlite:, as in \"postgres://user@host/database\" or \"sqlite:shop.db\"";
+        return Err(section.problem("url", what));
+    }
+    address::check(url).map_err(|what| section.problem("url", what))
+}
+
+/// Where the bell listens, if that is not the address of the store.
+fn listen_url(section: &mut Section<'_>, store: &Store) -> Result<Option<String>, Problem> {
+    let Some(url) = section.text("listen_url")? else { return Ok(None) };
+    if !["postgres://", "postgresql://"].iter().any(|kind| url.starts_with(kind)) {
+        let what = "it must begin with postgres://, as in \"postgres://user@host/database\"";
+        return Err(section.problem("listen_url", what));
+    }
+    address::check(&url).map_err(|what| section.problem("listen_url", what))?;
+    if address::names_a_pooler(&url) {
+        let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
+        return Err(section.problem("listen_url", what));
+    }
+    if store.is_mysql() || store.is_file() {
+        let what = "it works with PostgreSQL only, because no other database has LISTEN; leave it out";
+        return Err(section.problem("listen_url", what));
+    }
+    Ok(Some(url))
+}
+
 /// `[relay]`.
 pub(crate) fn relay(section: Option<Section<'_>>) -> Result<RelaySettings, Problem> {
-    let seconds = Duration::from_secs;
     let mut relay = RelaySettings {
         name: None,
-        lease: seconds(30),
-        poll: seconds(10),
-        grace: seconds(10),
-        figures: seconds(15),
-        alerts: seconds(60),
+        lease: defaults::LEASE,
+        poll: defaults::POLL_INTERVAL,
+        grace: defaults::SHUTDOWN_GRACE,
+        figures: defaults::FIGURES_EVERY,
+        alerts: ALERTS_EVERY,
     };
     let Some(mut section) = section else { return Ok(relay) };
     relay.name = section.text("name")?;
@@ -231,8 +244,7 @@ impl fmt::Debug for Listen {
 
 /// `[http]`: nowhere if it is `"off"`.
 pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Problem> {
-    // In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
-    let usual = Listen { address: SocketAddr::from(([127, 0, 0, 1], 7678)), is_set: false };
+    let usual = Listen { address: LISTEN, is_set: false };
     let Some(mut section) = section else { return Ok(Some(usual)) };
     let listen = match section.text("listen")? {
         None => Some(usual),
@@ -241,9 +253,7 @@ pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Pro
             let address = text.parse().map_err(|_| {
                 section.problem(
                     "listen",
-                    format!(
-                        "{text:?} is not an address; write it as \"127.0.0.1:7678\", or \"off\" to disable it"
-                    ),
+                    format!("{text:?} is not an address; write it as \"{LISTEN}\", or \"off\" to disable it"),
                 )
             })?;
             Some(Listen { address, is_set: true })
@@ -255,9 +265,9 @@ pub(crate) fn listen(section: Option<Section<'_>>) -> Result<Option<Listen>, Pro
 
 /// `[log]`.
 pub(crate) fn log(section: Option<Section<'_>>) -> Result<Log, Problem> {
-    let mut log = Log { json: false, level: "info".to_owned() };
+    let mut log = Log { json: LOG_FORMATS[0].1, level: LOG_LEVEL.to_owned() };
     let Some(mut section) = section else { return Ok(log) };
-    if let Some(json) = section.word("format", &[("human", false), ("json", true)])? {
+    if let Some(json) = section.word("format", &LOG_FORMATS)? {
         log.json = json;
     }
     if let Some(level) = section.text("level")? {

@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::{Problem, Section};
 
+/// PagerDuty's own address, unless another is set.
+pub(crate) const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
+
 /// Who is told.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Notify {
@@ -40,9 +43,7 @@ impl Notify {
         let notify = match kind {
             Kind::Slack => Self::Slack(section.need("url", "env:SLACK_URL")?),
             Kind::PagerDuty => {
-                let url = section
-                    .text("url")?
-                    .unwrap_or_else(|| "https://events.pagerduty.com/v2/enqueue".to_owned());
+                let url = section.text("url")?.unwrap_or_else(|| PAGERDUTY_URL.to_owned());
                 Self::PagerDuty(url, section.need("key", "env:PAGERDUTY_KEY")?)
             }
             Kind::Webhook => {

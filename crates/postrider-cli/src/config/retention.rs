@@ -6,6 +6,14 @@ use postrider::store::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
 
 use super::{Problem, Section};
 
+/// The defaults.
+pub(crate) const DELIVERED: Duration = Duration::from_secs(30 * 86_400);
+pub(crate) const ARCHIVE: bool = false;
+pub(crate) const INBOX: Duration = Duration::from_secs(30 * 86_400);
+/// In minutes since midnight.
+pub(crate) const AT: u32 = 2 * 60;
+pub(crate) const BY_MONTH: bool = false;
+
 /// What leaves the log, and when.
 #[derive(Debug, Clone)]
 pub(crate) struct Retention {
@@ -28,12 +36,11 @@ pub(crate) struct Retention {
 impl Retention {
     /// Reads it.
     pub(crate) fn read(mut section: Section<'_>) -> Result<Self, Problem> {
-        let days = |days: u64| Duration::from_secs(days * 86_400);
         let retention = Self {
-            delivered: section.duration("delivered")?.unwrap_or(days(30)),
-            archive: section.parsed("archive", "true or false")?.unwrap_or(false),
+            delivered: section.duration("delivered")?.unwrap_or(DELIVERED),
+            archive: section.parsed("archive", "true or false")?.unwrap_or(ARCHIVE),
             archived: section.duration("archived")?,
-            inbox: section.duration("inbox")?.unwrap_or(days(30)),
+            inbox: section.duration("inbox")?.unwrap_or(INBOX),
             at: at(&mut section)?,
             pacing: pacing(&mut section)?,
             archiving: archiving(&mut section)?,
@@ -64,7 +71,7 @@ impl Retention {
 }
 
 fn pacing(section: &mut Section<'_>) -> Result<Pacing, Problem> {
-    let usual = Pacing::default();
+    let usual = Pacing::USUAL;
     let pacing = Pacing {
         batch: section.parsed("batch", "a number of rows, 1 or more")?.unwrap_or(usual.batch),
         pause: section.duration("pause")?.unwrap_or(usual.pause),
@@ -83,7 +90,7 @@ fn archiving(section: &mut Section<'_>) -> Result<ArchiveOptions, Problem> {
     let mask = Mask::new(section.list("mask")?.unwrap_or_default());
     let mask = mask.map_err(|error| section.problem("mask", error.message()))?;
     let target = section.section("target")?.map(target).transpose()?;
-    let by_month = section.parsed("by_month", "true or false")?.unwrap_or(false);
+    let by_month = section.parsed("by_month", "true or false")?.unwrap_or(BY_MONTH);
     if by_month && target.is_some() {
         let what = "it can't be used with target, because events go to your table and not to the archive; leave it out";
         return Err(section.problem("by_month", what));
@@ -110,7 +117,7 @@ fn target(mut section: Section<'_>) -> Result<ArchiveTable, Problem> {
 }
 
 fn at(section: &mut Section<'_>) -> Result<u32, Problem> {
-    let Some(text) = section.text("at")? else { return Ok(2 * 60) };
+    let Some(text) = section.text("at")? else { return Ok(AT) };
     let minutes = text.split_once(':').and_then(|(hours, minutes)| {
         let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.get(..2)?.parse().ok()?);
         (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)

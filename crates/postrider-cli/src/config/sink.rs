@@ -6,9 +6,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use postrider::OptionalAttribute;
-use postrider::http::Blame;
+use postrider::http::{Blame, HttpBuilder};
+use postrider::kafka::KafkaBuilder;
 
 use super::{Problem, Section, duration, endpoint, without_password};
+
+/// The defaults: of several words, the first.
+pub(crate) const KAFKA_FORMATS: [(&str, Format); 3] =
+    [("binary", Format::Binary), ("structured", Format::Structured), ("payload", Format::Payload)];
+pub(crate) const TLS: bool = false;
+pub(crate) const HTTP_FORMATS: [(&str, Format); 3] =
+    [("binary", Format::Binary), ("structured", Format::Structured), ("batched", Format::Batched)];
+pub(crate) const HTTP_BATCH: u32 = 100;
+pub(crate) const KEEP_ANSWERS: bool = true;
 
 /// Where events go.
 #[derive(Debug, Clone)]
@@ -198,16 +208,14 @@ fn attributes(section: &mut Section<'_>) -> Result<BTreeSet<OptionalAttribute>, 
 }
 
 fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Result<KafkaSink, Problem> {
-    let formats =
-        [("binary", Format::Binary), ("structured", Format::Structured), ("payload", Format::Payload)];
     let sink = KafkaSink {
         brokers: section.need("brokers", "127.0.0.1:9092")?,
-        topic: section.text("topic")?.unwrap_or_else(|| "{stream}".to_owned()),
+        topic: section.text("topic")?.unwrap_or_else(|| KafkaBuilder::TOPIC.to_owned()),
         topics: section.texts("topics")?,
-        format: section.word("format", &formats)?.unwrap_or(Format::Binary),
+        format: section.word("format", &KAFKA_FORMATS)?.unwrap_or(KAFKA_FORMATS[0].1),
         envelope,
-        timeout: section.duration("send_timeout")?.unwrap_or(Duration::from_secs(10).min(lease / 3)),
-        tls: section.parsed("tls", "true or false")?.unwrap_or(false),
+        timeout: section.duration("send_timeout")?.unwrap_or(KafkaBuilder::SEND_TIMEOUT.min(lease / 3)),
+        tls: section.parsed("tls", "true or false")?.unwrap_or(TLS),
         authority: section.text("authority")?.map(PathBuf::from),
         login: login(section)?,
         properties: section.texts("properties")?,
@@ -247,19 +255,19 @@ fn login(section: &mut Section<'_>) -> Result<Option<(String, String, String)>, 
 }
 
 fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Problem> {
-    let formats =
-        [("binary", Format::Binary), ("structured", Format::Structured), ("batched", Format::Batched)];
     let sink = HttpSink {
         url: section.need("url", "https://example.org/events")?,
-        format: section.word("format", &formats)?.unwrap_or(Format::Binary),
-        batch: section.parsed("batch", "a number of events, 1 or more")?.unwrap_or(100),
+        format: section.word("format", &HTTP_FORMATS)?.unwrap_or(HTTP_FORMATS[0].1),
+        batch: section.parsed("batch", "a number of events, 1 or more")?.unwrap_or(HTTP_BATCH as usize),
         envelope,
         secret: section.text("secret")?,
         token: section.text("token")?,
         authority: section.text("authority")?.map(PathBuf::from),
         statuses: statuses(section)?,
-        longest_retry_after: section.duration("longest_retry_after")?.unwrap_or(Duration::from_secs(3600)),
-        keep_answers: section.parsed("keep_answers", "true or false")?.unwrap_or(true),
+        longest_retry_after: section
+            .duration("longest_retry_after")?
+            .unwrap_or(HttpBuilder::LONGEST_RETRY_AFTER),
+        keep_answers: section.parsed("keep_answers", "true or false")?.unwrap_or(KEEP_ANSWERS),
     };
     if sink.batch == 0 {
         return Err(section.problem("batch", "it must be 1 or more"));

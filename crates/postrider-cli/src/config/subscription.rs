@@ -3,12 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::store::Subscription;
+use postrider::store::{Subscription, defaults};
 use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
 use super::nearest::nearest;
 use super::{Problem, Section, Sink};
+
+/// The defaults: of several words, the first.
+pub(crate) const EVERYTHING: &[&str] = &["*"];
+pub(crate) const ORDERS: [(&str, Order); 3] =
+    [("key", Order::Key), ("strict", Order::Strict), ("none", Order::None)];
+pub(crate) const START: &str = "beginning";
+pub(crate) const ON_DEAD: [(&str, OnDead); 2] = [("skip", OnDead::Skip), ("hold", OnDead::Hold)];
+pub(crate) const OUTAGES: [(&str, WhileUnavailable); 2] =
+    [("wait", WhileUnavailable::Wait), ("expire", WhileUnavailable::Expire)];
+pub(crate) const REPLAYS: [(&str, bool); 2] = [("allow", true), ("forbid", false)];
 
 /// A subscription of the relay.
 #[derive(Debug, Clone)]
@@ -59,27 +69,24 @@ impl SubscriptionSection {
             };
             return Err(section.problem("sink", what));
         }
-        let orders = [("key", Order::Key), ("strict", Order::Strict), ("none", Order::None)];
-        let outages = [("wait", WhileUnavailable::Wait), ("expire", WhileUnavailable::Expire)];
         let reader = Self {
             name,
             sink,
             streams: patterns(&mut section, "streams")?,
             types: patterns(&mut section, "types")?,
-            order: section.word("order", &orders)?.unwrap_or(Order::Key),
-            lanes: at_least_one(&mut section, "lanes")?.unwrap_or(1),
+            order: section.word("order", &ORDERS)?.unwrap_or(ORDERS[0].1),
+            lanes: at_least_one(&mut section, "lanes")?.unwrap_or(Subscription::LANES),
             batch: at_least_one(&mut section, "batch")?,
             start: start(&mut section)?,
             retry: retry(&mut section)?,
-            on_dead: section
-                .word("on_dead", &[("skip", OnDead::Skip), ("hold", OnDead::Hold)])?
-                .unwrap_or(OnDead::Skip),
-            while_unavailable: section.word("while_unavailable", &outages)?.unwrap_or(WhileUnavailable::Wait),
-            concurrency: at_least_one(&mut section, "concurrency")?.unwrap_or(16) as usize,
-            timeout: some_time(&mut section, "timeout")?.unwrap_or(Duration::from_secs(30)),
-            patience: section.duration("patience")?.unwrap_or(Duration::from_secs(1)),
-            longest_pause: some_time(&mut section, "longest_pause")?.unwrap_or(Duration::from_secs(30)),
-            replay: section.word("replay", &[("allow", true), ("forbid", false)])?.unwrap_or(true),
+            on_dead: section.word("on_dead", &ON_DEAD)?.unwrap_or(ON_DEAD[0].1),
+            while_unavailable: section.word("while_unavailable", &OUTAGES)?.unwrap_or(OUTAGES[0].1),
+            concurrency: at_least_one(&mut section, "concurrency")?
+                .map_or(defaults::CONCURRENCY, |keys| keys as usize),
+            timeout: some_time(&mut section, "timeout")?.unwrap_or(defaults::TIMEOUT),
+            patience: section.duration("patience")?.unwrap_or(defaults::PATIENCE),
+            longest_pause: some_time(&mut section, "longest_pause")?.unwrap_or(defaults::LONGEST_PAUSE),
+            replay: section.word("replay", &REPLAYS)?.unwrap_or(REPLAYS[0].1),
         };
         section.finish()?;
         reader.subscription().check().map_err(|error| Problem::new(error.message()))?;
@@ -101,7 +108,7 @@ impl SubscriptionSection {
 
 fn patterns(section: &mut Section<'_>, key: &'static str) -> Result<Vec<String>, Problem> {
     match section.list(key)? {
-        None => Ok(vec!["*".to_owned()]),
+        None => Ok(EVERYTHING.iter().map(|&pattern| pattern.to_owned()).collect()),
         Some(list) if list.is_empty() => {
             Err(section.problem(key, "it must not be empty; [\"*\"] matches everything"))
         }
@@ -124,10 +131,10 @@ fn some_time(section: &mut Section<'_>, key: &'static str) -> Result<Option<Dura
 }
 
 fn start(section: &mut Section<'_>) -> Result<Start, Problem> {
-    match section.text("start")?.as_deref() {
-        None | Some("beginning") => Ok(Start::Beginning),
-        Some("now") => Ok(Start::Now),
-        Some(text) => OffsetDateTime::parse(text, &Rfc3339).map(Start::At).map_err(|_| {
+    match section.text("start")?.as_deref().unwrap_or(START) {
+        "beginning" => Ok(Start::Beginning),
+        "now" => Ok(Start::Now),
+        text => OffsetDateTime::parse(text, &Rfc3339).map(Start::At).map_err(|_| {
             let what = format!(
                 "it must be \"beginning\", \"now\" or a time such as \"2026-01-31T08:00:00Z\", not {text:?}"
             );

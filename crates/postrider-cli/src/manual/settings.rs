@@ -35,7 +35,7 @@ fn section(table: &Described) -> String {
     }
     text.push_str("\n\n| setting | type | default | description |\n|---|---|---|---|\n");
     for setting in table.settings {
-        let usual = setting.usual.map(|usual| format!("`{usual}`")).unwrap_or_default();
+        let usual = setting.usual.as_ref().map(|usual| format!("`{usual}`")).unwrap_or_default();
         text.push_str(&format!(
             "| `{}` | {} | {usual} | {} |\n",
             setting.name,

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use postrider::asked_to_end;
 use postrider::store::{Pacing, Sweep, Sweepable};
+use postrider::{Error, asked_to_end};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -148,12 +148,7 @@ async fn run(
     if how.dry_run || nothing {
         return report(command, how, &tasks, &counts, true, Duration::ZERO);
     }
-    let all: Vec<String> = tasks.iter().zip(&counts).map(|(task, count)| task.counted(*count)).collect();
-    let into = tasks.iter().find_map(Task::target).map(|target| format!(" into {}", target.name()));
-    let question = match command {
-        "archive" => format!("Archive {}{}?", all.join(", "), into.unwrap_or_default()),
-        _ => format!("Delete {} permanently?", all.join(", ")),
-    };
+    let question = question(command, &tasks, &counts);
     if !how.consent.given(&question)? {
         return Ok(false);
     }
@@ -164,22 +159,8 @@ async fn run(
         );
     }
     let began = Instant::now();
-    let mut sweeper = Sweeper::new(log.clone(), owner.clone(), LEASE, pacing, stop());
-    let mut finished = Ok(Ended::Done);
-    let mut taken = Vec::new();
-    for (task, count) in tasks.iter().zip(&counts) {
-        let (mut progress, mut done) = (Progress::new(), 0);
-        let swept = sweeper.sweep(task, |rows| {
-            done += rows;
-            progress.show(task.doing(), &how_far(done, *count));
-        });
-        finished = swept.await;
-        progress.end();
-        taken.push(Sweepable { rows: done, counted: true });
-        if !matches!(finished, Ok(Ended::Done)) {
-            break;
-        }
-    }
+    let sweeper = Sweeper::new(log.clone(), owner.clone(), LEASE, pacing, stop());
+    let (taken, finished) = sweep_all(sweeper, &tasks, &counts).await;
     let left = log.release_leader_lease(DUTY, &owner).await;
     for (task, taken) in tasks.iter().zip(&taken).filter(|(_, taken)| taken.rows > 0) {
         let what = format!("{} {}", task.verb(), task.many(taken.rows));
@@ -195,6 +176,39 @@ async fn run(
         Ended::Stopped => Err("stopped before it was finished; run it again to continue".into()),
         Ended::Lost => Err("another process has taken over retention and continues it".into()),
     }
+}
+
+fn question(command: &str, tasks: &[Task], counts: &[Sweepable]) -> String {
+    let all: Vec<String> = tasks.iter().zip(counts).map(|(task, count)| task.counted(*count)).collect();
+    let into = tasks.iter().find_map(Task::target).map(|target| format!(" into {}", target.name()));
+    match command {
+        "archive" => format!("Archive {}{}?", all.join(", "), into.unwrap_or_default()),
+        _ => format!("Delete {} permanently?", all.join(", ")),
+    }
+}
+
+/// Does one task after another, until one is not finished. What was taken by each, and how the last one ended.
+async fn sweep_all(
+    mut sweeper: Sweeper,
+    tasks: &[Task],
+    counts: &[Sweepable],
+) -> (Vec<Sweepable>, Result<Ended, Error>) {
+    let mut finished = Ok(Ended::Done);
+    let mut taken = Vec::new();
+    for (task, count) in tasks.iter().zip(counts) {
+        let (mut progress, mut done) = (Progress::new(), 0);
+        let swept = sweeper.sweep(task, |rows| {
+            done += rows;
+            progress.show(task.doing(), &how_far(done, *count));
+        });
+        finished = swept.await;
+        progress.end();
+        taken.push(Sweepable { rows: done, counted: true });
+        if !matches!(finished, Ok(Ended::Done)) {
+            break;
+        }
+    }
+    (taken, finished)
 }
 
 fn how_far(done: u64, of: Sweepable) -> String {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use postrider::store::Backoff;
 use postrider::{Error, OffsetDateTime};
 use time::{Date, UtcOffset};
 use tokio::sync::watch;
@@ -61,21 +62,20 @@ impl Daily {
     pub(crate) async fn run(self, mut ended: watch::Receiver<bool>) {
         metrics::begin(Task::daily(&self.retention).iter().map(Task::what));
         let mut log = None;
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let wait = match self.look(&mut log, &ended).await {
                 Ok(Look::Stopped) => return,
                 Ok(Look::Elsewhere) => self.lease,
                 Ok(Look::Waiting(wait)) => {
-                    pause = FIRST_PAUSE;
+                    backoff.reset();
                     wait.min(self.longest_sleep)
                 }
                 Err(failure) => {
                     metrics::failed();
-                    let again = crate::config::duration::show(pause);
+                    let wait = backoff.next_delay();
+                    let again = crate::config::duration::show(wait);
                     tracing::warn!("retention failed, retrying in {again}: {failure}");
-                    let wait = pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                     wait
                 }
             };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use postrider::store::Pacing;
+use postrider::store::{Backoff, Pacing};
 use postrider::{Error, ErrorKind};
 use tokio::sync::watch;
 
@@ -71,14 +71,13 @@ impl Sweeper {
 
     /// One round, tried again while others are in its way; nothing if the process is to end meanwhile.
     async fn round(&mut self, task: &Task) -> Result<Option<postrider::store::Swept>, Error> {
-        let mut wait = FIRST_WAIT;
+        let mut backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT);
         for _ in 1..TRIES {
             match self.log.sweep(&task.sweep).await {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    if self.wait(wait).await {
+                    if self.wait(backoff.next_delay()).await {
                         return Ok(None);
                     }
-                    wait = (wait * 2).min(LONGEST_WAIT);
                 }
                 done => return done.map(Some),
             }

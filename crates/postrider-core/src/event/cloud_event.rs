@@ -99,9 +99,16 @@ impl CloudEvents {
             _ => own.push((name, value)),
         });
         let source = source.or(self.source.as_deref()).filter(|source| !source.is_empty());
+        self.required(event, source.unwrap_or("/postrider"), &mut set);
+        self.telling(event, version.unwrap_or(1), &mut set);
+        own_headers(own, &mut set);
+    }
+
+    /// What every event has, and its number.
+    fn required(&self, event: &Recorded, source: &str, set: &mut impl FnMut(&str, &str)) {
         set("specversion", "1.0");
         set("id", event.event_id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-        set("source", source.unwrap_or("/postrider"));
+        set("source", source);
         match &self.type_template {
             None => set("type", &event.event_type),
             Some(template) => {
@@ -120,8 +127,11 @@ impl CloudEvents {
             // Without it, numbers are compared as texts.
             set("sequencetype", "Integer");
         }
+    }
+
+    /// What says something, or was asked for.
+    fn telling(&self, event: &Recorded, version: u32, set: &mut impl FnMut(&str, &str)) {
         let key = event.ordering_key.as_deref().unwrap_or(&event.aggregate_id);
-        let version = version.unwrap_or(1);
         let asked = |attribute| self.optional.contains(&attribute);
         if key != event.aggregate_id || asked(OptionalAttribute::PartitionKey) {
             set("partitionkey", key);
@@ -138,18 +148,6 @@ impl CloudEvents {
         }
         if asked(OptionalAttribute::RecordedTime) {
             set("recordedtime", &event.recorded_at.format(&Rfc3339).unwrap_or_default());
-        }
-        let mut taken: BTreeSet<String> = BTreeSet::new();
-        for (name, value) in own {
-            let plain: String = name
-                .chars()
-                .filter(char::is_ascii_alphanumeric)
-                .map(|letter| letter.to_ascii_lowercase())
-                .collect();
-            if !plain.is_empty() && !RESERVED.contains(&plain.as_str()) && !taken.contains(&plain) {
-                set(&plain, value);
-                taken.insert(plain);
-            }
         }
     }
 
@@ -177,6 +175,22 @@ impl CloudEvents {
         }
         json.push('}');
         json
+    }
+}
+
+/// The application's own headers, under names of lower case letters and digits; the first of a name counts.
+fn own_headers(own: Vec<(&str, &str)>, set: &mut impl FnMut(&str, &str)) {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for (name, value) in own {
+        let plain: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|letter| letter.to_ascii_lowercase())
+            .collect();
+        if !plain.is_empty() && !RESERVED.contains(&plain.as_str()) && !taken.contains(&plain) {
+            set(&plain, value);
+            taken.insert(plain);
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! What the user decides: what a subscription wants, how often it tries, what is kept and for how long.
 
 mod archive;
+mod backoff;
 mod mask;
 mod retry;
 pub(crate) mod subscription;
 mod sweep;
 
 pub use archive::{ArchiveOptions, ArchiveTable, Field};
+pub use backoff::Backoff;
+#[doc(hidden)]
+pub use backoff::chance;
 pub use mask::Mask;
-pub use retry::Retry;
+pub use retry::{FailedAttempt, Retry, RetryDecision};
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
 pub use sweep::{Pacing, Sweep, Sweepable, Swept, month_of};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{Error, ErrorKind, Result};
 
-/// When a failed delivery is retried, and when the event is dead.
+/// When a failed delivery is retried, and when the event is dead: the policy of a subscription, and of a consumer of Kafka.
 ///
 /// An event is dead after [`max_attempts`](Retry::max_attempts), which includes the first attempt, or
 /// [`max_age`](Retry::max_age), whichever comes first. Default: 10 attempts.
@@ -21,6 +21,30 @@ enum Pause {
     Schedule(Vec<Duration>),
     Exponential { base: Duration, factor: f64, max: Duration, jitter: f64 },
     Fixed(Duration),
+}
+
+/// An attempt that failed, as far as a [`Retry`] needs to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The number of attempts so far, this one included.
+    pub attempts: u32,
+    /// The event's own limit of attempts.
+    pub max_attempts: Option<u32>,
+    /// The event's age.
+    pub age: Duration,
+    /// The pause that the handler or the destination asked for.
+    pub asked: Option<Duration>,
+}
+
+/// What follows from a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryDecision {
+    /// Another attempt after this pause.
+    After(Duration),
+    /// The event is dead: it had all its attempts.
+    OutOfAttempts,
+    /// The event is dead: it is too old.
+    TooOld,
 }
 
 /// In words: *after 1s, then 2 times as long each time, up to 300s, 10 attempts*.
@@ -51,13 +75,28 @@ impl Retry {
     /// The default number of attempts.
     pub const ATTEMPTS: u32 = 10;
 
+    /// The default first pause of exponential backoff.
+    pub const BASE: Duration = Duration::from_secs(1);
+
+    /// The default factor of exponential backoff.
+    pub const FACTOR: f64 = 2.0;
+
+    /// The default longest pause of exponential backoff.
+    pub const MAX: Duration = Duration::from_secs(300);
+
+    /// The default jitter of exponential backoff.
+    pub const JITTER: f64 = 0.2;
+
+    /// No pause is longer than ten years: databases can't count for ever.
+    pub const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
+
     /// Exponential backoff: 1 s, 2 s, 4 s, … up to 5 minutes, each with a jitter of 20 %.
     pub fn exponential() -> Self {
         Self::of(Pause::Exponential {
-            base: Duration::from_secs(1),
-            factor: 2.0,
-            max: Duration::from_secs(300),
-            jitter: 0.2,
+            base: Self::BASE,
+            factor: Self::FACTOR,
+            max: Self::MAX,
+            jitter: Self::JITTER,
         })
     }
 
@@ -152,6 +191,20 @@ impl Retry {
         }
     }
 
+    /// What follows from a failed attempt. `chance` between 0 and 1 decides the jitter.
+    pub fn decide(&self, failed: FailedAttempt, chance: f64) -> RetryDecision {
+        if self.attempts(failed.max_attempts).is_some_and(|most| failed.attempts >= most) {
+            return RetryDecision::OutOfAttempts;
+        }
+        let pause = failed.asked.unwrap_or_else(|| self.pause(failed.attempts, chance)).min(Self::LONGEST);
+        match self.max_age {
+            None => RetryDecision::After(pause),
+            Some(most) if failed.age >= most => RetryDecision::TooOld,
+            // One last try when its time is over, not later.
+            Some(most) => RetryDecision::After(pause.min(most - failed.age)),
+        }
+    }
+
     /// Checks that the policy is valid.
     pub fn check(&self) -> Result<()> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, "retry", message));
@@ -227,6 +280,22 @@ mod tests {
         assert_eq!(Retry::fixed(SECOND).max_age(MINUTE).attempts(None), None);
         assert_eq!(Retry::fixed(SECOND).max_age(MINUTE).attempts(Some(3)), Some(3));
         assert_eq!(Retry::fixed(SECOND).max_attempts(5).attempts(Some(3)), Some(3));
+    }
+
+    #[test]
+    fn a_failed_attempt_is_followed_by_another_until_attempts_or_time_are_over() {
+        let failed = |attempts, age| FailedAttempt { attempts, max_attempts: None, age, asked: None };
+        let retry = Retry::fixed(MINUTE).max_attempts(3).max_age(5 * MINUTE);
+        assert_eq!(retry.decide(failed(1, SECOND), 0.5), RetryDecision::After(MINUTE));
+        assert_eq!(retry.decide(failed(2, 5 * MINUTE - SECOND), 0.5), RetryDecision::After(SECOND));
+        assert_eq!(retry.decide(failed(2, 5 * MINUTE), 0.5), RetryDecision::TooOld);
+        assert_eq!(retry.decide(failed(3, SECOND), 0.5), RetryDecision::OutOfAttempts);
+        let own = FailedAttempt { max_attempts: Some(4), ..failed(3, SECOND) };
+        assert_eq!(retry.decide(own, 0.5), RetryDecision::After(MINUTE));
+        let asked = FailedAttempt { asked: Some(SECOND), ..failed(1, SECOND) };
+        assert_eq!(retry.decide(asked, 0.5), RetryDecision::After(SECOND));
+        let endless = FailedAttempt { asked: Some(Duration::MAX), ..failed(1, SECOND) };
+        assert_eq!(Retry::fixed(SECOND).decide(endless, 0.5), RetryDecision::After(Retry::LONGEST));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Subscription {
         Self {
             name: name.into(),
             filter: Filter::default(),
-            lanes: 1,
+            lanes: Self::LANES,
             start: Start::Beginning,
             order: Order::Key,
             on_dead: OnDead::Skip,
@@ -113,6 +113,9 @@ impl Subscription {
         }
         Ok(())
     }
+
+    /// The default number of lanes.
+    pub const LANES: u32 = 1;
 
     /// Maximum number of lanes: each of them scans the log.
     pub const MOST_LANES: u32 = 256;

@@ -76,11 +76,14 @@ pub struct Pacing {
 
 impl Default for Pacing {
     fn default() -> Self {
-        Self { batch: 1000, pause: Duration::from_millis(50), share: 0.25 }
+        Self::USUAL
     }
 }
 
 impl Pacing {
+    /// The default.
+    pub const USUAL: Self = Self { batch: 1000, pause: Duration::from_millis(50), share: 0.25 };
+
     /// The pause after a round that took this long.
     pub fn after(&self, took: Duration) -> Duration {
         let rest = (1.0 / self.share.clamp(0.001, 1.0)) - 1.0;

@@ -56,7 +56,7 @@ impl ClientErrors {
 
     /// The last one, and what to do about it.
     pub(crate) fn sentence(&self) -> Option<String> {
-        self.last().map(|complaint| complaint.sentence())
+        self.last().map(|error| error.sentence())
     }
 
     /// The brokers have answered: what was complained of before is over.
@@ -219,9 +219,9 @@ mod tests {
             ),
             (Code::BrokerTransportFailure, "something new", Trouble::Other),
         ] {
-            let complaint = ClientError::new(Some(code), reason);
-            assert_eq!(complaint.trouble(), wanted, "{reason}");
-            assert!(complaint.sentence().contains(reason));
+            let error = ClientError::new(Some(code), reason);
+            assert_eq!(error.trouble(), wanted, "{reason}");
+            assert!(error.sentence().contains(reason));
         }
     }
 }

@@ -29,14 +29,20 @@ pub struct KafkaBuilder {
 }
 
 impl KafkaBuilder {
+    /// The default template of a topic's name.
+    pub const TOPIC: &str = "{stream}";
+
+    /// The default time in which Kafka must take a batch.
+    pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
     pub(crate) fn new(brokers: &str) -> Self {
         Self {
             brokers: brokers.to_owned(),
-            topic: "{stream}".to_owned(),
+            topic: Self::TOPIC.to_owned(),
             topics: HashMap::new(),
             format: Format::default(),
             events: CloudEvents::default(),
-            timeout: Duration::from_secs(10),
+            timeout: Self::SEND_TIMEOUT,
             security: Security::default(),
             properties: BTreeMap::new(),
         }

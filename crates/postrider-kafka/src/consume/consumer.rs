@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Event, Source};
-use postrider_relay::{Decode, DispatcherBuilder, Handler, SubscriberInfo, Unknown, Upcasters};
+use postrider_core::{Event, Retry, Source};
+use postrider_relay::{Decode, DispatcherBuilder, Handler, SubscriberInfo, Unknown, Upcasters, defaults};
 
 use crate::client::security::{Security, told_who_we_are};
-use crate::consume::partition_batch::Patience;
 use crate::consume::sequence::Gap;
 use crate::consume::worker::OnGap;
 use crate::dead_letter::address::Address;
@@ -52,7 +51,7 @@ pub struct Consumer<S: Source> {
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
-    pub(crate) patience: Patience,
+    pub(crate) retry: Retry,
     pub(crate) longest_pause: Duration,
     pub(crate) grace: Duration,
     pub(crate) address: Address,
@@ -75,10 +74,10 @@ impl<S: Source> Consumer<S> {
             aggregates: HashMap::new(),
             offsets: Offsets::default(),
             records: 100,
-            concurrency: 16,
-            timeout: Duration::from_secs(30),
-            patience: Patience { retries: 3, pause: Duration::from_secs(1) },
-            longest_pause: Duration::from_secs(30),
+            concurrency: defaults::CONCURRENCY,
+            timeout: defaults::TIMEOUT,
+            retry: Retry::fixed(Duration::from_secs(1)).max_attempts(4),
+            longest_pause: defaults::LONGEST_PAUSE,
             grace: Duration::from_secs(10),
             address: Address::default(),
             numbered_keys: 100_000,
@@ -217,18 +216,13 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How often a failed event is tried again before it is a dead letter; three times unless set.
+    /// When a failed event is tried again, and when it is a dead letter; unless set, it is tried again three times, 1 s apart. Later
+    /// events of its key wait for it, and so do the records of its partition that come after this batch: pauses should be short.
+    ///
+    /// The age that [`max_age`](Retry::max_age) limits begins at the event's first failure in this process.
     #[must_use]
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.patience.retries = retries;
-        self
-    }
-
-    /// How long to wait before a failed event is tried again, if the handler does not say; 1 s unless set. Later events of its key
-    /// wait for it, and so do the records of its partition that come after this batch.
-    #[must_use]
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.patience.pause = pause;
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
         self
     }
 

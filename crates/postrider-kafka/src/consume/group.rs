@@ -49,7 +49,7 @@ pub(crate) struct Group {
 
 /// A partition that is held.
 struct Held {
-    place: Arc<Partition>,
+    partition: Arc<Partition>,
     /// Disconnected once the worker has ended.
     ended: Receiver<()>,
     abort: AbortHandle,
@@ -62,7 +62,7 @@ struct Held {
 impl Held {
     /// The offset to commit, if there is one that is neither known to be committed nor on its way.
     fn progress(&self, now: Instant) -> Option<i64> {
-        let reached = self.place.reached().filter(|reached| self.confirmed != Some(*reached))?;
+        let reached = self.partition.reached().filter(|reached| self.confirmed != Some(*reached))?;
         let on_its_way = |(offset, since): (i64, Instant)| offset == reached && now < since + ANSWER;
         (!self.sent.is_some_and(on_its_way)).then_some(reached)
     }
@@ -115,7 +115,7 @@ impl Group {
         let held = self.held();
         // Of a partition that is not held any more: whoever holds it reads it.
         if let Some(held) = held.get(message.topic()).and_then(|topic| topic.get(&message.partition())) {
-            held.place.stray(Arrived::new(Arc::clone(&held.place.topic), message));
+            held.partition.stray(Arrived::new(Arc::clone(&held.partition.topic), message));
         }
     }
 
@@ -124,7 +124,7 @@ impl Group {
         let (mut done, now) = (TopicPartitionList::new(), Instant::now());
         for held in self.held().values_mut().flat_map(HashMap::values_mut) {
             if let Some(offset) = held.progress(now) {
-                add(&mut done, &held.place, offset);
+                add(&mut done, &held.partition, offset);
                 held.sent = Some((offset, now));
             }
         }
@@ -140,8 +140,8 @@ impl Group {
         let mut done = TopicPartitionList::new();
         for held in these {
             // Also what is said to be committed: the answer may not have come.
-            if let Some(offset) = held.place.reached() {
-                add(&mut done, &held.place, offset);
+            if let Some(offset) = held.partition.reached() {
+                add(&mut done, &held.partition, offset);
             }
         }
         if done.count() == 0 {
@@ -162,20 +162,20 @@ impl Group {
         let mut held = self.held();
         for each in partitions.elements() {
             let topic: Arc<str> = each.topic().into();
-            let place = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
+            let partition = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
             let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
                 tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
                     "the partition has no queue; it is not consumed until it is assigned again");
                 continue;
             };
-            let inlet = Inlet::new(Arc::clone(&place), queue);
+            let inlet = Inlet::new(Arc::clone(&partition), queue);
             let (working, ended) = mpsc::channel::<()>();
-            let worker = Worker::new(Arc::clone(&self.crew), Arc::clone(&place));
+            let worker = Worker::new(Arc::clone(&self.crew), Arc::clone(&partition));
             let task = self.runtime.spawn(async move {
                 worker.run(inlet).await;
                 drop(working);
             });
-            let new = Held { place, ended, abort: task.abort_handle(), confirmed: None, sent: None };
+            let new = Held { partition, ended, abort: task.abort_handle(), confirmed: None, sent: None };
             held.entry(topic).or_default().insert(each.partition(), new);
         }
         tracing::info!(group = %self.crew.group, partitions = partitions.count(), "partitions were assigned");
@@ -195,7 +195,7 @@ impl Group {
         }
         end_all(&going, end);
         for held in &going {
-            tally::lag(&self.crew.group, &held.place.topic, held.place.partition).set(0.0);
+            tally::lag(&self.crew.group, &held.partition.topic, held.partition.number).set(0.0);
         }
         if lost {
             tracing::warn!(group = %self.crew.group, partitions = going.len(),
@@ -223,7 +223,7 @@ impl Group {
     /// Asks all workers to end by then.
     pub(crate) fn stop(&self, end: Instant) {
         self.stopping.store(true, Ordering::Release);
-        self.held().values().flat_map(HashMap::values).for_each(|held| held.place.end_by(end));
+        self.held().values().flat_map(HashMap::values).for_each(|held| held.partition.end_by(end));
     }
 
     /// Whether all workers have ended.
@@ -245,16 +245,16 @@ impl Group {
 /// Ends workers, all at once, and waits for them.
 fn end_all(going: &[Held], end: Instant) {
     for held in going {
-        held.place.end_by(end);
+        held.partition.end_by(end);
     }
     for held in going {
         held.wait(end + MARGIN);
     }
 }
 
-fn add(list: &mut TopicPartitionList, place: &Partition, offset: i64) {
+fn add(list: &mut TopicPartitionList, partition: &Partition, offset: i64) {
     // An offset of ours is never one that can't be written down.
-    let _ = list.add_partition_offset(&place.topic, place.partition, Offset::Offset(offset));
+    let _ = list.add_partition_offset(&partition.topic, partition.number, Offset::Offset(offset));
 }
 
 impl ClientContext for Group {

@@ -14,7 +14,7 @@ use crate::consume::group::Group;
 /// A partition that is held, between the thread that polls and the worker that handles.
 pub(crate) struct Partition {
     pub(crate) topic: Arc<str>,
-    pub(crate) partition: i32,
+    pub(crate) number: i32,
     /// What came through the thread that polls and not through the partition's own queue; as a rule nothing.
     strays: Mutex<VecDeque<Arrived>>,
     arrived: Notify,
@@ -25,10 +25,10 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub(crate) fn new(topic: Arc<str>, partition: i32) -> Self {
+    pub(crate) fn new(topic: Arc<str>, number: i32) -> Self {
         Self {
             topic,
-            partition,
+            number,
             strays: Mutex::default(),
             arrived: Notify::new(),
             reached: AtomicI64::new(-1),
@@ -97,29 +97,29 @@ impl Partition {
 /// The records of a partition, as they arrive. What nobody takes stays with librdkafka, which fetches no more than a little
 /// ahead: so a slow worker needs no brake, and slows nobody else.
 pub(crate) struct Inlet {
-    place: Arc<Partition>,
+    partition: Arc<Partition>,
     queue: PartitionQueue<Group>,
     /// The offset taken last. A rebalance may begin while a record is taken: then librdkafka fetches it once more.
     last: Option<i64>,
 }
 
 impl Inlet {
-    pub(crate) fn new(place: Arc<Partition>, mut queue: PartitionQueue<Group>) -> Self {
-        let told = Arc::downgrade(&place);
+    pub(crate) fn new(partition: Arc<Partition>, mut queue: PartitionQueue<Group>) -> Self {
+        let told = Arc::downgrade(&partition);
         queue.set_nonempty_callback(move || {
-            if let Some(place) = told.upgrade() {
-                place.arrived.notify_one();
+            if let Some(partition) = told.upgrade() {
+                partition.arrived.notify_one();
             }
         });
-        Self { place, queue, last: None }
+        Self { partition, queue, last: None }
     }
 
     /// The next records, up to `most`, and no more once they have so many bytes; nothing once the worker is to end.
     pub(crate) async fn next(&mut self, most: usize, bytes: impl Fn() -> usize) -> Option<Vec<Arrived>> {
-        let place = Arc::clone(&self.place);
+        let partition = Arc::clone(&self.partition);
         loop {
-            let arrived = place.arrived.notified();
-            if place.end().is_some() {
+            let arrived = partition.arrived.notified();
+            if partition.end().is_some() {
                 return None;
             }
             let records = self.take(most, bytes());
@@ -128,7 +128,7 @@ impl Inlet {
             }
             tokio::select! {
                 () = arrived => {}
-                _ = place.ending() => {}
+                _ = partition.ending() => {}
             }
         }
     }
@@ -137,13 +137,13 @@ impl Inlet {
     fn take(&mut self, most: usize, most_bytes: usize) -> Vec<Arrived> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         while records.len() < most && bytes < most_bytes {
-            let stray = self.place.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let stray = self.partition.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let record = match stray {
                 Some(stray) => stray,
                 None => match self.queue.poll(Duration::ZERO) {
-                    Some(Ok(message)) => Arrived::new(Arc::clone(&self.place.topic), &message),
+                    Some(Ok(message)) => Arrived::new(Arc::clone(&self.partition.topic), &message),
                     Some(Err(error)) => {
-                        tracing::warn!(topic = %self.place.topic, partition = self.place.partition, error = %error,
+                        tracing::warn!(topic = %self.partition.topic, partition = self.partition.number, error = %error,
                             "this partition can't be read from at the moment");
                         continue;
                     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{DeliveryFailure, Outcome, Recorded, Uuid};
+use postrider_core::{DeliveryFailure, FailedAttempt, Outcome, Recorded, Retry, RetryDecision, Uuid, chance};
 
 use crate::consume::arrived::Arrived;
 
@@ -15,6 +15,8 @@ pub(crate) struct Item {
     pub(crate) event: Option<(Arc<Recorded>, String)>,
     /// How often it was tried.
     pub(crate) tries: u32,
+    /// When it failed first.
+    failed_at: Option<Instant>,
     /// Not to be tried before this.
     due: Option<Instant>,
     /// The record before it in the batch that has the same event.
@@ -24,11 +26,29 @@ pub(crate) struct Item {
     done: bool,
 }
 
-/// How often, and how far apart, a failed event is tried again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    pub(crate) retries: u32,
-    pub(crate) pause: Duration,
+impl Item {
+    fn new(record: Arrived) -> Self {
+        Self {
+            record,
+            event: None,
+            tries: 0,
+            failed_at: None,
+            due: None,
+            same_as: None,
+            given_up: None,
+            done: false,
+        }
+    }
+
+    /// It failed: when it is tried again; nothing if it is given up.
+    fn failed(&mut self, asked: Option<Duration>, retry: &Retry, now: Instant) -> Option<Duration> {
+        self.tries += 1;
+        let age = now - *self.failed_at.get_or_insert(now);
+        let failed = FailedAttempt { attempts: self.tries, max_attempts: None, age, asked };
+        let RetryDecision::After(pause) = retry.decide(failed, chance()) else { return None };
+        self.due = Some(now + pause);
+        Some(pause)
+    }
 }
 
 /// What followed from an outcome, for those who count.
@@ -64,8 +84,7 @@ impl Batch {
         let mut same: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut items = Vec::with_capacity(records.len());
         for (index, (record, read)) in records.into_iter().enumerate() {
-            let mut item =
-                Item { record, event: None, tries: 0, due: None, same_as: None, given_up: None, done: false };
+            let mut item = Item::new(record);
             match read {
                 None => item.done = true,
                 Some(Err(failure)) => item.given_up = Some(failure),
@@ -149,7 +168,7 @@ impl Batch {
         &mut self,
         index: usize,
         outcome: Outcome,
-        patience: Patience,
+        retry: &Retry,
         now: Instant,
     ) -> Consequence {
         let item = &mut self.items[index];
@@ -162,14 +181,11 @@ impl Batch {
             }
             // Nobody is asked here whether others succeed: handlers are never unclear.
             Outcome::Retry { after, failure } | Outcome::Unclear { after, failure, rejects: false } => {
-                item.tries += 1;
-                if item.tries > patience.retries {
-                    item.given_up = Some(failure);
-                    return Consequence::GivenUp;
+                if let Some(pause) = item.failed(after, retry, now) {
+                    return Consequence::Again(pause, failure);
                 }
-                let pause = after.unwrap_or(patience.pause);
-                item.due = Some(now + pause);
-                Consequence::Again(pause, failure)
+                item.given_up = Some(failure);
+                Consequence::GivenUp
             }
             Outcome::Reject { failure } | Outcome::Unclear { failure, .. } => {
                 item.tries += 1;
@@ -185,7 +201,11 @@ mod tests {
     use super::*;
     use postrider_core::{Attributes, CloudEvents, IncomingEvent, OffsetDateTime, Payload};
 
-    const PATIENCE: Patience = Patience { retries: 1, pause: Duration::from_secs(1) };
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn twice() -> Retry {
+        Retry::fixed(PAUSE).max_attempts(2)
+    }
 
     /// A batch from offset 10 on: each record by its key and its id.
     fn batch(events: &[(&str, &str)]) -> Batch {
@@ -212,7 +232,7 @@ mod tests {
         Batch::new(events.iter().enumerate().map(record).collect())
     }
 
-    fn retry() -> Outcome {
+    fn failed() -> Outcome {
         Outcome::retry(DeliveryFailure::new("failed", "no"))
     }
 
@@ -221,23 +241,33 @@ mod tests {
         let mut batch = batch(&[("a", "1"), ("b", "2"), ("a", "3")]);
         let now = Instant::now();
         assert_eq!(batch.next(now, false), Next::Now(vec![0, 1, 2]));
-        assert!(matches!(batch.judge(0, retry(), PATIENCE, now), Consequence::Again(..)));
+        assert!(matches!(batch.judge(0, failed(), &twice(), now), Consequence::Again(..)));
         batch.finish(1);
-        assert_eq!(batch.next(now, false), Next::At(now + PATIENCE.pause), "the key waits");
+        assert_eq!(batch.next(now, false), Next::At(now + PAUSE), "the key waits");
         assert_eq!((batch.reached(), batch.has_holes()), (None, true));
-        let later = now + PATIENCE.pause;
+        let later = now + PAUSE;
         assert_eq!(batch.next(later, false), Next::Now(vec![0, 2]));
         assert_eq!(
             batch.next(later, true),
             Next::Now(vec![0]),
             "to end without repetition, the first is enough"
         );
-        assert!(matches!(batch.judge(0, retry(), PATIENCE, later), Consequence::GivenUp));
+        assert!(matches!(batch.judge(0, failed(), &twice(), later), Consequence::GivenUp));
         assert_eq!((batch.next_letter(), batch.items[0].tries), (Some(0), 2));
         batch.finish(0);
         assert_eq!((batch.reached(), batch.has_holes(), batch.next_letter()), (Some(12), false, None));
         batch.finish(2);
         assert_eq!((batch.reached(), batch.is_done()), (Some(13), true));
+    }
+
+    #[test]
+    fn an_event_that_fails_for_too_long_is_given_up_after_a_last_try_in_time() {
+        let retry = Retry::fixed(3 * PAUSE).max_age(4 * PAUSE);
+        let (mut batch, now) = (batch(&[("a", "1")]), Instant::now());
+        let mut judge = |now| batch.judge(0, failed(), &retry, now);
+        assert!(matches!(judge(now), Consequence::Again(pause, _) if pause == 3 * PAUSE));
+        assert!(matches!(judge(now + 3 * PAUSE), Consequence::Again(pause, _) if pause == PAUSE));
+        assert!(matches!(judge(now + 4 * PAUSE), Consequence::GivenUp));
     }
 
     #[test]
@@ -254,7 +284,7 @@ mod tests {
         let now = Instant::now();
         let hold =
             Outcome::Hold { after: Duration::from_secs(5), failure: DeliveryFailure::new("held", "wait") };
-        assert!(matches!(batch.judge(0, hold, PATIENCE, now), Consequence::Held));
+        assert!(matches!(batch.judge(0, hold, &twice(), now), Consequence::Held));
         assert_eq!(
             (batch.items[0].tries, batch.next(now, false)),
             (0, Next::At(now + Duration::from_secs(5)))

@@ -46,6 +46,7 @@ impl<S: Source> Consumer<S> {
         if self.handlers.is_empty() {
             return Err(self.invalid("it has no handler: add one with on(…)"));
         }
+        self.retry.check().map_err(|error| self.invalid(error.message()))?;
         for (what, number) in [("concurrency", self.concurrency), ("records_per_poll", self.records)] {
             if number == 0 {
                 return Err(self.invalid(&format!("{what} must be at least 1")));
@@ -121,7 +122,7 @@ impl<S: Source> Consumer<S> {
             sink,
             receipt_producer,
             address: self.address,
-            patience: self.patience,
+            retry: self.retry,
             longest_pause: self.longest_pause,
             records: self.records,
             concurrency: self.concurrency,

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use postrider_core::{Attempt, Delivery, DeliveryFailure, Recorded, Sink, Unavailable};
+use postrider_core::{Attempt, Backoff, Delivery, DeliveryFailure, Recorded, Retry, Sink, Unavailable};
 
 use crate::consume::arrived::Arrived;
 use crate::consume::partition::{Inlet, Partition};
-use crate::consume::partition_batch::{Batch, Consequence, Next, Patience};
+use crate::consume::partition_batch::{Batch, Consequence, Next};
 use crate::consume::sequence::{Gap, Sequences};
 use crate::consume::tally::Tally;
 use crate::dead_letter::address::Address;
 use crate::produce::receipt_producer::ReceiptProducer;
 
 /// How long to wait at first when nothing can be handled, or no letter be written.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often it is looked how far a delivery is: what is done is committed while a slow handler still works.
 const LOOK: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub(crate) struct Crew {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) receipt_producer: ReceiptProducer,
     pub(crate) address: Address,
-    pub(crate) patience: Patience,
+    pub(crate) retry: Retry,
     pub(crate) longest_pause: Duration,
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
@@ -52,6 +52,11 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
+    /// How long to leave alone what can't be done at the moment.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(FIRST_PAUSE, self.longest_pause)
+    }
+
     /// A worker's share of the memory for records: with more than this a batch is full, however few they are.
     fn share(&self) -> usize {
         (ALL_BYTES / self.workers.load(Ordering::Acquire).max(1)).max(LEAST_BYTES)
@@ -61,11 +66,11 @@ impl Crew {
 /// The work on one partition, for as long as it is held.
 pub(crate) struct Worker {
     pub(crate) crew: Arc<Crew>,
-    pub(crate) place: Arc<Partition>,
+    pub(crate) partition: Arc<Partition>,
     pub(crate) tally: Tally,
     sequences: Sequences,
-    /// Since when nothing can be handled, and how long it is left alone the next time.
-    outage: Option<(Instant, Duration)>,
+    /// Since when nothing can be handled, and how long it is left alone.
+    outage: Option<(Instant, Backoff)>,
 }
 
 /// How the work on a batch ended.
@@ -82,14 +87,14 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(crew: Arc<Crew>, place: Arc<Partition>) -> Self {
-        let tally = Tally::new(&crew.group, &place.topic);
+    pub(crate) fn new(crew: Arc<Crew>, partition: Arc<Partition>) -> Self {
+        let tally = Tally::new(&crew.group, &partition.topic);
         let sequences = Sequences::new(crew.numbered_keys);
         crew.workers.fetch_add(1, Ordering::AcqRel);
-        Self { crew, place, tally, sequences, outage: None }
+        Self { crew, partition, tally, sequences, outage: None }
     }
 
-    /// Works until the place is to end.
+    /// Works until the partition is to end.
     pub(crate) async fn run(mut self, mut inlet: Inlet) {
         while let Some(records) = inlet.next(self.crew.records, || self.crew.share()).await {
             let mut batch = self.read(records);
@@ -99,10 +104,10 @@ impl Worker {
                     Ok(End::Stopped) => return,
                     // What its message says may quote a payload.
                     Err(_) => {
-                        tracing::error!(group = %self.crew.group, topic = %self.place.topic,
-                            partition = self.place.partition, "a worker panicked; its batch is tried again");
-                        self.place.sleep_until(Instant::now() + Duration::from_secs(1)).await;
-                        if self.place.end().is_some() {
+                        tracing::error!(group = %self.crew.group, topic = %self.partition.topic,
+                            partition = self.partition.number, "a worker panicked; its batch is tried again");
+                        self.partition.sleep_until(Instant::now() + Duration::from_secs(1)).await;
+                        if self.partition.end().is_some() {
                             return;
                         }
                     }
@@ -171,7 +176,7 @@ impl Worker {
             if batch.is_done() {
                 return End::Done;
             }
-            let end = self.place.end();
+            let end = self.partition.end();
             if let Some(end) = end
                 && (!batch.has_holes() || self.outage.is_some() || Instant::now() >= end)
             {
@@ -185,7 +190,7 @@ impl Worker {
                     }
                     self.deliver(batch, &ready, end.is_some()).await;
                 }
-                Next::At(time) => self.place.sleep_until(time).await,
+                Next::At(time) => self.partition.sleep_until(time).await,
             }
         }
     }
@@ -206,14 +211,14 @@ impl Worker {
         let answer = {
             let mut delivering = crew.sink.deliver(Arc::clone(&delivery));
             loop {
-                let end = self.place.end();
+                let end = self.partition.end();
                 if end.is_some() && !filling {
                     // What has begun is finished, and nothing more is begun.
                     delivery.stop();
                 }
                 tokio::select! {
                     answer = &mut delivering => break answer,
-                    _ = self.place.ending(), if end.is_none() => {}
+                    _ = self.partition.ending(), if end.is_none() => {}
                     // Out of time: what is under way is dropped, and what was not reported was not done.
                     () = sleep_until(end), if end.is_some() => break Ok(()),
                     () = tokio::time::sleep(LOOK) => {
@@ -228,7 +233,7 @@ impl Worker {
             Err(reason) => self.away(&reason).await,
             Ok(()) if any => self.back(),
             // Nothing was tried, and nobody said why.
-            Ok(()) => self.place.sleep_until(Instant::now() + FIRST_PAUSE).await,
+            Ok(()) => self.partition.sleep_until(Instant::now() + FIRST_PAUSE).await,
         }
     }
 
@@ -238,7 +243,7 @@ impl Worker {
         for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
             let Some(outcome) = outcome else { continue };
             any = true;
-            match batch.judge(*index, outcome, self.crew.patience, now) {
+            match batch.judge(*index, outcome, &self.crew.retry, now) {
                 Consequence::Handled => {
                     self.tally.handled.increment(1);
                     self.tally.duplicates.increment(batch.finish(*index) as u64);
@@ -262,27 +267,24 @@ impl Worker {
     /// Says how far the partition is done.
     fn move_on(&self, batch: &Batch) {
         if let Some(offset) = batch.reached() {
-            self.place.reach(offset);
+            self.partition.reach(offset);
         }
     }
 
     /// Nothing can be handled now.
     async fn away(&mut self, reason: &Unavailable) {
-        let (since, pause) = match self.outage {
-            Some((since, pause)) => (since, pause),
-            None => {
-                tracing::warn!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
-                    reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
-                (Instant::now(), FIRST_PAUSE)
-            }
-        };
-        self.outage = Some((since, (pause * 2).min(self.crew.longest_pause)));
-        self.place.sleep_until(Instant::now() + pause.min(self.crew.longest_pause)).await;
+        let (_, backoff) = self.outage.get_or_insert_with(|| {
+            tracing::warn!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
+                reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
+            (Instant::now(), self.crew.backoff())
+        });
+        let pause = backoff.next_delay();
+        self.partition.sleep_until(Instant::now() + pause).await;
     }
 
     fn back(&mut self) {
         if let Some((since, _)) = self.outage.take() {
-            tracing::info!(group = %self.crew.group, topic = %self.place.topic, partition = self.place.partition,
+            tracing::info!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
                 seconds = since.elapsed().as_secs_f64(), "events are handled again");
         }
     }

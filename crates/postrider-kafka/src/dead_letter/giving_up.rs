@@ -1,10 +1,12 @@
 //! The end of a record that was given up: its dead letter, written for as long as it takes.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use postrider_core::Backoff;
 
 use crate::consume::partition_batch::Batch;
 use crate::consume::tally::Tally;
-use crate::consume::worker::{FIRST_PAUSE, Worker};
+use crate::consume::worker::Worker;
 use crate::dead_letter::record::dead;
 
 impl Worker {
@@ -14,35 +16,29 @@ impl Worker {
         let Some(failure) = &item.given_up else { return true };
         let (record, tries) = (&item.record, item.tries);
         let topic = self.crew.address.of(&record.topic);
-        let mut stopped: Option<(Stopped<'_>, Duration)> = None;
+        let mut stopped: Option<(Stopped<'_>, Backoff)> = None;
         loop {
             let letter = dead(record, &topic, &self.crew.group, failure, tries);
             let mut sending = std::pin::pin!(self.crew.receipt_producer.send(letter));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
-                end = self.place.ending() => match tokio::time::timeout_at(end.into(), sending).await {
+                end = self.partition.ending() => match tokio::time::timeout_at(end.into(), sending).await {
                     Ok(answer) => answer,
                     Err(_) => return false,
                 },
             };
             let Err(error) = answer else { break };
-            let pause = match &mut stopped {
-                Some((_, pause)) => {
-                    *pause = (*pause * 2).min(self.crew.longest_pause);
-                    *pause
-                }
-                None => {
-                    tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-                        offset = record.offset, error = %error,
-                        "a dead letter can't be written; this partition stands still until it can be");
-                    stopped = Some((Stopped::new(&self.tally), FIRST_PAUSE));
-                    FIRST_PAUSE
-                }
-            };
-            if self.place.end().is_some() {
+            let (_, backoff) = stopped.get_or_insert_with(|| {
+                tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+                    offset = record.offset, error = %error,
+                    "a dead letter can't be written; this partition stands still until it can be");
+                (Stopped::new(&self.tally), self.crew.backoff())
+            });
+            let pause = backoff.next_delay();
+            if self.partition.end().is_some() {
                 return false;
             }
-            self.place.sleep_until(Instant::now() + pause).await;
+            self.partition.sleep_until(Instant::now() + pause).await;
         }
         if stopped.take().is_some() {
             tracing::info!(group = %self.crew.group, topic = %record.topic, partition = record.partition,

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 const FIRST_SLICE: Duration = Duration::from_millis(100);
 /// How long they are asked at least, whatever one of them says.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// For a complaint to arrive.
+/// For an error of the client to arrive.
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// One lane's producer. Dropped, it sends nothing more.
@@ -132,11 +132,11 @@ impl Producer {
                 }
                 Err(error) => error,
             };
-            let complaint = self.inner.context().client_errors.last();
-            let is_new = complaint.as_ref().is_some_and(|it| it.at >= begun);
+            let last_error = self.inner.context().client_errors.last();
+            let is_new = last_error.as_ref().is_some_and(|it| it.at >= begun);
             // Other brokers may be better; and what was said before this began may be over.
             let is_final = begun.elapsed() >= ENOUGH || (self.is_single && is_new);
-            let lasts = is_final && complaint.is_some_and(|it| it.is_lasting());
+            let lasts = is_final && last_error.is_some_and(|it| it.is_lasting());
             // A broker was there, and turned us down.
             let turned_down = is_new && asked.elapsed() < slice / 2;
             if begun.elapsed() >= patience || lasts || turned_down {
@@ -149,17 +149,17 @@ impl Producer {
 
     /// What keeps the brokers from answering, as closely as can be found out, which may take a while.
     pub(crate) fn diagnosis(&self, settings: &KafkaBuilder) -> Option<String> {
-        let complaint = self.inner.context().client_errors.last()?;
-        if complaint.trouble() != Trouble::Certificate {
-            return Some(complaint.as_said_of(complaint.trouble_at_start()));
+        let last_error = self.inner.context().client_errors.last()?;
+        if last_error.trouble() != Trouble::Certificate {
+            return Some(last_error.as_said_of(last_error.trouble_at_start()));
         }
         // OpenSSL says the same of a wrong name and of an unknown authority: try it without regard to the name.
-        let Ok(other) = Self::new(&settings.nameless()) else { return Some(complaint.sentence()) };
+        let Ok(other) = Self::new(&settings.nameless()) else { return Some(last_error.sentence()) };
         let is_name = match other.metadata(2 * ENOUGH) {
             Ok(_) => true,
             Err(_) => other.inner.context().client_errors.last().is_some_and(|it| !it.is_lasting()),
         };
-        Some(complaint.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
+        Some(last_error.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
     }
 
     /// Begins a batch of so many records. Its time counts from `since`: from when it was last known that this process does

@@ -128,8 +128,8 @@ impl ReceiptProducer {
         let metadata = match answer.await {
             Ok(Ok(metadata)) => metadata,
             Ok(Err(error)) => {
-                let complaint = line.producer.context().client_errors.sentence();
-                return Err(unreachable(&complaint.unwrap_or_else(|| error.to_string())));
+                let reason = line.producer.context().client_errors.sentence();
+                return Err(unreachable(&reason.unwrap_or_else(|| error.to_string())));
             }
             Err(error) => return Err(unreachable(&error.to_string())),
         };

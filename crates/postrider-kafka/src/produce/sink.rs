@@ -1,6 +1,6 @@
 //! The sink: a batch produced at once and confirmed in order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,23 +15,14 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 
 use crate::client::config::KafkaBuilder;
 use crate::client::error_class::{ErrorClass, error_class, is_consequence, is_of_several};
-use crate::produce::producer::{Producer, Report};
+use crate::produce::plan::{HELD, Known, Plan, missing};
+use crate::produce::producer::{Flight, Producer, Report};
 use crate::produce::record;
 use crate::produce::topic::Topics;
-
-/// How long to wait for an answer about topics.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// When an event of a missing topic is asked for again.
-const HELD: Duration = Duration::from_secs(5);
-/// What is known of topics that are missing is not asked anew before this.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// What is counted of a batch that was taken, and of one that was not confirmed.
 const TAKEN: &str = "ok";
 const UNCONFIRMED: &str = "unconfirmed";
-
-/// How much is shown of a name that can't be a topic's: it may be as long as an event's fields are.
-const SHOWN: usize = 80;
 
 /// Produces events to Kafka.
 pub struct Kafka {
@@ -39,20 +30,16 @@ pub struct Kafka {
     pub(crate) topics: Topics,
     /// A producer a lane: what one of them still holds when its lease is lost is purged, and the others' is not.
     producers: Mutex<HashMap<u32, Arc<Producer>>>,
-    known: Mutex<Known>,
+    pub(crate) known: Mutex<Known>,
 }
 
-/// The topics that are there.
-#[derive(Default)]
-struct Known {
-    topics: HashSet<String>,
-    asked: Option<Instant>,
-}
-
-/// What is to become of an event before anything is sent.
-enum Plan {
-    Send(String),
-    Say(Outcome),
+/// What was handed to the client of some of a batch.
+struct Sending {
+    sent: Vec<usize>,
+    /// Whether nothing was refused.
+    all: bool,
+    /// Why no more of it could be sent.
+    away: Option<Unavailable>,
 }
 
 /// What came of producing some of a batch.
@@ -118,77 +105,6 @@ impl Kafka {
         Ok(producer)
     }
 
-    /// Asks which topics there are. All of them: to ask for one may create it.
-    async fn ask(&self, producer: &Arc<Producer>) -> Result<Metadata, Unavailable> {
-        let asked = Arc::clone(producer);
-        let answer = tokio::task::spawn_blocking(move || asked.metadata(PATIENCE)).await;
-        let metadata = match answer {
-            Ok(Ok(metadata)) => metadata,
-            Ok(Err(error)) => {
-                let reason =
-                    producer.inner.context().client_errors.sentence().unwrap_or_else(|| error.to_string());
-                return Err(Unavailable::new(reason));
-            }
-            Err(error) => return Err(Unavailable::new(error.to_string())),
-        };
-        let there = metadata
-            .topics()
-            .iter()
-            .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty());
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.topics = there.map(|topic| topic.name().to_owned()).collect();
-        known.asked = Some(Instant::now());
-        drop(known);
-        Ok(metadata)
-    }
-
-    /// Which of these topics are missing.
-    async fn missing(
-        &self,
-        producer: &Arc<Producer>,
-        wanted: &HashSet<String>,
-    ) -> Result<HashSet<String>, Unavailable> {
-        let look = || {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let missing: HashSet<String> = wanted.difference(&known.topics).cloned().collect();
-            (missing, known.asked.is_some_and(|asked| asked.elapsed() < FRESH))
-        };
-        let (missing, fresh) = look();
-        if missing.is_empty() || fresh {
-            return Ok(missing);
-        }
-        self.ask(producer).await?;
-        Ok(look().0)
-    }
-
-    fn forget(&self, topic: &str) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).topics.remove(topic);
-    }
-
-    /// Where each event goes.
-    async fn plan(&self, producer: &Arc<Producer>, delivery: &Delivery) -> Result<Vec<Plan>, Unavailable> {
-        let topics: Vec<Result<String, String>> =
-            delivery.events.iter().map(|attempt| self.topics.of(&attempt.event)).collect();
-        let wanted: HashSet<String> = topics.iter().flatten().cloned().collect();
-        let absent = self.missing(producer, &wanted).await?;
-        let plan = |(topic, event): (Result<String, String>, &Recorded)| match topic {
-            Ok(topic) if absent.contains(&topic) => Plan::Say(missing(&topic, event)),
-            Ok(topic) => Plan::Send(topic),
-            Err(name) => {
-                let shown: String = name.chars().take(SHOWN).collect();
-                let cut = if shown.len() < name.len() { "…" } else { "" };
-                let text = format!(
-                    "{:?} is not a valid topic name: it must have 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'; \
-                     change the template of the topic, or set a topic for the type {}",
-                    shown + cut,
-                    event.event_type
-                );
-                Plan::Say(Outcome::reject(DeliveryFailure::new("topic_name", text)))
-            }
-        };
-        Ok(topics.into_iter().zip(delivery.events.iter().map(|attempt| &*attempt.event)).map(plan).collect())
-    }
-
     /// What an error means for an event.
     fn outcome(&self, code: Code, topic: &str, event: &Recorded) -> Option<Outcome> {
         let failure = |code: &str, text: String| DeliveryFailure::new(code, text);
@@ -251,51 +167,9 @@ impl Kafka {
         indexes: &[usize],
         since: &mut Instant,
     ) -> Result<Produced, Unavailable> {
-        let mut stopped = HeldKeys::new(delivery.order);
-        let (mut all, mut away) = (true, None);
         let began = Instant::now();
         let flight = producer.begin(delivery.events.len(), *since);
-        let mut sent: Vec<usize> = Vec::with_capacity(indexes.len());
-        for &index in indexes {
-            if delivery.is_stopping() {
-                all = false;
-                break;
-            }
-            let event = &*delivery.events[index].event;
-            if stopped.holds(event) {
-                continue;
-            }
-            let refused = match &plan[index] {
-                Plan::Say(outcome) => Some(outcome.clone()),
-                Plan::Send(topic) => {
-                    let (format, events) = (self.settings.format, &self.settings.events);
-                    let value = format.value(events, event);
-                    let record = BaseRecord::with_opaque_to(topic, 0_usize)
-                        .key(record::key(event))
-                        .payload(&*value)
-                        .headers(format.headers(events, event));
-                    match flight.send(index, record).await? {
-                        Ok(()) => None,
-                        Err(code) => match self.outcome(code, topic, event) {
-                            Some(outcome) => Some(outcome),
-                            // What was sent before is still to be confirmed.
-                            None => {
-                                away = Some(Unavailable::new(code.to_string()));
-                                break;
-                            }
-                        },
-                    }
-                }
-            };
-            match refused {
-                None => sent.push(index),
-                Some(outcome) => {
-                    delivery.report(index, outcome);
-                    all = false;
-                    stopped.failed(event);
-                }
-            }
-        }
+        let Sending { sent, all, away } = self.send(&flight, delivery, plan, indexes).await?;
         let reports = flight.landed().await;
         if !sent.is_empty() {
             delivery.requested(&came_to(&sent, &reports), began.elapsed());
@@ -307,6 +181,68 @@ impl Kafka {
         }
         let taken = |index: &usize| matches!(reports.get(*index), Some(Some(Ok(()))));
         Ok(Produced { all: all && sent.iter().all(taken), refused })
+    }
+
+    /// Hands records to the client, in order; reports what can't be sent.
+    async fn send(
+        &self,
+        flight: &Flight<'_>,
+        delivery: &Delivery,
+        plan: &[Plan],
+        indexes: &[usize],
+    ) -> Result<Sending, Unavailable> {
+        let mut stopped = HeldKeys::new(delivery.order);
+        let mut sending = Sending { sent: Vec::with_capacity(indexes.len()), all: true, away: None };
+        for &index in indexes {
+            if delivery.is_stopping() {
+                sending.all = false;
+                break;
+            }
+            let event = &*delivery.events[index].event;
+            if stopped.holds(event) {
+                continue;
+            }
+            let refused = match &plan[index] {
+                Plan::Say(outcome) => Some(outcome.clone()),
+                Plan::Send(topic) => match self.write(flight, index, topic, event).await? {
+                    Ok(()) => None,
+                    Err(code) => match self.outcome(code, topic, event) {
+                        Some(outcome) => Some(outcome),
+                        // What was sent before is still to be confirmed.
+                        None => {
+                            sending.away = Some(Unavailable::new(code.to_string()));
+                            break;
+                        }
+                    },
+                },
+            };
+            match refused {
+                None => sending.sent.push(index),
+                Some(outcome) => {
+                    delivery.report(index, outcome);
+                    sending.all = false;
+                    stopped.failed(event);
+                }
+            }
+        }
+        Ok(sending)
+    }
+
+    /// Writes an event into a record and hands that to the client.
+    async fn write(
+        &self,
+        flight: &Flight<'_>,
+        index: usize,
+        topic: &str,
+        event: &Recorded,
+    ) -> Result<Report, Unavailable> {
+        let (format, events) = (self.settings.format, &self.settings.events);
+        let value = format.value(events, event);
+        let record = BaseRecord::with_opaque_to(topic, 0_usize)
+            .key(record::key(event))
+            .payload(&*value)
+            .headers(format.headers(events, event));
+        flight.send(index, record).await
     }
 
     /// Reports what became of records, in order; gives those that were refused together for good.
@@ -360,10 +296,8 @@ impl Kafka {
             Some(code) => {
                 // It may be a topic that was deleted: ask which there are before anything is sent again.
                 *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known::default();
-                let complaint = producer.inner.context().client_errors.sentence();
-                Err(Unavailable::new(
-                    complaint.map_or_else(|| code.to_string(), |why| format!("{code}: {why}")),
-                ))
+                let reason = producer.inner.context().client_errors.sentence();
+                Err(Unavailable::new(reason.map_or_else(|| code.to_string(), |why| format!("{code}: {why}"))))
             }
             None => Ok(refused),
         }
@@ -382,15 +316,6 @@ fn came_to(sent: &[usize], reports: &[Option<Report>]) -> String {
 
 fn word(code: Code) -> String {
     format!("kafka_{code:?}").to_lowercase()
-}
-
-/// What becomes of an event whose topic is not there.
-fn missing(topic: &str, event: &Recorded) -> Outcome {
-    let text = format!(
-        "the topic {topic} of {} does not exist; create it, because Postrider creates none",
-        event.event_type
-    );
-    Outcome::Hold { after: HELD, failure: DeliveryFailure::new("topic_missing", text) }
 }
 
 #[async_trait]
@@ -428,7 +353,7 @@ impl Sink for Kafka {
         }
         // Nothing may overtake a failure, also not in another partition: what has one key goes at once, the next when
         // that is confirmed.
-        let place = |index: usize| {
+        let partition = |index: usize| {
             let event = &*delivery.events[index].event;
             let topic = match &plan[index] {
                 Plan::Send(topic) => Some(topic.as_str()),
@@ -436,7 +361,7 @@ impl Sink for Kafka {
             };
             (topic, record::key(event))
         };
-        for run in all.chunk_by(|one, next| place(*one) == place(*next)) {
+        for run in all.chunk_by(|one, next| partition(*one) == partition(*next)) {
             let produced = self.produce(&self.producer(lane)?, &delivery, &plan, run, &mut since).await?;
             let rest = produced.refused.as_slice();
             // What was refused together may go alone, as long as that is all of the run.

@@ -39,12 +39,17 @@ pub fn consumer(outbox: &Outbox, brokers: &str, group: &str, topic: &str) -> Con
     brisk(Consumer::new(outbox, brokers, group).topics([topic]))
 }
 
+/// So many attempts, with a short pause.
+pub fn retry(attempts: u32) -> postrider::Retry {
+    postrider::Retry::fixed(Duration::from_millis(200)).max_attempts(attempts)
+}
+
 /// The same consumer with short times: a test should not wait for long.
 pub fn brisk<S: postrider::store::Source>(consumer: Consumer<S>) -> Consumer<S> {
     consumer
         .property("session.timeout.ms", "6000")
         .property("heartbeat.interval.ms", "500")
-        .pause(Duration::from_millis(200))
+        .retry(retry(4))
         .longest_pause(Duration::from_millis(500))
 }
 

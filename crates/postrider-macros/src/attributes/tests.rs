@@ -54,17 +54,15 @@ fn one_field_may_be_both_id_and_key() {
 
 #[test]
 fn an_enum_and_a_union_are_sent_elsewhere() {
-    let message = "derive it on a struct; for an enum use NewEvent or a EventMappings entry";
+    let message = "`Event` must be derived on a struct; for an enum, use `NewEvent` or an `EventMapping`";
     assert_eq!(refusals("enum Paid { Card, Cash }"), [message]);
     assert_eq!(refusals("union Paid { card: u8 }"), [message.replace("an enum", "a union")]);
 }
 
 #[test]
 fn all_that_is_missing_is_said_at_once() {
-    assert!(refusal("id = order").starts_with("the aggregate is missing: say what the event happens to"));
-    assert!(
-        refusal("aggregate = \"Order\"").starts_with("the id is missing: name the field that identifies")
-    );
+    assert!(refusal("id = order").starts_with("`aggregate` is required"));
+    assert!(refusal("aggregate = \"Order\"").starts_with("`id` is required"));
     assert_eq!(refusals("struct OrderPaid { order: i64 }").len(), 2);
 }
 
@@ -72,13 +70,13 @@ fn all_that_is_missing_is_said_at_once() {
 fn an_unknown_word_is_answered_with_the_known_ones() {
     assert_eq!(
         refusal("nmae = \"Paid\""),
-        "`nmae` is unknown here; a struct takes `name`, `version`, `stream`, `aggregate`, `id`, `key`, \
-         `sequenced`, `max_attempts` and `crate`"
+        "`nmae` is not known; on a struct it must be `name`, `version`, `stream`, `aggregate`, `id`, `key`, \
+         `sequenced`, `max_attempts` or `crate`"
     );
-    assert!(refusal("a::b").starts_with("`a::b` is unknown here; a struct takes"));
+    assert!(refusal("a::b").starts_with("`a::b` is not known; on a struct it must be"));
     assert_eq!(
         refusals("struct Paid { #[event(name)] order: i64 }"),
-        ["`name` is unknown here; a field takes `id` and `key`"]
+        ["`name` is not known; on a field it must be `id` or `key`"]
     );
 }
 
@@ -96,7 +94,10 @@ fn every_known_word_is_in_the_answer_and_given_only_once() {
         ("crate", "= \"a\""),
     ] {
         assert!(refusal("other").contains(&format!("`{word}`")), "{word}");
-        assert_eq!(refusal(&format!("{word} {value}, {word} {value}")), format!("`{word}` is given twice"));
+        assert_eq!(
+            refusal(&format!("{word} {value}, {word} {value}")),
+            format!("`{word}` must be given only once")
+        );
     }
 }
 
@@ -106,7 +107,7 @@ fn a_field_is_not_marked_beside_another() {
         "#[event(aggregate = \"Order\", id = a)] struct Paid { a: u8, #[event(id)] b: u8 }",
         "#[event(aggregate = \"Order\")] struct Paid { #[event(id)] a: u8, #[event(id)] b: u8 }",
     ] {
-        assert_eq!(refusals(twice), ["`id` is given twice"]);
+        assert_eq!(refusals(twice), ["`id` must be given only once"]);
     }
 }
 
@@ -131,16 +132,16 @@ fn a_number_out_of_range_is_refused() {
 fn a_name_that_no_table_could_keep_is_refused() {
     let (longest, longer) = ("x".repeat(LONGEST_NAME), "x".repeat(LONGEST_NAME + 1));
     for key in ["name", "stream", "aggregate"] {
-        assert_eq!(refusal(&format!("{key} = \"\"")), format!("`{key}` is empty"));
+        assert_eq!(refusal(&format!("{key} = \"\"")), format!("`{key}` must not be empty"));
         assert_eq!(
             refusal(&format!("{key} = \"{longer}\"")),
-            format!("`{key}` has 201 bytes, more than the 200 allowed")
+            format!("`{key}` must have at most 200 bytes, not 201")
         );
         assert!(refusal(&format!("{key} = \"a\\0\"")).contains("NUL"));
     }
     let named = |name: &str| format!("#[event(aggregate = \"Order\", id = 0)] struct {name}(u8);");
     read(&named(&longest)).expect("long enough");
-    assert_eq!(refusals(&named(&longer)), ["`name` has 201 bytes, more than the 200 allowed"]);
+    assert_eq!(refusals(&named(&longer)), ["`name` must have at most 200 bytes, not 201"]);
 }
 
 #[test]
@@ -150,19 +151,16 @@ fn the_longest_name_is_the_one_that_record_allows() {
 
 #[test]
 fn a_value_of_the_wrong_kind_is_answered_with_an_example() {
-    let text = "`name` takes text in quotes, as in `name = \"…\"`";
+    let text = "`name` must be text in quotes, as in `name = \"…\"`";
     assert_eq!(refusal("name = Paid"), text);
     assert_eq!(refusal("name"), text);
     assert_eq!(refusal("name(\"Paid\")"), text);
-    assert_eq!(refusal("version = \"2\""), "`version` takes a whole number, as in `version = 2`");
-    let field = "`id` takes the name of a field or its index, as in `id = order`";
+    assert_eq!(refusal("version = \"2\""), "`version` must be a whole number, as in `version = 2`");
+    let field = "`id` must be the name of a field or its index, as in `id = order`";
     assert_eq!(refusal("id = \"order\""), field);
     assert_eq!(refusal("id = self.order"), field);
     assert_eq!(refusal("id = order.number"), field);
-    assert_eq!(refusal("sequenced = true"), "`sequenced` stands alone, without a value");
-    assert_eq!(refusal("crate = \"a b\""), "`a b` is not the path of a crate");
-    assert_eq!(
-        refusals("struct Paid { #[event(id = order)] order: u8 }"),
-        ["`id` stands alone, without a value"]
-    );
+    assert_eq!(refusal("sequenced = true"), "`sequenced` must not have a value");
+    assert_eq!(refusal("crate = \"a b\""), "`crate` must be the path of a crate, as in `postrider_core`");
+    assert_eq!(refusals("struct Paid { #[event(id = order)] order: u8 }"), ["`id` must not have a value"]);
 }

@@ -7,13 +7,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use postrider_core::{Batch, DueBatch, Lease, LeaseStatus, Result};
+use postrider_core::{Batch, DueBatch, Lease, LeaseStatus, Position, Result};
 use tokio::task::JoinHandle;
 
 use crate::engine::lane::{Halt, Lane};
 
 /// The lease being prolonged: when that was asked for, and what comes of it.
-struct Prolonging {
+pub(crate) struct Prolonging {
     asked: Instant,
     task: JoinHandle<(Lease, Result<LeaseStatus>)>,
 }
@@ -47,7 +47,7 @@ impl Lane {
                     ask_again = self.prolong_at().max(Instant::now() + lease / 20);
                 }
                 () = tokio::time::sleep_until(ask_again.into()), if prolonging.is_none() => {
-                    prolonging = Some(self.prolong_aside());
+                    prolonging = Some(self.prolong_aside(None));
                 }
                 () = tokio::time::sleep_until((self.prolonged + lease).into()) => return Err(Halt::Lost),
             }
@@ -60,16 +60,18 @@ impl Lane {
         Ok(answer?)
     }
 
-    fn prolong_aside(&self) -> Prolonging {
-        let (runtime, mut lease) = (Arc::clone(&self.runtime), self.lease.clone());
+    /// Begins to prolong the lease. `reading` is how far the lane is reading.
+    pub(crate) fn prolong_aside(&self, reading: Option<&Position>) -> Prolonging {
+        let (runtime, mut lease, reading) = (Arc::clone(&self.runtime), self.lease.clone(), reading.cloned());
         let task = tokio::spawn(async move {
-            let status = runtime.store.extend(&mut lease, runtime.settings.lease, None).await;
+            let status = runtime.store.extend(&mut lease, runtime.settings.lease, reading.as_ref()).await;
             (lease, status)
         });
         Prolonging { asked: Instant::now(), task }
     }
 
-    fn prolonged_beside(
+    /// The lease was prolonged, or was not.
+    pub(crate) fn prolonged_beside(
         &mut self,
         prolonged: Option<(Instant, Lease, Result<LeaseStatus>)>,
     ) -> Result<(), Halt> {
@@ -81,7 +83,9 @@ impl Lane {
 }
 
 /// What came of it, once it is known.
-async fn joined(prolonging: &mut Option<Prolonging>) -> Option<(Instant, Lease, Result<LeaseStatus>)> {
+pub(crate) async fn joined(
+    prolonging: &mut Option<Prolonging>,
+) -> Option<(Instant, Lease, Result<LeaseStatus>)> {
     let Prolonging { asked, task } = prolonging.as_mut()?;
     let (asked, prolonged) = (*asked, task.await);
     *prolonging = None;

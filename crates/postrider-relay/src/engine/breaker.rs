@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Lease, RelayAway, Unavailable};
+use postrider_core::{Backoff, Lease, RelayAway, Unavailable, chance};
 use tokio::sync::Notify;
-use uuid::Uuid;
 
 use crate::observe::metrics;
 
@@ -26,8 +25,7 @@ pub(crate) struct Breaker {
 
 struct Open {
     since: Instant,
-    /// The pause that grows.
-    grown: Duration,
+    backoff: Backoff,
     pause: Pause,
 }
 
@@ -94,16 +92,20 @@ impl Breaker {
     pub(crate) fn unavailable(&self, reason: &Unavailable, undecided: bool) -> Pause {
         self.changed.notify_one();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now, first) = (Instant::now(), FIRST_PAUSE.min(self.longest));
-        let grown = state.as_ref().map_or(first, |open| (open.grown * 2).min(self.longest));
+        let now = Instant::now();
+        let mut backoff = match state.as_ref() {
+            Some(open) => open.backoff.clone(),
+            None => Backoff::new(FIRST_PAUSE, self.longest),
+        };
+        let grown = backoff.next_delay();
         let time = match reason.pause {
-            Some(pause) => pause.max(first),
+            Some(pause) => pause.max(FIRST_PAUSE.min(self.longest)),
             None => grown.mul_f64(0.8 + 0.4 * chance()),
         };
         let mut pause = Pause { until: now + time.min(LONGEST_PAUSE), undecided, reason: reason.clone() };
         match state.as_mut() {
             Some(open) => {
-                open.grown = grown;
+                open.backoff = backoff;
                 // What was asked for counts, also when an answer that asks for nothing comes after it.
                 if open.pause.is_asked_for() && open.pause.until > pause.until {
                     pause = open.pause.clone();
@@ -114,7 +116,7 @@ impl Breaker {
                 tracing::warn!(subscription = %self.subscription, reason = %reason,
                     "the destination is unavailable; its events wait and lose no attempts");
                 metrics::breaker(&self.subscription).set(1.0);
-                *state = Some(Open { since: now, grown, pause: pause.clone() });
+                *state = Some(Open { since: now, backoff, pause: pause.clone() });
             }
         }
         pause
@@ -136,12 +138,6 @@ impl Breaker {
             metrics::breaker(&self.subscription).set(0.0);
         }
     }
-}
-
-/// A random number from 0 to 1.
-pub(crate) fn chance() -> f64 {
-    let (high, _) = Uuid::new_v4().as_u64_pair();
-    (high >> 32) as f64 / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -178,10 +174,5 @@ mod tests {
         assert_eq!(breaker.pause().map(|pause| pause.until), Some(minute.until));
         let forever = Unavailable { pause: Some(Duration::MAX), ..Unavailable::new("busy") };
         assert!(breaker.unavailable(&forever, true).until <= Instant::now() + LONGEST_PAUSE);
-    }
-
-    #[test]
-    fn chances_are_between_none_and_certain() {
-        assert!((0..1000).map(|_| chance()).all(|chance| (0.0..=1.0).contains(&chance)));
     }
 }

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{Delivery, Order, Position, Settlement, Unavailable};
 
+use crate::engine::accompany::Delivering;
 use crate::engine::contrast::Try;
-use crate::engine::deliver::{Delivering, panicked};
+use crate::engine::judge::panicked;
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::retry_policy::Decision;
 use crate::engine::work::{Hand, Item, Work};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Batch, Bell, Error, ErrorKind, Lease, Order, Result, Unavailable};
+use postrider_core::{Backoff, Batch, Bell, Error, ErrorKind, Lease, Order, Result, Unavailable};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
@@ -43,8 +43,14 @@ impl From<Error> for Halt {
 }
 
 /// The pauses while the database does not answer.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(50);
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long to leave a database alone that does not answer.
+pub(crate) fn backoff() -> Backoff {
+    Backoff::new(FIRST_PAUSE, LONGEST_PAUSE)
+}
+
 /// A read scans so many batches at most, however many lanes there are.
 const MOST_SHARES: u32 = 4;
 /// What the lease says of open deliveries is not asked anew more often than this.
@@ -138,17 +144,16 @@ impl Lane {
 
     /// Works until the lane is idle, wanted back or lost, or the relay stops; and gives it back.
     pub(crate) async fn work(mut self) -> End {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = backoff();
         let end = loop {
-            match self.turns(&mut pause).await {
+            match self.turns(&mut backoff).await {
                 Ok(end) => break end,
                 Err(Halt::Lost) => break End::Lost,
                 Err(Halt::Failed(error)) => {
                     self.runtime.outage.begins(&error);
                     // What was read ahead may be of a connection, or a past, that is gone.
                     self.forget_ahead();
-                    self.runtime.rest(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    self.runtime.rest(backoff.next_delay()).await;
                     if self.is_out_of_time() {
                         break End::Lost;
                     }
@@ -166,7 +171,7 @@ impl Lane {
         end
     }
 
-    async fn turns(&mut self, pause: &mut Duration) -> Result<End, Halt> {
+    async fn turns(&mut self, backoff: &mut Backoff) -> Result<End, Halt> {
         let linger = self.runtime.settings.lease / 3;
         let mut idle_since: Option<Instant> = None;
         loop {
@@ -182,7 +187,7 @@ impl Lane {
             self.note_back(None).await?;
             let worked = self.turn().await? || landed;
             self.runtime.outage.is_over();
-            *pause = FIRST_PAUSE;
+            backoff.reset();
             if worked {
                 idle_since = None;
                 if Instant::now() >= self.prolong_at() {
@@ -201,7 +206,7 @@ impl Lane {
         }
     }
 
-    /// One turn: what is due, then the next batch; each is delivered and settled. Whether there was anything.
+    /// One turn: *due, read, deliver, judge, settle*. What is due goes first, then the next batch. Whether there was anything.
     async fn turn(&mut self) -> Result<bool, Halt> {
         self.lease.bytes = self.share.bytes();
         let due = self.look_for_due().await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::Gauge;
-use postrider_core::{Bell, ErrorKind, Lease, Order};
+use postrider_core::{Backoff, Bell, ErrorKind, Lease, Order};
 use tokio::task::JoinSet;
 
 use crate::engine::lane::{End, Lane};
@@ -22,6 +22,8 @@ use crate::observe::presence::was_removed;
 const COURTESY: Duration = Duration::from_millis(200);
 /// The shortest time between two questions for a lane.
 const SOON: Duration = Duration::from_millis(10);
+/// The longest time between two questions for a lane, whatever the lease.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 pub(crate) struct LaneManager {
     runtime: Arc<SubscriptionRuntime>,
@@ -36,8 +38,9 @@ pub(crate) struct LaneManager {
     ask_at: Instant,
     /// How many lanes to take at once: one, and twice as many each time, so that relays that start together share them.
     greed: u32,
-    /// How often it was asked for in vain: soon again at first, because who holds too many gives one up when it is told to.
-    in_vain: u32,
+    /// How long until a lane that others hold is asked for again: soon at first, because who holds too many gives one up when it
+    /// is told to.
+    ask_again: Backoff,
     /// There is something to do: ask now.
     ask_now: bool,
     gauges: GaugeReporter,
@@ -46,6 +49,7 @@ pub(crate) struct LaneManager {
 
 impl LaneManager {
     pub(crate) fn new(runtime: Arc<SubscriptionRuntime>) -> Self {
+        let longest = (runtime.settings.lease / 10).clamp(SOON, LONGEST_WAIT);
         Self {
             bell: runtime.store.bell(),
             lanes: JoinSet::new(),
@@ -54,7 +58,7 @@ impl LaneManager {
             total: None,
             ask_at: Instant::now(),
             greed: 1,
-            in_vain: 0,
+            ask_again: Backoff::new(SOON, longest),
             ask_now: true,
             gauges: GaugeReporter::new(&runtime),
             gauge: lanes(&runtime.name),
@@ -110,7 +114,7 @@ impl LaneManager {
     async fn claim(&mut self) {
         let runtime = Arc::clone(&self.runtime);
         let mut taken = 0;
-        loop {
+        let wait = loop {
             let asked = Instant::now();
             match runtime.store.claim(&runtime.name, &runtime.owner, runtime.settings.lease).await {
                 Ok(Some(lease)) => {
@@ -119,14 +123,14 @@ impl LaneManager {
                         self.idle.clear();
                     }
                     let lane = lease.lane;
-                    self.in_vain = 0;
+                    self.ask_again.reset();
                     self.idle.remove(&lane);
                     self.held.insert(lane);
                     let work = Lane::new(Arc::clone(&runtime), lease, asked).work();
                     self.lanes.spawn(async move { (lane, work.await) });
                     taken += 1;
                     if self.total.is_some_and(|total| self.held.len() >= total as usize) {
-                        break;
+                        break SOON;
                     }
                     if taken >= self.greed {
                         self.greed = self.greed.saturating_mul(2);
@@ -138,9 +142,8 @@ impl LaneManager {
                     self.is_there();
                     // What others hold is theirs to sleep for.
                     self.idle.clear();
-                    self.in_vain = self.in_vain.saturating_add(1);
                     self.greed = 1;
-                    break;
+                    break self.ask_again.next_delay();
                 }
                 Err(error) => {
                     if error.kind() == ErrorKind::NotFound {
@@ -154,15 +157,14 @@ impl LaneManager {
                     // Nothing is known of any lane until the database answers.
                     self.idle.clear();
                     self.total = None;
-                    self.in_vain = self.in_vain.saturating_add(1);
-                    break;
+                    break self.ask_again.next_delay();
                 }
             }
             if runtime.is_stopping() {
-                break;
+                break SOON;
             }
-        }
-        self.ask_at = Instant::now() + self.patience();
+        };
+        self.ask_at = Instant::now() + wait;
     }
 
     /// The database answers, and has the subscription.
@@ -171,12 +173,6 @@ impl LaneManager {
         if self.runtime.run.is_removed(false) {
             tracing::info!(subscription = %self.runtime.name, "the subscription exists again; resuming");
         }
-    }
-
-    /// How long until a lane that others hold is asked for again.
-    fn patience(&self) -> Duration {
-        let longest = (self.runtime.settings.lease / 10).clamp(SOON, Duration::from_secs(3));
-        (SOON * 2_u32.saturating_pow(self.in_vain.saturating_sub(1).min(16))).min(longest)
     }
 
     fn ended(&mut self, lane: u32, end: End) {
@@ -188,7 +184,7 @@ impl LaneManager {
             End::Recalled => {
                 self.idle.clear();
                 self.total = None;
-                self.in_vain = 0;
+                self.ask_again.reset();
                 self.ask_at = Instant::now() + COURTESY;
             }
             End::Lost => self.ask_now = true,

@@ -1,9 +1,11 @@
-//! The engine: for each subscription *claim a lane → due and read → deliver → decide → settle*. It knows stores and sinks by their
+//! The engine: for each subscription *claim a lane → due → read → deliver → judge → settle*. It knows stores and sinks by their
 //! contracts alone.
 //!
-//! `lane_manager` holds lanes, `lane` is the turn of one of them, `deliver` hands events to the sink, `retry_policy` and `contrast`
-//! decide what follows from an outcome, `settle` writes it, `lease` keeps the lane meanwhile.
+//! `lane_manager` holds lanes, `lane` is the turn of one of them, `deliver` hands events to the sink and `accompany` stays with them,
+//! `judge` decides with `retry_policy` and `contrast` what follows from an outcome, `settle` writes it, `lease` keeps the lane
+//! meanwhile.
 
+pub(crate) mod accompany;
 pub(crate) mod away;
 pub(crate) mod beside;
 pub(crate) mod breaker;
@@ -11,6 +13,7 @@ pub(crate) mod contrast;
 pub(crate) mod deliver;
 pub(crate) mod due_schedule;
 pub(crate) mod flight;
+pub(crate) mod judge;
 pub(crate) mod lane;
 pub(crate) mod lane_manager;
 pub(crate) mod lease;

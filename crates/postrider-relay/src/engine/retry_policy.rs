@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use postrider_core::{DeliveryChange, DeliveryFailure, OffsetDateTime, Outcome, Recorded, Retry};
+use postrider_core::{
+    DeliveryChange, DeliveryFailure, FailedAttempt, OffsetDateTime, Outcome, Recorded, Retry, RetryDecision,
+};
 
 /// Whether an outage of the destination counts toward an event's age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,9 +15,6 @@ pub enum WhileUnavailable {
     /// Yes: an event's age starts when it is recorded, and includes outages.
     Expire,
 }
-
-/// No pause is longer than ten years: databases can't count for ever.
-const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
 /// What is known of an event that is being delivered.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +76,7 @@ impl RetryPolicy {
     /// What follows from an outcome, the event being to blame where that was unclear. `chance` decides the jitter.
     pub(crate) fn retry_policy(&self, case: Case<'_>, outcome: Outcome, chance: f64) -> Decision {
         let attempts = case.tried + 1;
-        let (after, failure) = match outcome {
+        let (asked, failure) = match outcome {
             Outcome::Delivered => return Decision::Delivered { attempts, duplicate: false },
             Outcome::Duplicate => return Decision::Delivered { attempts, duplicate: true },
             Outcome::Reject { failure } | Outcome::Unclear { failure, rejects: true, .. } => {
@@ -88,17 +87,13 @@ impl RetryPolicy {
                 (after, failure)
             }
         };
-        if self.retry.attempts(case.event.max_attempts).is_some_and(|most| attempts >= most) {
-            return Decision::Dead { attempts, failure, age: None };
-        }
-        let pause = after.unwrap_or_else(|| self.retry.pause(attempts, chance)).min(LONGEST);
-        let Some(most) = self.retry.age() else { return Decision::Retry { attempts, pause, failure } };
         let age = self.age(case);
-        if age >= most {
-            return Decision::Dead { attempts, failure, age: Some(age) };
+        let failed = FailedAttempt { attempts, max_attempts: case.event.max_attempts, age, asked };
+        match self.retry.decide(failed, chance) {
+            RetryDecision::After(pause) => Decision::Retry { attempts, pause, failure },
+            RetryDecision::OutOfAttempts => Decision::Dead { attempts, failure, age: None },
+            RetryDecision::TooOld => Decision::Dead { attempts, failure, age: Some(age) },
         }
-        // One last try when its time is over, not later.
-        Decision::Retry { attempts, pause: pause.min(most - age), failure }
     }
 
     /// An event that waits for something else loses no attempt, and is given up only where outages count.
@@ -108,7 +103,7 @@ impl RetryPolicy {
             Some(most) if self.age(case) >= most => {
                 Decision::Dead { attempts, failure, age: Some(self.age(case)) }
             }
-            _ => Decision::Retry { attempts, pause: after.min(LONGEST), failure },
+            _ => Decision::Retry { attempts, pause: after.min(Retry::LONGEST), failure },
         }
     }
 

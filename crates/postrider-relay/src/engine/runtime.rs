@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store};
+use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store, chance};
 use tokio::sync::watch;
 
-use crate::engine::breaker::{Breaker, chance};
+use crate::engine::breaker::Breaker;
 use crate::engine::contrast::{Contrast, Sifted, Stands, Try};
 use crate::engine::retry_policy::RetryPolicy;
 use crate::engine::work::Item;

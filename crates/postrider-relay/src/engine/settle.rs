@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use postrider_core::{ErrorKind, Lease, LeaseStatus};
 
-use crate::engine::lane::{FIRST_PAUSE, Halt, LONGEST_PAUSE, Lane};
+use crate::engine::lane::{Halt, Lane, backoff};
 use crate::engine::work::{Work, may_be_of_an_event};
 
 impl Lane {
@@ -18,26 +18,33 @@ impl Lane {
         if work.is_empty() {
             return Ok(());
         }
-        let mut pause = FIRST_PAUSE;
+        self.write(&mut work).await?;
+        self.settled(work).await;
+        Ok(())
+    }
+
+    /// Writes it, and asks again while the answer is in doubt.
+    async fn write(&mut self, work: &mut Work) -> Result<(), Halt> {
+        let mut backoff = backoff();
         let (mut in_doubt, mut stopping_since) = (false, None::<Instant>);
         loop {
             let error = match self.runtime.store.settle(&mut self.lease, &work.settlement).await {
                 Ok(status) if status != LeaseStatus::Lost => {
                     self.recalled |= status == LeaseStatus::Recalled;
-                    break;
+                    return Ok(());
                 }
-                Ok(_) if in_doubt && self.was_written(&work).await => break,
-                Ok(_) => return Err(self.lost(&work, in_doubt)),
+                Ok(_) if in_doubt && self.was_written(work).await => return Ok(()),
+                Ok(_) => return Err(self.lost(work, in_doubt)),
                 Err(error) if error.kind() == ErrorKind::LeaseLost => {
-                    if in_doubt && self.was_written(&work).await {
-                        break;
+                    if in_doubt && self.was_written(work).await {
+                        return Ok(());
                     }
-                    return Err(self.lost(&work, in_doubt));
+                    return Err(self.lost(work, in_doubt));
                 }
                 // What was delivered can't be delivered once more: it had been written, and only the answer was lost.
                 Err(error) if in_doubt && error.kind() == ErrorKind::Invalid => {
                     tracing::debug!(error = %error, "already settled");
-                    break;
+                    return Ok(());
                 }
                 Err(error) => error,
             };
@@ -54,19 +61,22 @@ impl Lane {
                     return Err(Halt::Failed(error));
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            tokio::time::sleep(backoff.next_delay()).await;
             if self.is_out_of_time() {
-                return Err(self.lost(&work, in_doubt));
+                return Err(self.lost(work, in_doubt));
             }
             match self.prolong().await {
-                Err(Halt::Lost) if in_doubt && self.was_written(&work).await => break,
-                Err(Halt::Lost) => return Err(self.lost(&work, in_doubt)),
+                Err(Halt::Lost) if in_doubt && self.was_written(work).await => return Ok(()),
+                Err(Halt::Lost) => return Err(self.lost(work, in_doubt)),
                 // The lane was to move, and still stands where it stood: it was not written.
                 Ok(()) if work.next.is_some() => in_doubt = false,
                 _ => {}
             }
         }
+    }
+
+    /// It is written: what follows for the lane.
+    async fn settled(&mut self, mut work: Work) {
         self.refreshed = Instant::now();
         self.due.after(&work.settlement.deliveries);
         let now = self.now();
@@ -83,7 +93,6 @@ impl Lane {
                 self.runtime.rest(moment).await;
             }
         }
-        Ok(())
     }
 
     /// A settle was not answered, and the lane does not stand where it stood. Whether it was written: then the lane stands where it was

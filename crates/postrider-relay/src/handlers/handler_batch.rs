@@ -62,7 +62,7 @@ pub(crate) async fn run<S: Source>(
 ) -> Result<(), Unavailable> {
     let mut stopped = HeldKeys::new(delivery.order);
     let mut rest = events;
-    while let Some((&first, _)) = rest.split_first() {
+    while !rest.is_empty() {
         if delivery.is_stopping() {
             return Ok(());
         }
@@ -74,53 +74,79 @@ pub(crate) async fn run<S: Source>(
         if !delivery.begin_all(&together) {
             return Ok(());
         }
-        if together.len() > 1 {
-            match handle(routes, delivery, &together).await {
-                Ok(outcomes) => {
-                    for (index, outcome) in together.into_iter().zip(outcomes) {
-                        let event = &delivery.events[index].event;
-                        // Behind a failure of its key it was not tried, whatever is said of it.
-                        if stopped.holds(event) {
-                            continue;
-                        }
-                        if !outcome.is_delivered() {
-                            stopped.failed(event);
-                        }
-                        report(routes, delivery, index, outcome);
-                    }
-                    continue;
-                }
-                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
-                // Which of them it was shows when each is handled alone.
-                Err(Trouble::Failed(failure)) => {
-                    let event = &delivery.events[first].event;
-                    tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
-                        events = together.len(), error = %failure, "the batch failed; retrying its events one by one");
-                }
-            }
-        }
         let several = together.len() > 1;
+        if several && handle_together(routes, delivery, &together, &mut stopped).await? {
+            continue;
+        }
         for index in together {
             // Handled together they came to nothing; now each is begun alone.
             if several && !delivery.begin(index) {
                 return Ok(());
             }
-            let event = &delivery.events[index].event;
-            if stopped.holds(event) {
-                continue;
-            }
-            let outcome = match handle(routes, delivery, &[index]).await {
-                Ok(mut outcomes) => outcomes.pop().unwrap_or(Outcome::Delivered),
-                Err(Trouble::Failed(failure)) => failure.into_outcome(),
-                Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
-            };
-            if !outcome.is_delivered() {
-                stopped.failed(event);
-            }
-            report(routes, delivery, index, outcome);
+            handle_alone(routes, delivery, index, &mut stopped).await?;
         }
     }
     Ok(())
+}
+
+/// Handles events in one call and reports each. Whether that succeeded: if not, which of them it was shows when each is handled
+/// alone.
+async fn handle_together<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    together: &[usize],
+    stopped: &mut HeldKeys,
+) -> Result<bool, Unavailable> {
+    let outcomes = match handle(routes, delivery, together).await {
+        Ok(outcomes) => outcomes,
+        Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+        Err(Trouble::Failed(failure)) => {
+            let event = &delivery.events[together[0]].event;
+            tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
+                events = together.len(), error = %failure, "the batch failed; retrying its events one by one");
+            return Ok(false);
+        }
+    };
+    for (&index, outcome) in together.iter().zip(outcomes) {
+        // Behind a failure of its key it was not tried, whatever is said of it.
+        if !stopped.holds(&delivery.events[index].event) {
+            note(routes, delivery, index, outcome, stopped);
+        }
+    }
+    Ok(true)
+}
+
+/// Handles one event and reports it, unless an earlier one of its key has failed.
+async fn handle_alone<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    index: usize,
+    stopped: &mut HeldKeys,
+) -> Result<(), Unavailable> {
+    if stopped.holds(&delivery.events[index].event) {
+        return Ok(());
+    }
+    let outcome = match handle(routes, delivery, &[index]).await {
+        Ok(mut outcomes) => outcomes.pop().unwrap_or(Outcome::Delivered),
+        Err(Trouble::Failed(failure)) => failure.into_outcome(),
+        Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+    };
+    note(routes, delivery, index, outcome, stopped);
+    Ok(())
+}
+
+/// Reports what became of an event, and that nothing more of its key may be handled after a failure.
+fn note<S: Source>(
+    routes: &Routes<S>,
+    delivery: &Delivery,
+    index: usize,
+    outcome: Outcome,
+    stopped: &mut HeldKeys,
+) {
+    if !outcome.is_delivered() {
+        stopped.failed(&delivery.events[index].event);
+    }
+    report(routes, delivery, index, outcome);
 }
 
 /// Reports what became of an event; what a transaction did under a lease, as an effect.

@@ -171,31 +171,13 @@ impl SubscriptionStatus {
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
         let next_retry_at =
             retry_in.map(|seconds| Time(now + time::Duration::seconds_f64(seconds.clamp(0.0, 1e9))));
-        let name = &info.subscription.name;
-        let its = |relay: &&RelayInfo| relay.run(name).is_some();
-        let there = relays.iter().filter(its).filter(|relay| relay.live);
-        let there: Vec<String> = there.map(|relay| relay.report.name.clone()).collect();
-        let last_relay = relays.iter().filter(its).max_by_key(|relay| relay.seen_at);
-        let last_relay = last_relay.filter(|_| there.is_empty()).map(|relay| Gone {
-            name: relay.report.name.clone(),
-            host: relay.report.host.clone(),
-            seen_at: Time(relay.seen_at),
-        });
+        let (there, last_relay) = relays_of(&info.subscription.name, relays);
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
         let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
         let estimated = behind > u64::from(SAMPLE);
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
-        let streams: Vec<Stream> = figures
-            .iter()
-            .map(|figures| Stream {
-                stream: figures.stream.clone(),
-                pending: whole(figures.pending),
-                processing: figures.processing,
-                retrying: figures.retrying,
-                dead: figures.dead,
-                oldest_seconds: figures.oldest_seconds,
-            })
-            .collect();
+        let streams: Vec<Stream> =
+            figures.iter().map(|figures| Stream::of(figures, whole(figures.pending))).collect();
         let away = postrider::store::Away::of(&info, relays).map(|away| Away {
             since: Time(away.since),
             reason: away.reason,
@@ -226,6 +208,33 @@ impl SubscriptionStatus {
             lanes_next: info.lanes_next,
             lanes: info.lanes.into_iter().map(Lane::of).collect(),
             streams,
+        }
+    }
+}
+
+/// The relays that have a subscription; and the one that was seen last, where none of them lives.
+fn relays_of(name: &str, relays: &[RelayInfo]) -> (Vec<String>, Option<Gone>) {
+    let its = |relay: &&RelayInfo| relay.run(name).is_some();
+    let there = relays.iter().filter(its).filter(|relay| relay.live);
+    let there: Vec<String> = there.map(|relay| relay.report.name.clone()).collect();
+    let last_relay = relays.iter().filter(its).max_by_key(|relay| relay.seen_at);
+    let last_relay = last_relay.filter(|_| there.is_empty()).map(|relay| Gone {
+        name: relay.report.name.clone(),
+        host: relay.report.host.clone(),
+        seen_at: Time(relay.seen_at),
+    });
+    (there, last_relay)
+}
+
+impl Stream {
+    fn of(figures: &Figures, pending: u64) -> Self {
+        Self {
+            stream: figures.stream.clone(),
+            pending,
+            processing: figures.processing,
+            retrying: figures.retrying,
+            dead: figures.dead,
+            oldest_seconds: figures.oldest_seconds,
         }
     }
 }
