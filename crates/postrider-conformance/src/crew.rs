@@ -118,7 +118,15 @@ async fn transaction(log: &dyn TestLog, dice: &mut Dice, aggregates: u64) -> Vec
     }
     for aggregate in chosen {
         let aggregate = format!("a{aggregate}");
-        let version = writer.change(&aggregate).await.expect("change");
+        let version = match writer.change(&aggregate).await {
+            Ok(version) => version,
+            // Another transaction was faster: an application begins anew.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                writer.rollback().await;
+                return Vec::new();
+            }
+            Err(error) => panic!("change: {error}"),
+        };
         ids.push(writer.record(&event(&aggregate, version)).await.expect("record"));
     }
     if dice.roll(5) == 0 {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    Batch, Clock, Lease, LeaseStatus, ManualClock, NewEvent, OffsetDateTime, Recorded, Relane, Settlement,
-    Store, Subscription, Uuid,
+    Batch, Clock, ErrorKind, Lease, LeaseStatus, ManualClock, NewEvent, OffsetDateTime, Recorded, Relane,
+    Settlement, Store, Subscription, Uuid,
 };
 
 use crate::harness::{Harness, TestLog};
@@ -40,11 +40,21 @@ pub async fn subscribe(store: &dyn Store, name: &str) {
 
 /// Changes an aggregate and records it, in one transaction.
 pub async fn commit_one(log: &dyn TestLog, aggregate: &str) -> Uuid {
-    let mut writer = log.begin().await;
-    let version = writer.change(aggregate).await.expect("change");
-    let id = writer.record(&event(aggregate, version)).await.expect("record");
-    writer.commit().await.expect("commit");
-    id
+    loop {
+        let mut writer = log.begin().await;
+        let version = match writer.change(aggregate).await {
+            Ok(version) => version,
+            // Another transaction was faster: begin anew.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                writer.rollback().await;
+                continue;
+            }
+            Err(error) => panic!("change: {error}"),
+        };
+        let id = writer.record(&event(aggregate, version)).await.expect("record");
+        writer.commit().await.expect("commit");
+        return id;
+    }
 }
 
 /// Claims a lane that must be free.

@@ -15,6 +15,8 @@ const DEADLOCK: u16 = 1213;
 /// A lock was waited for too long, or not at all.
 const LOCKED: u16 = 1205;
 const BUSY: u16 = 3572;
+/// A table left the cache of table definitions while the statement was about to run. It did nothing.
+const PREPARE_AGAIN: u16 = 1615;
 
 /// What each constraint of the tables means, in the words of `record`.
 const CONSTRAINTS: [(&str, &str); 8] = [
@@ -96,6 +98,11 @@ pub(crate) fn is_deadlock(error: &Error) -> bool {
     error.source().is_some_and(|source| source.to_string() == code(DEADLOCK))
 }
 
+/// Whether the statement must be prepared again. It had no effect, so it can be sent again in the same transaction.
+pub(crate) fn must_prepare_again(error: &SqlxError) -> bool {
+    number_of(error) == Some(PREPARE_AGAIN)
+}
+
 fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
     let said = |what: &str| format!("{what} (the server says: {text})");
     match number {
@@ -169,6 +176,12 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
         1665 => (
             ErrorKind::Denied,
             "binlog_format is STATEMENT, which can't log a READ COMMITTED transaction; set it to ROW or MIXED"
+                .to_owned(),
+        ),
+        PREPARE_AGAIN => (
+            ErrorKind::Conflict,
+            "the server had to prepare the statement again too often; try again, and raise table_definition_cache and \
+             table_open_cache if it happens often"
                 .to_owned(),
         ),
         1412 => (ErrorKind::Conflict, "a table was changed meanwhile; try again".to_owned()),

@@ -10,7 +10,7 @@ use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
 use uuid::Uuid;
 
 use crate::clock::date;
-use crate::error::{acquire, failed};
+use crate::error::{acquire, failed, must_prepare_again};
 use crate::outbox::Outbox;
 
 const RECORD: &str = include_str!("../sql/record.sql");
@@ -19,6 +19,8 @@ const OP: &str = "record";
 /// Parameters a row of record.sql, and how many rows and bytes go into one statement: it may have 65,535 parameters, and be as
 /// large as `max_allowed_packet`, which is 16 MB unless set.
 const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/// How often a statement is sent that the server must prepare again.
+const TRIES: u32 = 5;
 const MOST_ROWS: usize = 5_000;
 const MOST_BYTES: usize = 8 << 20;
 
@@ -33,7 +35,14 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let event = self.prepared(event)?;
-        bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
+        let mut tries = TRIES;
+        loop {
+            match bind(query(RECORD), &event).execute(&mut *conn).await {
+                Ok(_) => break,
+                Err(error) if must_prepare_again(&error) && tries > 1 => tries -= 1,
+                Err(error) => return Err(failed(OP)(error)),
+            }
+        }
         self.poller.recorded();
         Ok(event.event_id)
     }
@@ -130,8 +139,14 @@ fn parts(events: &[NewEvent]) -> Vec<&[NewEvent]> {
 async fn insert(conn: &mut MySqlConnection, events: &[NewEvent]) -> Result<()> {
     let Some((head, _)) = RECORD.split_once("values (") else { return Ok(()) };
     let sql = format!("{head}values {}", vec![ROW; events.len()].join(", "));
-    let statement = events.iter().fold(query(AssertSqlSafe(sql)).persistent(false), bind);
-    statement.execute(conn).await.map_err(failed(OP))?;
+    for left in (0..TRIES).rev() {
+        let statement = events.iter().fold(query(AssertSqlSafe(sql.clone())).persistent(false), bind);
+        match statement.execute(&mut *conn).await {
+            Ok(_) => break,
+            Err(error) if must_prepare_again(&error) && left > 0 => {}
+            Err(error) => return Err(failed(OP)(error)),
+        }
+    }
     Ok(())
 }
 

@@ -4,6 +4,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
 /// What this process logs, from the first look at it on.
 #[derive(Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
@@ -15,12 +20,9 @@ impl Logs {
         LOGS.get_or_init(|| {
             let logs = Self::default();
             let writer = logs.clone();
-            let subscriber = tracing_subscriber::fmt()
-                .with_env_filter(filter)
-                .with_ansi(false)
-                .with_writer(move || writer.clone())
-                .finish();
-            tracing::subscriber::set_global_default(subscriber).expect("nobody else listens");
+            let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+            let targets: Targets = filter.parse().expect("levels");
+            tracing_subscriber::registry().with(lines.with_filter(targets)).init();
             logs
         })
     }

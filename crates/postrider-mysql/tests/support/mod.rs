@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, TestLog, Writer};
-use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
+use postrider_core::{Clock, Error, ErrorKind, NewEvent, Result, Store, Uuid};
 use postrider_mysql::{MySqlStore, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
@@ -232,7 +232,14 @@ impl Writer for MyWriter {
             made.execute(self.outbox.pool()).await.expect("a row");
         }
         let sql = "update app set version = version + 1 where id = ?";
-        sqlx::query(sql).bind(aggregate).execute(&mut *self.tx).await.expect("change");
+        match sqlx::query(sql).bind(aggregate).execute(&mut *self.tx).await {
+            Ok(_) => {}
+            // MariaDB 11.6 and later, REPEATABLE READ: somebody changed the row after this transaction's snapshot was taken.
+            Err(error) if error.to_string().contains("Record has changed since last read") => {
+                return Err(Error::new(ErrorKind::Conflict, "change", error.to_string()));
+            }
+            Err(error) => panic!("change: {error}"),
+        }
         let sql = "select version from app where id = ?";
         Ok(sqlx::query(sql).bind(aggregate).fetch_one(&mut *self.tx).await.expect("change").get(0))
     }
