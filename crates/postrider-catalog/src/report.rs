@@ -145,6 +145,14 @@ impl fmt::Display for Report {
             writeln!(f, "{finding}\n")?;
         }
         let warnings = self.findings.iter().filter(|finding| finding.severity == Severity::Warning).count();
-        write!(f, "{} schemas compared: {} errors, {warnings} warnings", self.compared, self.errors())
+        let count =
+            |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+        write!(
+            f,
+            "{} compared: {}, {}",
+            count(self.compared, "schema"),
+            count(self.errors(), "error"),
+            count(warnings, "warning")
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, dead, doctor, events, health, record, relays, replay, sinks, status, subscriptions,
+    audit, catalog, dead, doctor, events, health, record, relays, replay, sinks, status, subscriptions,
 };
 use crate::config::Origins;
 use crate::demo;
@@ -124,6 +124,8 @@ pub(crate) enum Command {
     },
     /// Check whether the relay on this machine is ready (GET /readyz): for container health checks
     Health(health::Arguments),
+    /// Show the events of the system and what the log has seen of them, or check a change
+    Catalog(catalog::Arguments),
     /// List what operators did, when and why
     Audit(audit::Arguments),
     /// Print a completion script for a shell

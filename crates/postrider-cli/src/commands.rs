@@ -3,6 +3,7 @@
 
 mod attempts;
 pub(crate) mod audit;
+pub(crate) mod catalog;
 pub(crate) mod dead;
 pub(crate) mod deliveries;
 pub(crate) mod doctor;

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 pub(crate) mod address;
 pub(crate) mod alert;
+pub(crate) mod catalog;
 pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod general;
@@ -21,6 +22,7 @@ pub(crate) mod sink;
 pub(crate) mod subscription;
 
 pub(crate) use alert::Alert;
+pub(crate) use catalog::Catalog;
 pub(crate) use general::{Listen, Log, RelaySettings, Store};
 pub(crate) use notify::Notify;
 pub(crate) use origin::{File, Origins};
@@ -48,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) readers: Vec<SubscriptionSection>,
     /// `[sink.NAME]`.
     pub(crate) sinks: BTreeMap<String, Sink>,
+    /// `[catalog]`.
+    pub(crate) catalog: Catalog,
     /// `[retention]`.
     pub(crate) retention: Option<Retention>,
     /// `[[alert]]`.
@@ -112,8 +116,9 @@ impl Config {
             let more = Alert::read(section, &notify, &names, &alerts)?;
             alerts.extend(more);
         }
+        let catalog = Catalog::read(root.section("catalog")?)?;
         root.finish()?;
-        Ok(Self { file: None, store, relay, listen, log, readers, sinks, retention, alerts, notify })
+        Ok(Self { file: None, store, relay, listen, log, readers, sinks, catalog, retention, alerts, notify })
     }
 }
 

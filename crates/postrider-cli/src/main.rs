@@ -116,6 +116,7 @@ async fn with_settings(command: Command, config: Config) -> Result<bool, Failure
         Command::Doctor(arguments) => commands::doctor::run(&config, arguments).await,
         Command::Sinks { action } => commands::sinks::run(&config, action).await,
         Command::Health(arguments) => commands::health::run(&config, &arguments).await,
+        Command::Catalog(arguments) => commands::catalog::run(&config, arguments).await,
         Command::Audit(arguments) => commands::audit::run(&config, arguments).await,
     }
 }
@@ -158,6 +159,7 @@ impl Command {
             Self::Sinks { .. } => "sinks",
             Self::Health(_) => "health",
             Self::Audit(_) => "audit",
+            Self::Catalog(_) => "catalog",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
             Self::Reference { .. } => "reference",

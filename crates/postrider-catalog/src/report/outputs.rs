@@ -66,7 +66,8 @@ impl Report {
 
 fn body(finding: &Finding) -> String {
     let example = finding.counterexample.as_ref().map(|example| format!("\ncounterexample: {example}"));
-    format!("{}{}\n{}", finding.sentence(), example.unwrap_or_default(), finding.advice)
+    let advice = if finding.advice.is_empty() { String::new() } else { format!("\n{}", finding.advice) };
+    format!("{}{}{advice}", finding.sentence(), example.unwrap_or_default())
 }
 
 /// Text after the `::` of a command.

@@ -17,7 +17,7 @@ use crate::config::{Config, Problem};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    show: show::Arguments,
+    show: show::Shown,
     #[command(subcommand)]
     action: Option<Action>,
 }

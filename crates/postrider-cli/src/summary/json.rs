@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::config::sink::{Envelope, HttpSink, KafkaSink};
 use crate::config::{
-    Alert, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint, without_password,
+    Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
+    without_password,
 };
 use crate::output::Time;
 
@@ -41,6 +42,7 @@ pub(super) fn json(config: &Config) -> Value {
         "log": { "format": if config.log.json { "json" } else { "human" }, "level": config.log.level },
         "subscription": config.readers.iter().map(subscription).collect::<Vec<_>>(),
         "sink": config.sinks.iter().map(|(name, sink)| (name.clone(), of_sink(sink))).collect::<Map<_, _>>(),
+        "catalog": catalog(&config.catalog),
         "retention": config.retention.as_ref().map(retention),
         "alert": config.alerts.iter().map(alert).collect::<Vec<_>>(),
         "notify": config.notify.iter().map(|(name, each)| (name.clone(), notify(each))).collect::<Map<_, _>>(),
@@ -139,6 +141,12 @@ fn http(sink: &HttpSink) -> Value {
         "event_type": sink.envelope.kind,
         "attributes": attributes(&sink.envelope),
     })
+}
+
+fn catalog(catalog: &Catalog) -> Value {
+    let names =
+        catalog.names.iter().map(|(stream, convention)| (stream.clone(), convention.to_string().into()));
+    json!({ "file": catalog.file, "lock": catalog.lock, "names": Value::Object(names.collect()) })
 }
 
 fn retention(retention: &Retention) -> Value {

@@ -55,7 +55,7 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }
     let mut report = check(&catalog, &lock);
-    report.check_names(&catalog, &config.catalog.names);
+    report.check_names(&catalog, &config.catalog.conventions());
     report.check_routes(&catalog);
     print(&report, &catalog, &path, arguments.format)?;
     let mut passed = report.passed();
@@ -69,7 +69,8 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     if arguments.update && passed {
         lock.update(&catalog);
-        std::fs::write(&path, lock.to_json()).map_err(|error| format!("can't write {}: {error}", path.display()))?;
+        std::fs::write(&path, lock.to_json())
+            .map_err(|error| format!("can't write {}: {error}", path.display()))?;
         output::note(format!("wrote {}", path.display()));
     }
     Ok(passed)
@@ -79,9 +80,11 @@ fn read(path: &Path, update: bool) -> Result<Lock, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Lock::parse(&text).map_err(|error| wrong(path, &error))?),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && update => Ok(Lock::new()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Problem::new(format!("there is no lock {}; write the first one with --update", path.display())).into())
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::new(format!(
+            "there is no lock {}; write the first one with --update",
+            path.display()
+        ))
+        .into()),
         Err(error) => Err(Problem::new(format!("can't read the lock {}: {error}", path.display())).into()),
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<bool, Failur
 }
 
 fn write(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, text));
+    let written =
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(path, text));
     written.map_err(|error| format!("can't write {}: {error}", path.display()).into())
 }

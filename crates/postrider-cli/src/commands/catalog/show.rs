@@ -11,7 +11,7 @@ use crate::{Failure, database};
 
 /// The flags of `catalog`.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct Shown {
     #[command(flatten)]
     file: File,
     /// Maximum number of rows of the log and its archive to read, newest first
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Shown<'c> {
+struct Report<'c> {
     catalog: &'c CatalogFile,
     /// What the log has seen. Absent: no store is set.
     log: Option<Log<'c>>,
@@ -64,7 +64,7 @@ impl<'c> Row<'c> {
 }
 
 /// Shows the catalog beside the log.
-pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
+pub(super) async fn run(config: &Config, arguments: Shown) -> Result<bool, Failure> {
     let catalog = arguments.file.read(config)?;
     let contents = match &config.store.url {
         None => None,
@@ -81,7 +81,7 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
             unknown: contents.unknown(&catalog).map(|seen| Row::of(contents, seen)).collect(),
             unseen: contents.unseen(&catalog).collect(),
         });
-        output::json(&Shown { catalog: &catalog, log })?;
+        output::json(&Report { catalog: &catalog, log })?;
         return Ok(true);
     }
     output::print(&text(&catalog, contents.as_ref()))?;
@@ -106,8 +106,10 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
         text.push_str("\nNo store is set, so what the log has seen is not shown; name it with --store.\n");
         return text;
     };
-    let unknown: Vec<String> =
-        contents.unknown(catalog).map(|seen| format!("{} version {} ({})", seen.name, seen.version, seen.count)).collect();
+    let unknown: Vec<String> = contents
+        .unknown(catalog)
+        .map(|seen| format!("{} version {} ({})", seen.name, seen.version, seen.count))
+        .collect();
     if !unknown.is_empty() {
         text.push_str(&format!("\nIn the log, but not in the catalog: {}\n", unknown.join(", ")));
     }
@@ -117,15 +119,19 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
     }
     if !contents.complete {
         let rows = output::number(contents.rows);
-        text.push_str(&format!("\nOnly the newest {rows} rows of the log were read; read more with --rows.\n"));
+        text.push_str(&format!(
+            "\nOnly the newest {rows} rows of the log were read; read more with --rows.\n"
+        ));
     }
     text
 }
 
 fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>) -> [String; 7] {
-    let subscribers: Vec<&str> = catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
+    let subscribers: Vec<&str> =
+        catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
     let seen = contents.and_then(|contents| {
-        let found = contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version));
+        let found =
+            contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version));
         found.map(|seen| (contents, seen))
     });
     let none = || if contents.is_some() { "0".to_owned() } else { "-".to_owned() };
@@ -135,7 +141,8 @@ fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>
         event.stream.clone(),
         if subscribers.is_empty() { "-".to_owned() } else { subscribers.join(", ") },
         seen.map_or_else(none, |(_, seen)| output::number(seen.count)),
-        seen.and_then(|(contents, seen)| contents.per_day(seen)).map_or("-".to_owned(), |rate| format!("{rate:.1}")),
+        seen.and_then(|(contents, seen)| contents.per_day(seen))
+            .map_or("-".to_owned(), |rate| format!("{rate:.1}")),
         seen.map_or("-".to_owned(), |(_, seen)| output::when(seen.last)),
     ]
 }

@@ -1,6 +1,7 @@
 //! The settings, table by table. Each default is the constant that is used where nothing is set.
 
 mod alert;
+mod catalog;
 mod general;
 mod retention;
 mod sink;
@@ -42,4 +43,5 @@ pub(crate) const TABLES: &[Described] = &[
     alert::SLACK,
     alert::PAGERDUTY,
     alert::WEBHOOK,
+    catalog::CATALOG,
 ];

@@ -1,0 +1,172 @@
+//! `postrider catalog`: the built binary, with files as an application writes them, on SQLite.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use support::Folder;
+
+fn postrider(folder: &Folder, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    command.args(arguments).current_dir(&folder.0).env_clear().output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A catalog with one event, whose payload has these fields, all of them required.
+fn catalog(version: u32, upcast_from: &[u32], fields: &[&str]) -> String {
+    let properties: serde_json::Map<String, Value> = fields
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({ "type": "integer", "format": "int64" })))
+        .collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": fields });
+    let event = json!({
+        "name": "OrderPaid", "version": version, "stream": "orders", "aggregate": "Order", "ordering_key": "aggregate",
+        "publishers": ["shop"], "upcast_from": upcast_from, "payload": { "writes": schema },
+    });
+    let subscriber = json!({ "name": "billing", "handlers": { "OrderPaid": {} } });
+    json!({ "format": 1, "system": "shop", "events": [event], "subscribers": [subscriber] }).to_string()
+}
+
+#[test]
+fn a_breaking_change_fails_until_the_version_is_raised_with_an_upcaster() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    let missing = postrider(&folder, &["catalog", "check"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        text(&missing.stderr)
+            .contains("there is no lock events.lock.json; write the first one with --update")
+    );
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    let lock = std::fs::read_to_string(folder.0.join("events.lock.json")).expect("the lock");
+
+    folder.file("events.json", &catalog(1, &[], &["order", "total"]));
+    let refused = postrider(&folder, &["catalog", "check", "--update"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let report = text(&refused.stdout);
+    assert!(
+        report.contains(
+            "field `total` is not written, but the reader needs it\n  counterexample: {\"order\":1}"
+        ),
+        "{report}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.0.join("events.lock.json")).expect("the lock"),
+        lock,
+        "it stays"
+    );
+    let github = text(&postrider(&folder, &["catalog", "check", "--format", "github"]).stdout);
+    assert!(github.starts_with("::error file=events.lock.json,title=OrderPaid version 1::"), "{github}");
+    let junit = text(&postrider(&folder, &["catalog", "check", "--format", "junit"]).stdout);
+    assert!(junit.contains("tests=\"1\" failures=\"1\""), "{junit}");
+    let found: Value =
+        serde_json::from_slice(&postrider(&folder, &["catalog", "check", "--format", "json"]).stdout)
+            .expect("JSON");
+    assert_eq!((&found["passed"], &found["findings"][0]["field"]), (&json!(false), &json!("total")));
+
+    folder.file("events.json", &catalog(2, &[1], &["order", "total"]));
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    // The first version stays in the lock, and is still checked.
+    folder.file("events.json", &catalog(2, &[], &["order", "total"]));
+    let forgotten = postrider(&folder, &["catalog", "check"]);
+    assert_eq!(forgotten.status.code(), Some(1));
+    assert!(text(&forgotten.stdout).contains("no upcaster leads from version 1 to version 2"));
+}
+
+#[test]
+fn a_name_is_checked_by_the_convention_of_its_stream() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]).replace("OrderPaid", "PaymentSuccess"));
+    folder.file(
+        "postrider.toml",
+        "[catalog.names]\n\"*\" = \"SCREAMING_SNAKE\"\n\"ord*\" = \"PascalPastTense\"\n",
+    );
+    let refused = postrider(&folder, &["catalog", "check", "--update"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stdout).contains("use `PaymentSucceeded`"), "{}", text(&refused.stdout));
+    folder.file("postrider.toml", "[catalog.names]\n\"*\" = \"camel\"\n");
+    let unknown = postrider(&folder, &["catalog", "check", "--update"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("catalog.names"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn the_catalog_stands_beside_what_the_log_has_seen() {
+    let folder = Folder::new();
+    let store = ["--store", "sqlite:shop.db"];
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    assert!(postrider(&folder, &[&["migrate"], &store[..]].concat()).status.success());
+    let record = |kind: &str, payload: &str| {
+        let event =
+            ["record", "--yes", "--stream", "orders", "--type", kind, "--aggregate", "Order", "1", payload];
+        let recorded = postrider(&folder, &[&event[..], &store[..]].concat());
+        assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+        text(&recorded.stdout).trim().to_owned()
+    };
+    record("OrderPaid", r#"{"order":1}"#);
+    let bad = record("OrderPaid", r#"{"order":"secret"}"#);
+    record("Lost", "{}");
+
+    let shown = postrider(&folder, &[&["catalog", "--json"], &store[..]].concat());
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(
+        (&shown["log"]["seen"][1]["event"], &shown["log"]["seen"][1]["count"]),
+        (&json!("OrderPaid"), &json!(2))
+    );
+    assert_eq!(shown["log"]["unknown"][0]["event"], "Lost");
+    let people = text(&postrider(&folder, &[&["catalog"], &store[..]].concat()).stdout);
+    assert!(people.contains("In the log, but not in the catalog: Lost version 1 (1)"), "{people}");
+
+    let checked =
+        postrider(&folder, &[&["catalog", "check", "--update", "--against-log"], &store[..]].concat());
+    assert_eq!(checked.status.code(), Some(1));
+    let said = text(&checked.stderr);
+    assert!(
+        said.contains(&format!("error: event {bad}: OrderPaid version 1: field order: expected an integer")),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+    assert!(!folder.0.join("events.lock.json").exists(), "a check that fails writes no lock");
+}
+
+#[test]
+fn what_is_no_catalog_is_refused_with_a_reason() {
+    let folder = Folder::new();
+    let refused = |file: &str| {
+        let output = postrider(&folder, &["catalog", "--file", file]);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(refused("nowhere.json").contains("can't read the catalog nowhere.json"));
+    folder.file("new.json", r#"{"format":9}"#);
+    assert!(refused("new.json").contains("it has format 9, and this version reads formats up to 1"));
+    folder.file("text.json", "events");
+    assert!(refused("text.json").contains("text.json: it is no catalog: it is not valid JSON"));
+}
+
+#[test]
+fn the_catalog_is_exported_to_a_file_a_folder_or_standard_output() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    let page = text(&postrider(&folder, &["catalog", "export", "markdown"]).stdout);
+    assert!(page.contains("### OrderPaid"), "{page}");
+    assert!(
+        postrider(&folder, &["catalog", "export", "asyncapi", "--into", "api/events.json"]).status.success()
+    );
+    let api: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.0.join("api/events.json")).expect("a file"))
+            .expect("JSON");
+    assert_eq!(api["asyncapi"], "3.0.0");
+    assert!(postrider(&folder, &["catalog", "export", "eventcatalog", "--into", "site"]).status.success());
+    assert!(folder.0.join("site").is_dir());
+    assert_eq!(
+        postrider(&folder, &["catalog", "export", "eventcatalog"]).status.code(),
+        Some(2),
+        "it needs a folder"
+    );
+}
