@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use postrider_core::{Position, Unavailable};
+use postrider_core::{Backoff, Position, Unavailable};
 
 use crate::engine::breaker::Pause;
 use crate::engine::flight::Flight;
@@ -11,6 +11,8 @@ use crate::engine::work::Work;
 
 /// A new event that may decide whether a destination is away does not have it asked again sooner than this.
 const SOONEST: Duration = Duration::from_secs(1);
+/// And is looked for at least this often, however many were in vain.
+const RAREST: Duration = Duration::from_secs(24 * 3600);
 
 impl Lane {
     /// The destination is away: the next extension says so.
@@ -47,8 +49,8 @@ impl Lane {
     pub(crate) async fn wait(&mut self, work: &mut Work, pause: &Pause) -> Result<(), Halt> {
         self.note_away(&pause.reason);
         let mut ask_again = self.prolong_at();
-        let mut gap = SOONEST;
-        let mut look = Instant::now() + gap;
+        let mut looks = Backoff::new(SOONEST, RAREST);
+        let mut look = Instant::now() + looks.next_delay();
         // What was recorded before this wait does not ring any more.
         let mut looked = false;
         loop {
@@ -86,8 +88,7 @@ impl Lane {
                 if self.something_follows(work).await? {
                     return Ok(());
                 }
-                gap *= 2;
-                look = Instant::now() + gap;
+                look = Instant::now() + looks.next_delay();
             }
             self.land(work.next.as_ref()).await?;
             if Instant::now() >= ask_again {
