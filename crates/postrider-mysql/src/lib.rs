@@ -30,7 +30,6 @@
 mod archive;
 mod bell;
 mod checks;
-mod clock;
 mod delivery;
 mod error;
 mod figures;
@@ -68,7 +67,6 @@ mod sweep;
 mod tend;
 mod walk;
 
-#[doc(hidden)]
 #[doc(hidden)]
 pub use error::place;
 pub use hash::hash_of;

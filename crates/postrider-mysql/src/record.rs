@@ -1,26 +1,22 @@
 //! Recording events, in the caller's transaction.
 
-use std::collections::HashSet;
-
-use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
+use postrider_core::{ErrorKind, NewEvent, Payload, Recordable, Result};
+use postrider_sql::record::{Portion, rows};
 use sqlx_core::query::{Query, query};
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
 use uuid::Uuid;
 
-use crate::clock::date;
 use crate::error::{acquire, failed};
 use crate::outbox::Outbox;
+use crate::row::date_of;
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const OP: &str = "record";
 
-/// Parameters a row of record.sql, and how many rows and bytes go into one statement: it may have 65,535 parameters, and be as
-/// large as `max_allowed_packet`, which is 16 MB unless set.
-const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-const MOST_ROWS: usize = 5_000;
-const MOST_BYTES: usize = 8 << 20;
+/// A statement may have 65,535 parameters, of which a row has 13, and be as large as `max_allowed_packet`, which is 16 MB unless set.
+const PORTION: Portion = Portion { rows: 5_000, bytes: 8 << 20 };
 
 impl Outbox {
     /// Records an event in the transaction that `conn` is in, and gives its id.
@@ -32,7 +28,7 @@ impl Outbox {
         conn: &mut MySqlConnection,
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(event.event_id)
@@ -45,13 +41,8 @@ impl Outbox {
         conn: &mut MySqlConnection,
         events: &[impl Recordable],
     ) -> Result<Vec<Uuid>> {
-        let events = events.iter().map(|event| self.prepared(event)).collect::<Result<Vec<_>>>()?;
-        let distinct: HashSet<Uuid> = events.iter().map(|event| event.event_id).collect();
-        if distinct.len() < events.len() {
-            let message = "two of the events have the same id; nothing was written";
-            return Err(Error::new(ErrorKind::Invalid, OP, message));
-        }
-        let parts = parts(&events);
+        let events = self.recording.prepare_all(events)?;
+        let parts = PORTION.parts(&events);
         if let [part] = parts.as_slice() {
             insert(conn, part).await?;
         } else if !parts.is_empty() {
@@ -83,7 +74,7 @@ impl Outbox {
 
     /// Records an event in a transaction of its own: for what changes no data of the application.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         let mut conn = acquire(&self.pool, OP).await?;
         // The application's sessions may not commit by themselves, and may be for reading unless they say otherwise.
         let mut transaction = conn.begin_by("start transaction read write").await.map_err(failed(OP))?;
@@ -91,47 +82,12 @@ impl Outbox {
         transaction.commit().await.map_err(failed(OP))?;
         Ok(event_id)
     }
-
-    fn prepared(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
-        let mut event = event.to_new_event()?.into_owned();
-        if let Some(source) = &self.source
-            && event.headers.source().is_none()
-        {
-            event.headers.set_source(&**source);
-        }
-        if event.headers.traceparent().is_none()
-            && let Some(trace) = self.trace.as_ref().and_then(Trace::current)
-        {
-            event.headers.set_traceparent(trace);
-        }
-        event.check(&self.limits)?;
-        Ok(event)
-    }
-}
-
-/// The events in parts that fit into a statement each.
-fn parts(events: &[NewEvent]) -> Vec<&[NewEvent]> {
-    let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
-    for (place, event) in events.iter().enumerate() {
-        let size = event.size();
-        if place > begin && (place - begin == MOST_ROWS || bytes + size > MOST_BYTES) {
-            parts.push(&events[begin..place]);
-            (begin, bytes) = (place, 0);
-        }
-        bytes += size;
-    }
-    if begin < events.len() {
-        parts.push(&events[begin..]);
-    }
-    parts
 }
 
 /// One statement, so that a refusal takes all of its rows back.
 async fn insert(conn: &mut MySqlConnection, events: &[NewEvent]) -> Result<()> {
-    let Some((head, _)) = RECORD.split_once("values (") else { return Ok(()) };
-    let sql = format!("{head}values {}", vec![ROW; events.len()].join(", "));
-    let statement = events.iter().fold(query(AssertSqlSafe(sql)).persistent(false), bind);
-    statement.execute(conn).await.map_err(failed(OP))?;
+    let insert = query(AssertSqlSafe(rows(RECORD, events.len()))).persistent(false);
+    events.iter().fold(insert, bind).execute(conn).await.map_err(failed(OP))?;
     Ok(())
 }
 
@@ -152,7 +108,7 @@ fn bind<'q>(statement: Insert<'q>, event: &NewEvent) -> Insert<'q> {
         .bind(event.ordering_key.as_deref())
         .bind(event.sequenced.then_some(0_i64))
         .bind(event.max_attempts.map_or(0, i64::from))
-        .bind(event.occurred_at.map(date))
+        .bind(event.occurred_at.map(date_of))
         .bind(event.headers.to_json())
         .bind(json)
         .bind(content_type)

@@ -1,14 +1,13 @@
 //! Recording events, in the caller's transaction.
 
-use std::collections::HashSet;
-
-use postrider_core::{Error, ErrorKind, NewEvent, Payload, Recordable, Result, Trace};
+use postrider_core::{NewEvent, Payload, Recordable, Result};
+use postrider_sql::clock::micros;
+use postrider_sql::record::{Portion, rows};
 use sqlx_core::query::{Query, query};
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use uuid::Uuid;
 
-use crate::clock::micros;
 use crate::error::failed;
 use crate::outbox::Outbox;
 
@@ -16,9 +15,8 @@ const RECORD: &str = include_str!("../sql/record.sql");
 const RECORD_ONCE: &str = include_str!("../sql/record_once.sql");
 const OP: &str = "record";
 
-/// Parameters a row of record.sql, and how many rows fit into the 32,766 that a statement may have.
-const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-const MOST_ROWS: usize = 2_500;
+/// A statement may have 32,766 parameters, and a row has 13.
+const PORTION: Portion = Portion { rows: 2_500, bytes: usize::MAX };
 
 impl Outbox {
     /// Records an event in the transaction that `conn` is in, and gives its id.
@@ -30,7 +28,7 @@ impl Outbox {
         conn: &mut SqliteConnection,
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(event.event_id)
@@ -42,18 +40,14 @@ impl Outbox {
         conn: &mut SqliteConnection,
         events: &[impl Recordable],
     ) -> Result<Vec<Uuid>> {
-        let events = events.iter().map(|event| self.prepared(event)).collect::<Result<Vec<_>>>()?;
-        let distinct: HashSet<Uuid> = events.iter().map(|event| event.event_id).collect();
-        if distinct.len() < events.len() {
-            let message = "two of the events have the same id; nothing was written";
-            return Err(Error::new(ErrorKind::Invalid, OP, message));
-        }
-        if events.len() <= MOST_ROWS {
-            insert(conn, &events).await?;
-        } else {
+        let events = self.recording.prepare_all(events)?;
+        let parts = PORTION.parts(&events);
+        if let [part] = parts.as_slice() {
+            insert(conn, part).await?;
+        } else if !parts.is_empty() {
             query("savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
             let mut inserted = Ok(());
-            for part in events.chunks(MOST_ROWS) {
+            for part in parts {
                 inserted = insert(conn, part).await;
                 if inserted.is_err() {
                     query("rollback to postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
@@ -69,7 +63,7 @@ impl Outbox {
 
     /// Records an event unless its id is in the log; whether it was recorded now.
     pub async fn record_once(&self, conn: &mut SqliteConnection, event: &impl Recordable) -> Result<bool> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         let done = bind(query(RECORD_ONCE), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(done.rows_affected() > 0)
@@ -77,34 +71,16 @@ impl Outbox {
 
     /// Records an event in a transaction of its own: for what changes no data of the application.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         let mut conn = self.pool.acquire().await.map_err(failed(OP))?;
         self.record(&mut conn, &event).await
-    }
-
-    fn prepared(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
-        let mut event = event.to_new_event()?.into_owned();
-        if let Some(source) = &self.source
-            && event.headers.source().is_none()
-        {
-            event.headers.set_source(&**source);
-        }
-        if event.headers.traceparent().is_none()
-            && let Some(trace) = self.trace.as_ref().and_then(Trace::current)
-        {
-            event.headers.set_traceparent(trace);
-        }
-        event.check(&self.limits)?;
-        Ok(event)
     }
 }
 
 /// One statement, so that a refusal takes all of its rows back.
 async fn insert(conn: &mut SqliteConnection, events: &[NewEvent]) -> Result<()> {
-    let Some((head, _)) = RECORD.split_once("values (").filter(|_| !events.is_empty()) else { return Ok(()) };
-    let sql = format!("{head}values {}", vec![ROW; events.len()].join(", "));
-    let statement = events.iter().fold(query(AssertSqlSafe(sql)).persistent(false), bind);
-    statement.execute(conn).await.map_err(failed(OP))?;
+    let insert = query(AssertSqlSafe(rows(RECORD, events.len()))).persistent(false);
+    events.iter().fold(insert, bind).execute(conn).await.map_err(failed(OP))?;
     Ok(())
 }
 
