@@ -1,9 +1,7 @@
 //! Events that are masked, or go to a table of the application, in the transaction that takes them out of the log.
 
-use std::collections::HashMap;
-
 use postrider_core::{ArchiveOptions, ArchiveTable, ByteBudget, Result};
-use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, given};
+use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped};
 use postrider_sql::event::Names;
 use postrider_sql::{Columns, Dialect, statement};
 use sqlx_core::query::query;
@@ -48,12 +46,9 @@ pub(crate) async fn file(
 ) -> Result<()> {
     let rows = store.sql.query(statement!("sweep_take.sql")).bind(places).fetch_all(conn, OP).await?;
     let mut names = Names::default();
-    let kinds: HashMap<String, Kind> = match &archiving.target {
-        Some(target) => {
-            let columns = columns(store, conn, target).await?;
-            columns.into_iter().map(|column| (column.name, column.kind)).collect()
-        }
-        None => HashMap::new(),
+    let columns = match &archiving.target {
+        Some(target) => columns(store, conn, target).await?,
+        None => Vec::new(),
     };
     for row in &rows {
         let mut event = row::decoded(row, &mut names, OP)?.event;
@@ -65,10 +60,8 @@ pub(crate) async fn file(
                 insert.execute(&mut *conn).await.map_err(failed(OP))?;
             }
             Some(target) => {
-                let values = target.columns().iter().map(|(column, field)| {
-                    given(&event, *field, kinds.get(column).copied().unwrap_or(Kind::Other), now)
-                });
-                let insert = values.fold(query(AssertSqlSafe(insert_into(target, "?"))), MySqlDialect::bind);
+                let insert = query(AssertSqlSafe(insert_into(target, "?")));
+                let insert = mapped(&event, target, &columns, now).fold(insert, MySqlDialect::bind);
                 let done = insert.execute(&mut *conn).await;
                 done.map_err(|error| blame(target, &failed(OP)(error)))?;
             }

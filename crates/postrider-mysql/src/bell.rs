@@ -11,10 +11,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{Bell, Result};
 use postrider_sql::Pace;
+use postrider_sql::session::within;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
-use crate::error::silent;
 use crate::number::{Rounds, Step};
 use crate::pools::Pools;
 use crate::sql::Sql;
@@ -77,7 +77,7 @@ impl LogPoller {
             let mut conn = self.pools.conn(OP).await?;
             self.rounds.step(Sql::default(), &mut conn, OP).await
         };
-        let step = tokio::time::timeout(ANSWER, step).await.unwrap_or_else(|_| Err(silent(OP)))?;
+        let step = within(ANSWER, OP, step).await?;
         let Some(Step { seq, rings, .. }) = step else { return Ok(None) };
         let heard = Heard { seq, rings };
         *asked = Some(Asked { at, heard });

@@ -1,20 +1,17 @@
 //! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use postrider_core::{
-    ByteBudget, DeliveryState, Due, DueBatch, Lease, Order, PastAttempt, ResolveDead, Result, Subscription,
-};
-use postrider_sql::clock::time_of;
-use postrider_sql::event::{Decoded, Names};
+use postrider_core::{DueBatch, Lease, Order, ResolveDead, Result, Subscription};
+use postrider_sql::due::DueRows;
+use postrider_sql::event::Names;
 use postrider_sql::position::number_of;
 use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlRow;
 use uuid::Uuid;
 
 use crate::error::failed;
-use crate::read::{SNAPSHOT, elsewhere};
+use crate::read::SNAPSHOT;
 use crate::row;
 use crate::store::MySqlStore;
 use crate::subscribe::found;
@@ -30,10 +27,8 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let look = look.bind(lease.lane).bind(now).bind(lease.epoch).bind(&lease.owner);
     let look = look.bind(number_of(&lease.position, OP)?).fetch_one(&mut snapshot, OP).await?;
     if !look.flag("sound", OP)? {
-        return Err(elsewhere(OP));
+        return Err(Lease::moved(OP));
     }
-    let next = look.maybe_number("next_at", OP)?;
-    let holds = look.flag("holds", OP)?;
 
     let heads = match lease.order {
         Order::Strict => Vec::new(),
@@ -56,25 +51,8 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let due = due.bind(serde_json::Value::from(heads.as_slice()).to_string());
     let due = due.bind(i64::try_from(behind).unwrap_or(i64::MAX));
     let nothing = heads.is_empty() && lease.order != Order::Strict;
-    let (mut names, mut fill, mut deliveries) = (Names::default(), ByteBudget::new(lease.bytes), Vec::new());
-    let take = |row| {
-        let Decoded { event, unreadable } = row::decoded(&row, &mut names, OP)?;
-        let past = row.maybe_text("past", OP)?;
-        if !fill.takes(event.size() + past.as_ref().map_or(0, |past| past.len() as u64)) {
-            return Ok(false);
-        }
-        deliveries.push(Due {
-            event,
-            state: row.text("state", OP)?.parse::<DeliveryState>()?,
-            attempts: row.small("attempts", OP)?,
-            first_failed_at: row.maybe_time("first_failed_at", OP)?,
-            error_code: row.maybe_text("error_code", OP)?,
-            past: past.as_deref().map(PastAttempt::decode).unwrap_or_default(),
-            now: time_of(now),
-            unreadable,
-        });
-        Ok(true)
-    };
+    let (mut names, mut rows) = (Names::default(), DueRows::new(lease, now));
+    let take = |row: MySqlRow| rows.take(&row, row::decoded(&row, &mut names, OP)?, OP);
     if nothing || due.fetch_each(&mut snapshot, OP, take).await? {
         snapshot.rollback().await.map_err(failed(OP))?;
     } else {
@@ -82,11 +60,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
         drop(snapshot);
         conn.sever();
     }
-    Ok(DueBatch {
-        deliveries,
-        next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
-        holds,
-    })
+    rows.batch(&look, OP)
 }
 
 /// How many dead deliveries a statement changes.

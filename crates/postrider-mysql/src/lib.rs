@@ -56,7 +56,6 @@ mod row;
 mod run;
 mod script;
 mod server;
-mod session;
 mod settle;
 mod source;
 mod sql;

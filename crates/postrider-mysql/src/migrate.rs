@@ -13,11 +13,10 @@ use sqlx_mysql::{MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
 use crate::limit;
-use crate::pools::SESSION;
+use crate::pools::{SESSION, Session};
 use crate::routines;
 use crate::script::{for_server, statements};
 use crate::server::{self, Kind};
-use crate::session::Session;
 
 const MIGRATIONS: [Migration; 12] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },

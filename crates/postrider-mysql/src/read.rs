@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, ByteBudget, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Lease, Order, Position, ReadEvent, Result};
 use postrider_sql::event::{Decoded, Names, column};
 use postrider_sql::position::{number_of, position};
 use postrider_sql::{Columns, statement};
@@ -117,7 +117,7 @@ impl Look<'_> {
         let look = look.bind(number_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
         let rows = look.bind(lease.epoch).bind(&lease.owner).fetch_all(conn, OP).await?;
         let first = rows.first().filter(|row| row.flag("sound", OP).unwrap_or(false));
-        let first = first.ok_or_else(|| elsewhere(OP))?;
+        let first = first.ok_or_else(|| Lease::moved(OP))?;
         let recalled = first.flag("recalled", OP)?;
         if first.maybe_number("seq", OP)?.is_some() && gathered.take(&rows, OP)? {
             gathered.finish(sql, conn, OP).await?;
@@ -178,13 +178,6 @@ impl Look<'_> {
             witness: seen.gathered.witness(),
         }
     }
-}
-
-/// The lane is not where its holder believes: somebody else has it, it was set back, or the database was.
-pub(crate) fn elsewhere(op: &'static str) -> Error {
-    let message = "the lane does not stand where the lease says: somebody else has it, or it or the database was set back; claim \
-                   it anew";
-    Error::new(ErrorKind::LeaseLost, op, message)
 }
 
 /// An event that does not even tell where it belongs is wanted: it has to be told of.

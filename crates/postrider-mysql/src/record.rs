@@ -1,16 +1,17 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{ErrorKind, NewEvent, Payload, Recordable, Result};
-use postrider_sql::record::{Portion, rows};
-use sqlx_core::query::{Query, query};
+use postrider_core::{ErrorKind, NewEvent, Recordable, Result};
+use postrider_sql::record::{Portion, rows, values};
+use postrider_sql::{Dialect, DriverQuery};
+use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection};
+use sqlx_mysql::MySqlConnection;
 use uuid::Uuid;
 
 use crate::error::{acquire, failed};
 use crate::outbox::Outbox;
-use crate::row::date_of;
+use crate::sql::MySqlDialect;
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const OP: &str = "record";
@@ -91,26 +92,9 @@ async fn insert(conn: &mut MySqlConnection, events: &[NewEvent]) -> Result<()> {
     Ok(())
 }
 
-type Insert<'q> = Query<'q, MySql, MySqlArguments>;
-
 /// Gives a statement the parameters of record.sql.
-fn bind<'q>(statement: Insert<'q>, event: &NewEvent) -> Insert<'q> {
-    let (json, content_type, content) = match &event.payload {
-        Payload::Json(json) => (Some(json.as_str()), None, None),
-        Payload::Bytes { content_type, bytes } => (None, Some(content_type.as_str()), Some(bytes.as_slice())),
-    };
-    statement
-        .bind(event.event_id)
-        .bind(&event.stream)
-        .bind(&event.event_type)
-        .bind(&event.aggregate_type)
-        .bind(&event.aggregate_id)
-        .bind(event.ordering_key.as_deref())
-        .bind(event.sequenced.then_some(0_i64))
-        .bind(event.max_attempts.map_or(0, i64::from))
-        .bind(event.occurred_at.map(date_of))
-        .bind(event.headers.to_json())
-        .bind(json)
-        .bind(content_type)
-        .bind(content)
+fn bind(statement: DriverQuery<MySqlDialect>, event: &NewEvent) -> DriverQuery<MySqlDialect> {
+    values(event, Some(event.max_attempts.map_or(0, i64::from)))
+        .into_iter()
+        .fold(statement, MySqlDialect::bind)
 }

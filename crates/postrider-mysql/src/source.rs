@@ -12,6 +12,7 @@ use postrider_core::{
 };
 use postrider_sql::clock::given;
 use postrider_sql::event::Names;
+use postrider_sql::session::within;
 use postrider_sql::{Columns, json, statement};
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
 use sqlx_core::raw_sql::raw_sql;
@@ -21,12 +22,11 @@ use sqlx_mysql::{MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlTransaction
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::error::{acquire, failed, silent};
+use crate::error::{acquire, failed};
 use crate::outbox::Outbox;
-use crate::pools::seconds;
+use crate::pools::{Session, seconds};
 use crate::row;
 use crate::run::{self, EVENT};
-use crate::session::Session;
 use crate::sql::Sql;
 
 const BEGIN: &str = "begin";
@@ -87,7 +87,7 @@ impl HandlerTransaction {
         effect: &Effect<'_>,
         now: Option<i64>,
     ) -> Result<Self> {
-        connection.begin().await.map_err(failed(BEGIN))?;
+        connection.begin(None).await.map_err(failed(BEGIN))?;
         let (consumer, events) = (effect.consumer.to_owned(), effect.events.to_vec());
         let limit = effect.timeout + MARGIN;
         let mut transaction = Self { connection, consumer, events, limit, restored: false, _permit: permit };
@@ -188,7 +188,7 @@ impl Source for Outbox {
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         Limits::check_consumer(effect.consumer)?;
         let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
+            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more transactions are given to handlers")
         })?;
         within(effect.timeout + MARGIN, BEGIN, self.begin_marked(effect, permit)).await
     }
@@ -251,8 +251,7 @@ impl Outbox {
             && !is_held(&mut tx, lease).await?
         {
             tx.rollback(BEGIN).await?;
-            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+            return Err(Lease::lost(BEGIN));
         }
         let first = self.mark(&mut tx, &effect).await?;
         let mut marked = first.iter();
@@ -303,9 +302,4 @@ async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
 async fn handled(conn: &mut MySqlConnection, consumer: &str, events: &[Uuid]) -> Result<HashSet<Uuid>> {
     let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(json::ids(events));
     look.fetch_all(conn, INBOX).await?.iter().map(|row: &MySqlRow| row.id(0, INBOX)).collect()
-}
-
-/// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.
-async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(silent(op)))
 }

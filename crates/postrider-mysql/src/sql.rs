@@ -41,7 +41,7 @@ impl Dialect for MySqlDialect {
             Value::Text(text) => query.bind(text),
             Value::Id(id) => query.bind(id),
             Value::Bytes(bytes) => query.bind(bytes),
-            Value::Time(time) => query.bind(date_of(time)),
+            Value::Time(time) => query.bind(time.map(date_of)),
         }
     }
 

@@ -14,8 +14,7 @@ use sqlx_mysql::MySqlConnection;
 
 use crate::bell::{LogPoller, MySqlBell};
 use crate::number::Rounds;
-use crate::pools::Pools;
-use crate::session::{Session, SessionTransaction};
+use crate::pools::{Pools, Session, SessionTransaction};
 use crate::sql::Sql;
 use crate::{delivery, lane, read, settle, subscribe};
 

@@ -1,4 +1,4 @@
-//! ArchiveOptions events that are masked, or go to a table of the application: taken out of the log by the owner's function, put where
+//! Events that are masked, or go to a table of the application: taken out of the log by the owner's function, put where
 //! they belong by the relay's own rights, in one transaction.
 
 use futures_util::TryStreamExt;
@@ -6,6 +6,7 @@ use postrider_core::{
     ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Payload, Recorded, Result,
     Sweep, Swept,
 };
+use postrider_sql::archive::{Kind, TargetColumn, check_columns};
 use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -143,18 +144,8 @@ impl PgStore {
         }
         let columns: Vec<String> = row.try_get(1).map_err(during(OP))?;
         let needed: Vec<String> = row.try_get(2).map_err(during(OP))?;
-        let mapped = |column: &String| target.columns().iter().any(|(mapped, _)| mapped == column);
-        if let Some((column, _)) = target.columns().iter().find(|(column, _)| !columns.contains(column)) {
-            return refuse(format!(
-                "the table {name} has no column {column:?}; its columns are {}",
-                columns.join(", ")
-            ));
-        }
-        if let Some(column) = needed.iter().find(|column| !mapped(column)) {
-            let what =
-                format!("the column {column:?} of {name} must have a value; map a field of the event to it");
-            return refuse(what);
-        }
+        let column = |name: String| TargetColumn { needed: needed.contains(&name), name, kind: Kind::Other };
+        check_columns(target, &columns.into_iter().map(column).collect::<Vec<_>>())?;
         // Of no event at all: the server says what it thinks of the statement, and nothing is written.
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
         let tried = self.put_away(&mut tx, Some(target), &[], OffsetDateTime::UNIX_EPOCH).await;

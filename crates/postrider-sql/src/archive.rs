@@ -1,9 +1,10 @@
 //! Events that are masked on their way into the archive, or go to a table of the application.
 
-use postrider_core::{ArchiveTable, Error, ErrorKind, Field, OffsetDateTime, Payload, Recorded, Result};
+use postrider_core::{ArchiveTable, Error, ErrorKind, Field, OffsetDateTime, Recorded, Result};
 use time::format_description::well_known::Rfc3339;
 
 use crate::clock::{micros, time_of};
+use crate::record::payload;
 use crate::value::Value;
 
 const OP: &str = "archive";
@@ -31,7 +32,7 @@ pub struct TargetColumn {
 
 /// The parameters of sweep_file.sql.
 pub fn archived(event: &Recorded, now: i64) -> Vec<Value> {
-    let (json, content_type, content) = parts(&event.payload);
+    let (json, content_type, content) = payload(&event.payload);
     vec![
         event.id.into(),
         event.event_id.into(),
@@ -52,9 +53,21 @@ pub fn archived(event: &Recorded, now: i64) -> Vec<Value> {
     ]
 }
 
-/// A field of an event, as a column of the application takes it.
-pub fn given(event: &Recorded, field: Field, kind: Kind, now: i64) -> Value {
-    let (json, content_type, content) = parts(&event.payload);
+/// The fields of an event that are mapped to columns of the application, as these take them.
+pub fn mapped<'e>(
+    event: &'e Recorded,
+    target: &'e ArchiveTable,
+    columns: &'e [TargetColumn],
+    now: i64,
+) -> impl Iterator<Item = Value> + 'e {
+    target.columns().iter().map(move |(name, field)| {
+        let column = columns.iter().find(|column| column.name == *name);
+        given(event, *field, column.map_or(Kind::Other, |column| column.kind), now)
+    })
+}
+
+fn given(event: &Recorded, field: Field, kind: Kind, now: i64) -> Value {
+    let (json, content_type, content) = payload(&event.payload);
     let time = |time: OffsetDateTime| match kind {
         Kind::Text => time.format(&Rfc3339).unwrap_or_default().into(),
         Kind::Date => time.into(),
@@ -80,25 +93,25 @@ pub fn given(event: &Recorded, field: Field, kind: Kind, now: i64) -> Value {
     }
 }
 
-fn parts(payload: &Payload) -> (Value, Value, Value) {
-    match payload {
-        Payload::Json(text) => (Value::from(text), Value::Text(None), Value::Bytes(None)),
-        Payload::Bytes { content_type, bytes } => {
-            (Value::Text(None), Value::from(content_type), Value::Bytes(Some(bytes.clone())))
-        }
-    }
+fn refuse<T>(what: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Invalid, OP, what))
 }
 
 /// Checks that a table of the application with these columns can take events.
 pub fn check_target(target: &ArchiveTable, columns: &[TargetColumn]) -> Result<()> {
     let name = target.name();
-    let refuse = |what: String| Err(Error::new(ErrorKind::Invalid, OP, what));
     if columns.is_empty() {
         return refuse(format!("there is no table {name} to archive into"));
     }
     if target.table().1.to_lowercase().starts_with("postrider_") {
         return refuse(format!("the table {name} belongs to Postrider; use a table of your own"));
     }
+    check_columns(target, columns)
+}
+
+/// Checks that the columns are those that events are mapped to.
+pub fn check_columns(target: &ArchiveTable, columns: &[TargetColumn]) -> Result<()> {
+    let name = target.name();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     if let Some((column, _)) = target.columns().iter().find(|(mapped, _)| !names.contains(&mapped.as_str())) {
         let names = names.join(", ");

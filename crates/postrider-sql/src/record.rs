@@ -1,6 +1,8 @@
 //! Many events in one statement.
 
-use postrider_core::NewEvent;
+use postrider_core::{NewEvent, Payload};
+
+use crate::value::Value;
 
 /// How many rows, and how many bytes, go into one statement.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,36 @@ impl Portion {
             parts.push(&events[begin..]);
         }
         parts
+    }
+}
+
+/// The parameters of record.sql. What stands for no limit of attempts is for the store to know.
+pub fn values(event: &NewEvent, max_attempts: Option<i64>) -> [Value; 13] {
+    let (json, content_type, content) = payload(&event.payload);
+    [
+        event.event_id.into(),
+        Value::from(&event.stream),
+        Value::from(&event.event_type),
+        Value::from(&event.aggregate_type),
+        Value::from(&event.aggregate_id),
+        event.ordering_key.clone().into(),
+        event.sequenced.then_some(0_i64).into(),
+        max_attempts.into(),
+        event.occurred_at.into(),
+        event.headers.to_json().into(),
+        json,
+        content_type,
+        content,
+    ]
+}
+
+/// A payload as the columns `payload`, `content_type` and `content` take it.
+pub(crate) fn payload(payload: &Payload) -> (Value, Value, Value) {
+    match payload {
+        Payload::Json(text) => (Value::from(text), Value::Text(None), Value::Bytes(None)),
+        Payload::Bytes { content_type, bytes } => {
+            (Value::Text(None), Value::from(content_type), Value::Bytes(Some(bytes.clone())))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Value {
     /// Bytes.
     Bytes(Option<Vec<u8>>),
     /// A time as the log keeps it.
-    Time(OffsetDateTime),
+    Time(Option<OffsetDateTime>),
 }
 
 macro_rules! value_from {
@@ -42,5 +42,6 @@ value_from! {
     Uuid => |id| Self::Id(Some(id)),
     Option<Uuid> => |id| Self::Id(id),
     Option<Vec<u8>> => |bytes| Self::Bytes(bytes),
-    OffsetDateTime => |time| Self::Time(time),
+    OffsetDateTime => |time| Self::Time(Some(time)),
+    Option<OffsetDateTime> => |time| Self::Time(time),
 }

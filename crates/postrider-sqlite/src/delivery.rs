@@ -1,14 +1,12 @@
 //! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
 
-use std::time::Duration;
-
-use postrider_core::{
-    ByteBudget, DeliveryState, Due, DueBatch, Lease, Order, PastAttempt, ResolveDead, Result, Subscription,
-};
-use postrider_sql::clock::{given, time_of};
-use postrider_sql::event::{Decoded, Names};
+use postrider_core::{DueBatch, Lease, Order, ResolveDead, Result, Subscription};
+use postrider_sql::clock::given;
+use postrider_sql::due::DueRows;
+use postrider_sql::event::Names;
 use postrider_sql::position::number_of;
 use postrider_sql::{Columns, statement};
+use sqlx_sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::error::failed;
@@ -25,7 +23,7 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
     stand(store, &mut conn, lease, number_of(&lease.position, OP)?, OP).await?;
     let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription).bind(lease.lane);
     let look = look.bind(given(&store.clock)).fetch_one(&mut conn, OP).await?;
-    let (now, next) = (look.number("now", OP)?, look.maybe_number("next_at", OP)?);
+    let now = look.number("now", OP)?;
 
     let chosen = match lease.order {
         Order::Key => statement!("due_by_key.sql"),
@@ -34,31 +32,10 @@ pub(crate) async fn due(store: &SqliteStore, lease: &Lease, limit: u32) -> Resul
     };
     let due = store.sql.query_due(statement!("due.sql"), chosen);
     let due = due.bind(&lease.subscription).bind(lease.lane).bind(limit).bind(now).bind(lease.epoch);
-    let (mut names, mut fill, mut deliveries) = (Names::default(), ByteBudget::new(lease.bytes), Vec::new());
-    let take = |row| {
-        let Decoded { event, unreadable } = row::decoded(&row, &mut names, OP)?;
-        let past = row.maybe_text("past", OP)?;
-        if !fill.takes(event.size() + past.as_ref().map_or(0, |past| past.len() as u64)) {
-            return Ok(false);
-        }
-        deliveries.push(Due {
-            event,
-            state: row.text("state", OP)?.parse::<DeliveryState>()?,
-            attempts: row.small("attempts", OP)?,
-            first_failed_at: row.maybe_time("first_failed_at", OP)?,
-            error_code: row.maybe_text("error_code", OP)?,
-            past: past.as_deref().map(PastAttempt::decode).unwrap_or_default(),
-            now: time_of(now),
-            unreadable,
-        });
-        Ok(true)
-    };
+    let (mut names, mut rows) = (Names::default(), DueRows::new(lease, now));
+    let take = |row: SqliteRow| rows.take(&row, row::decoded(&row, &mut names, OP)?, OP);
     due.fetch_each(&mut conn, OP, take).await?;
-    Ok(DueBatch {
-        deliveries,
-        next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
-        holds: look.flag("holds", OP)?,
-    })
+    rows.batch(&look, OP)
 }
 
 /// Requeues or discards dead deliveries.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, ByteBudget, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Lease, Order, Position, ReadEvent, Result};
 use postrider_sql::clock::micros;
 use postrider_sql::event::{Decoded, Names, column};
 use postrider_sql::position::{number_of, position};
@@ -71,11 +71,7 @@ pub(crate) async fn stand(
     let look = look.bind(lease.epoch).bind(number_of(&lease.position, op)?).bind(from);
     match look.fetch_optional(conn, op).await? {
         Some(look) if look.flag("stands", op)? => look.flag("recalled", op),
-        _ => {
-            let message = "the position of the lane has changed since this lease read it: another relay claimed it, a replay reset \
-                           it, or the database was restored; the relay claims it again";
-            Err(Error::new(ErrorKind::LeaseLost, op, message))
-        }
+        _ => Err(Lease::moved(op)),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{NewEvent, Payload, Recordable, Result};
-use postrider_sql::clock::micros;
-use postrider_sql::record::{Portion, rows};
-use sqlx_core::query::{Query, query};
+use postrider_core::{NewEvent, Recordable, Result};
+use postrider_sql::record::{Portion, rows, values};
+use postrider_sql::{Dialect, DriverQuery};
+use sqlx_core::query::query;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_sqlite::{Sqlite, SqliteArguments, SqliteConnection};
+use sqlx_sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use crate::error::failed;
 use crate::outbox::Outbox;
+use crate::sql::SqliteDialect;
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const RECORD_ONCE: &str = include_str!("../sql/record_once.sql");
@@ -84,26 +85,7 @@ async fn insert(conn: &mut SqliteConnection, events: &[NewEvent]) -> Result<()> 
     Ok(())
 }
 
-type Insert<'q> = Query<'q, Sqlite, SqliteArguments>;
-
 /// Gives a statement the parameters of record.sql.
-fn bind<'q>(statement: Insert<'q>, event: &NewEvent) -> Insert<'q> {
-    let (json, content_type, content) = match &event.payload {
-        Payload::Json(json) => (Some(json.as_str()), None, None),
-        Payload::Bytes { content_type, bytes } => (None, Some(content_type.as_str()), Some(bytes.as_slice())),
-    };
-    statement
-        .bind(event.event_id)
-        .bind(&event.stream)
-        .bind(&event.event_type)
-        .bind(&event.aggregate_type)
-        .bind(&event.aggregate_id)
-        .bind(event.ordering_key.as_deref())
-        .bind(event.sequenced.then_some(0_i64))
-        .bind(event.max_attempts.map(i64::from))
-        .bind(event.occurred_at.map(micros))
-        .bind(event.headers.to_json())
-        .bind(json)
-        .bind(content_type)
-        .bind(content)
+fn bind(statement: DriverQuery<SqliteDialect>, event: &NewEvent) -> DriverQuery<SqliteDialect> {
+    values(event, event.max_attempts.map(i64::from)).into_iter().fold(statement, SqliteDialect::bind)
 }

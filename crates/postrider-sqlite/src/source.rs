@@ -52,9 +52,7 @@ impl Source for Outbox {
             && !is_held(&mut tx, lease).await?
         {
             tx.rollback(BEGIN).await?;
-            let message =
-                "the lease of the lane was lost; nothing was marked, and another relay handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+            return Err(Lease::lost(BEGIN));
         }
         let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
         let mark = mark.bind(json::ids(effect.events)).bind(given(&self.clock));

@@ -36,7 +36,7 @@ impl Dialect for SqliteDialect {
             Value::Text(text) => query.bind(text),
             Value::Id(id) => query.bind(id),
             Value::Bytes(bytes) => query.bind(bytes),
-            Value::Time(time) => query.bind(micros(time)),
+            Value::Time(time) => query.bind(time.map(micros)),
         }
     }
 

@@ -125,7 +125,7 @@ impl Subscription {
 
     /// The error of a subscription that does not exist.
     pub fn unknown(name: &str, op: &'static str) -> Error {
-        Error::new(ErrorKind::NotFound, op, format!("there is no subscription {name:?}"))
+        Error::new(ErrorKind::NotFound, op, format!("there is no subscription {name:?}; subscribe first"))
     }
 
     /// The error of a subscription that must not be removed, because a relay holds one of its lanes.
