@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use postrider_core::{Figures, Result, Subscription};
+use postrider_core::{Result, Subscription};
 use postrider_sql::clock::micros;
-use postrider_sql::figures::{Count, MOST};
+use postrider_sql::figures::Count;
 use postrider_sql::statement;
 use postrider_sql::unread::{Address, PAGE, Reader};
 use sqlx_core::query::query;
@@ -21,18 +21,14 @@ use crate::subscribe::found;
 
 const OP: &str = "figures";
 
-/// How many events of a subscription are where, by stream.
-pub(crate) async fn figures(store: &MySqlStore, subscription: &str, most: i64) -> Result<Vec<Figures>> {
-    Ok(count(store, subscription, None, most).await?.figures(subscription))
-}
-
-/// How many undelivered events of a subscription were recorded longer ago than that.
-pub(crate) async fn undelivered_over(store: &MySqlStore, subscription: &str, age: Duration) -> Result<u64> {
-    Ok(count(store, subscription, Some(age), MOST).await?.before())
-}
-
-/// Counts, all as one snapshot shows it.
-async fn count(store: &MySqlStore, subscription: &str, age: Option<Duration>, most: i64) -> Result<Count> {
+/// Counts the events of a subscription by where they are, all as one snapshot shows it: at most so many that were not read yet, and apart
+/// those that were recorded longer ago than `age`.
+pub(crate) async fn count(
+    store: &MySqlStore,
+    subscription: &str,
+    age: Option<Duration>,
+    most: i64,
+) -> Result<Count> {
     let mut conn = store.conn(OP).await?;
     store.catch_up(&mut conn, OP).await?;
     // For the next transaction only.

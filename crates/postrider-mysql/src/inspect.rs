@@ -12,9 +12,11 @@ use postrider_sql::clock::micros;
 use postrider_sql::event::Names;
 use postrider_sql::figures::MOST;
 use postrider_sql::{Columns, inspect, statement, subscription};
+use sqlx_mysql::MySqlRow;
 
+use crate::figures::count;
 use crate::store::MySqlStore;
-use crate::{archive, checks, figures, months, relays, row, state, sweep, walk};
+use crate::{archive, checks, months, relays, row, state, sweep, walk};
 
 #[async_trait]
 impl Inspect for MySqlStore {
@@ -36,15 +38,15 @@ impl Inspect for MySqlStore {
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, MOST).await
+        Ok(count(self, subscription, None, MOST).await?.figures(subscription))
     }
 
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, i64::from(most)).await
+        Ok(count(self, subscription, None, i64::from(most)).await?.figures(subscription))
     }
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        figures::undelivered_over(self, subscription, age).await
+        Ok(count(self, subscription, Some(age), MOST).await?.before())
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
@@ -55,23 +57,19 @@ impl Inspect for MySqlStore {
         if let Some(event_id) = query.event_id {
             let rows =
                 self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
-            let mut events = Vec::new();
-            for row in &rows {
+            let logged = |row: &MySqlRow| {
                 let event = row::decoded(row, &mut names, OP)?.event;
-                if query.wants(&event) {
-                    events.push(LoggedEvent { event, archived: row.flag("archived", OP)? });
-                }
-            }
-            let looked = rows.len() as u64;
+                Ok(LoggedEvent { event, archived: row.flag("archived", OP)? })
+            };
+            let page = rows.iter().map(logged).collect::<Result<_>>()?;
+            let (events, looked, _) = inspect::wanted(query, page);
             return Ok(EventPage { events, looked, reached: None, complete: true });
         }
         let mut search = Search::new(query);
         while let Some((after, before, rows)) = search.page() {
             let page = walk::page(self.sql, &mut conn, query.oldest_first, (after, before), rows, &mut names)
                 .await?;
-            let (looked, last) =
-                (page.len() as u64, page.last().map(|logged| (logged.event.id, logged.event.recorded_at)));
-            let events = page.into_iter().filter(|logged| query.wants(&logged.event)).collect();
+            let (events, looked, last) = inspect::wanted(query, page);
             search.take(events, looked, last, rows);
         }
         Ok(search.found())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use postrider_core::{Clock, RecordOptions, Result};
 use postrider_sql::Settings;
+use postrider_sql::session::handlers;
 use sqlx_mysql::MySqlPool;
 use tokio::sync::Semaphore;
 
@@ -107,10 +108,7 @@ impl OutboxBuilder {
             pool: pool.clone(),
             recording: Arc::new(self.settings.record_options(most)),
             clock: self.settings.clock,
-            // A quarter of the pool stays for the application, whatever handlers do.
-            handlers: Arc::new(Semaphore::new(
-                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
-            )),
+            handlers: handlers(pool),
             poller: Arc::new(LogPoller::new(&pools, &rounds)),
             rounds,
             pools,

@@ -1,11 +1,8 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{ErrorKind, NewEvent, Recordable, Result};
-use postrider_sql::record::{Portion, rows, values};
-use postrider_sql::{Dialect, DriverQuery};
+use postrider_core::{ErrorKind, Recordable, Result};
+use postrider_sql::record::{Portion, bind, insert_all};
 use sqlx_core::query::query;
-use sqlx_core::raw_sql::raw_sql;
-use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::MySqlConnection;
 use uuid::Uuid;
 
@@ -30,7 +27,7 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
-        bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
+        bind::<MySqlDialect>(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(event.event_id)
     }
@@ -43,22 +40,7 @@ impl Outbox {
         events: &[impl Recordable],
     ) -> Result<Vec<Uuid>> {
         let events = self.recording.prepare_all(events)?;
-        let parts = PORTION.parts(&events);
-        if let [part] = parts.as_slice() {
-            insert(conn, part).await?;
-        } else if !parts.is_empty() {
-            raw_sql("savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-            let mut inserted = Ok(());
-            for part in parts {
-                inserted = insert(conn, part).await;
-                if inserted.is_err() {
-                    raw_sql("rollback to postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-                    break;
-                }
-            }
-            raw_sql("release savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-            inserted?;
-        }
+        insert_all::<MySqlDialect>(conn, RECORD, PORTION, &events).await?;
         self.poller.recorded();
         Ok(events.iter().map(|event| event.event_id).collect())
     }
@@ -83,18 +65,4 @@ impl Outbox {
         transaction.commit().await.map_err(failed(OP))?;
         Ok(event_id)
     }
-}
-
-/// One statement, so that a refusal takes all of its rows back.
-async fn insert(conn: &mut MySqlConnection, events: &[NewEvent]) -> Result<()> {
-    let insert = query(AssertSqlSafe(rows(RECORD, events.len()))).persistent(false);
-    events.iter().fold(insert, bind).execute(conn).await.map_err(failed(OP))?;
-    Ok(())
-}
-
-/// Gives a statement the parameters of record.sql.
-fn bind(statement: DriverQuery<MySqlDialect>, event: &NewEvent) -> DriverQuery<MySqlDialect> {
-    values(event, Some(event.max_attempts.map_or(0, i64::from)))
-        .into_iter()
-        .fold(statement, MySqlDialect::bind)
 }

@@ -12,7 +12,7 @@ use postrider_core::{
 };
 use postrider_sql::clock::given;
 use postrider_sql::event::Names;
-use postrider_sql::session::within;
+use postrider_sql::session::{LOOK, MARGIN, permit, within};
 use postrider_sql::{Columns, json, statement};
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
 use sqlx_core::raw_sql::raw_sql;
@@ -31,12 +31,6 @@ use crate::sql::Sql;
 
 const BEGIN: &str = "begin";
 const INBOX: &str = "inbox";
-
-/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// How long a look into the inbox may take.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// Ends a handler's transaction and gives its session back what it had before. The server is asked for both at once: a process
 /// that stands still in between would keep the door of its lane for as long as the application lets sessions sleep.
@@ -187,9 +181,7 @@ impl Source for Outbox {
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         Limits::check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more transactions are given to handlers")
-        })?;
+        let permit = permit(&self.handlers, BEGIN).await?;
         within(effect.timeout + MARGIN, BEGIN, self.begin_marked(effect, permit)).await
     }
 

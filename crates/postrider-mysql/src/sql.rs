@@ -27,6 +27,7 @@ pub(crate) struct MySqlDialect;
 
 impl Dialect for MySqlDialect {
     type Database = MySql;
+    const NO_LIMIT: Option<i64> = Some(0);
 
     fn query(text: Cow<'static, str>, values: Vec<Value>) -> DriverQuery<Self> {
         let (text, order) = in_order(&text);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
 use postrider_sql::clock::{micros_of, month};
-use postrider_sql::{Columns, Statement, statement};
-use sqlx_mysql::{MySqlConnection, MySqlRow};
+use postrider_sql::{Columns, statement};
+use sqlx_mysql::MySqlRow;
 
 use crate::archive;
 use crate::error::failed;
@@ -95,25 +95,20 @@ async fn events(
         Some(archiving) => archive::file(store, &mut tx, archiving, &places, now).await?,
         None => {}
     }
-    run(store, &mut tx, statement!("sweep_mark.sql"), &places).await?;
+    store.sql.run(&mut tx, statement!("sweep_mark.sql"), &places, OP).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
-    let deleted = run(store, &mut tx, statement!("sweep_events.sql"), &places).await;
+    let deleted = store.sql.run(&mut tx, statement!("sweep_events.sql"), &places, OP).await;
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
     deleted?;
-    run(store, &mut tx, statement!("sweep_deliveries.sql"), &places).await?;
+    store.sql.run(&mut tx, statement!("sweep_deliveries.sql"), &places, OP).await?;
     let runs = store.sql.query(statement!("sweep_runs.sql")).bind(last).fetch_all(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_runs_gone.sql"), &list(&runs, "seq")?).await?;
+    store.sql.run(&mut tx, statement!("sweep_runs_gone.sql"), list(&runs, "seq")?, OP).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     let batches = batches.fetch_all(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;
+    store.sql.run(&mut tx, statement!("sweep_batches_gone.sql"), list(&batches, "id")?, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     let swept = Swept::of(taken as u64, limit);
     Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
-}
-
-async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
-    store.sql.query(statement).bind(ids).execute(conn, OP).await?;
-    Ok(())
 }
 
 /// The numbers and ids of the events that were chosen.

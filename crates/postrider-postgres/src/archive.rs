@@ -3,8 +3,8 @@
 
 use futures_util::TryStreamExt;
 use postrider_core::{
-    ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Payload, Recorded, Result,
-    Sweep, Swept,
+    ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Recorded, Result, Sweep,
+    Swept,
 };
 use postrider_sql::archive::{Kind, TargetColumn, check_columns};
 use sqlx_core::query::{Query, query};
@@ -13,6 +13,7 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, PgConnection, Postgres};
 
 use crate::error::during;
+use crate::record::content;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
@@ -113,11 +114,13 @@ impl PgStore {
             .bind(events.iter().map(|event| event.recorded_at).collect::<Vec<_>>())
             .bind(all(|event| event.headers.to_json()))
             .bind(all(|event| event.payload.as_json().unwrap_or("null").to_owned()))
-            .bind(some(|event| match &event.payload {
-                Payload::Json(_) => None,
-                Payload::Bytes { content_type, .. } => Some(content_type.clone()),
-            }))
-            .bind(events.iter().map(|event| content(&event.payload)).collect::<Vec<_>>())
+            .bind(some(|event| content(&event.payload).map(|(kind, _)| kind.to_owned())))
+            .bind(
+                events
+                    .iter()
+                    .map(|event| content(&event.payload).map(|(_, bytes)| bytes.to_vec()))
+                    .collect::<Vec<_>>(),
+            )
             .bind(at)
             .bind(target.is_some());
         match query.execute(connection).await {
@@ -175,12 +178,5 @@ fn given(field: Field) -> String {
     match field {
         Field::Payload => "case when f.content_type is null then f.payload end".to_owned(),
         other => format!("f.{}", other.as_str()),
-    }
-}
-
-fn content(payload: &Payload) -> Option<Vec<u8>> {
-    match payload {
-        Payload::Json(_) => None,
-        Payload::Bytes { bytes, .. } => Some(bytes.clone()),
     }
 }

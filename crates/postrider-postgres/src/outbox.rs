@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use postrider_core::{Clock, RecordOptions, Result};
 use postrider_sql::Settings;
+use postrider_sql::session::handlers;
 use sqlx_core::sql_str::SqlSafeStr;
 use sqlx_postgres::PgPool;
 use tokio::sync::Semaphore;
@@ -186,10 +187,7 @@ impl OutboxBuilder {
             recording: self.settings.record_options(usize::MAX),
             clock: self.settings.clock,
             store: Arc::new(self.store),
-            // A quarter of the pool stays for the application, whatever handlers do.
-            handlers: Arc::new(Semaphore::new(
-                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
-            )),
+            handlers: handlers(pool),
         })
     }
 }

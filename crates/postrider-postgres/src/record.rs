@@ -151,7 +151,8 @@ impl Outbox {
     }
 }
 
-fn content(payload: &Payload) -> Option<(&str, &[u8])> {
+/// The type and the bytes of a payload that is not JSON.
+pub(crate) fn content(payload: &Payload) -> Option<(&str, &[u8])> {
     match payload {
         Payload::Json(_) => None,
         Payload::Bytes { content_type, bytes } => Some((content_type, bytes)),

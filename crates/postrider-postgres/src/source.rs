@@ -10,7 +10,7 @@ use postrider_core::{
     Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
     Store, Uuid,
 };
-use postrider_sql::session::within;
+use postrider_sql::session::{LOOK, MARGIN, permit, within};
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr};
@@ -23,12 +23,6 @@ use crate::outbox::Outbox;
 use crate::row::{self, Names};
 use crate::session::{SessionTransaction, Sessions};
 use crate::sql::Sql;
-
-/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// How long a look into the inbox may take.
-const LOOK: Duration = Duration::from_secs(30);
 
 const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing was \
     committed. A handler must return the errors of its statements, or roll back to a savepoint, and must not commit or roll back \
@@ -119,9 +113,7 @@ impl Source for Outbox {
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         Limits::check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, "begin", "no more transactions are given to handlers")
-        })?;
+        let permit = permit(&self.handlers, "begin").await?;
         let limit = effect.timeout + MARGIN;
         within(limit, "begin", self.begin_marked(effect, permit, limit)).await
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use postrider_core::{
-    Audit, AuditEntry, EventState, OpenDelivery, OpenDeliveryQuery, PastAttempts, Recorded, RelayInfo,
-    RelayReport, Result,
+    Audit, AuditEntry, EventQuery, EventState, LoggedEvent, OffsetDateTime, OpenDelivery, OpenDeliveryQuery,
+    PastAttempts, Recorded, RelayInfo, RelayReport, Result,
 };
 
 use crate::clock::time_of;
@@ -27,6 +27,16 @@ pub fn wide(query: &OpenDeliveryQuery) -> &'static str {
 /// A limit, or how much is shown without one.
 pub fn limit(limit: u32, otherwise: u32) -> u32 {
     if limit == 0 { otherwise } else { limit }
+}
+
+/// The events of a page that are wanted, how many it had, and the last of them.
+pub fn wanted(
+    query: &EventQuery,
+    page: Vec<LoggedEvent>,
+) -> (Vec<LoggedEvent>, u64, Option<(i64, OffsetDateTime)>) {
+    let last = page.last().map(|logged| (logged.event.id, logged.event.recorded_at));
+    let looked = page.len() as u64;
+    (page.into_iter().filter(|logged| query.wants(&logged.event)).collect(), looked, last)
 }
 
 /// Where an event stands, from a row of states.sql.

@@ -1,8 +1,17 @@
-//! Many events in one statement.
+//! Recording: the parameters of an event, and many events in few statements.
 
-use postrider_core::{NewEvent, Payload};
+use postrider_core::{NewEvent, Payload, Result};
+use sqlx_core::arguments::IntoArguments;
+use sqlx_core::database::Database;
+use sqlx_core::executor::Executor;
+use sqlx_core::query::query;
+use sqlx_core::raw_sql::raw_sql;
+use sqlx_core::sql_str::AssertSqlSafe;
 
+use crate::statement::{Connection, Dialect, DriverQuery};
 use crate::value::Value;
+
+const OP: &str = "record";
 
 /// How many rows, and how many bytes, go into one statement.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +24,7 @@ pub struct Portion {
 
 impl Portion {
     /// The events in parts that fit into a statement each.
-    pub fn parts(self, events: &[NewEvent]) -> Vec<&[NewEvent]> {
+    fn parts(self, events: &[NewEvent]) -> Vec<&[NewEvent]> {
         let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0_usize);
         for (place, event) in events.iter().enumerate() {
             let size = event.size();
@@ -32,10 +41,45 @@ impl Portion {
     }
 }
 
-/// The parameters of record.sql. What stands for no limit of attempts is for the store to know.
-pub fn values(event: &NewEvent, max_attempts: Option<i64>) -> [Value; 13] {
+/// Inserts events in as few statements as can be, all of them or none. `record` inserts one row.
+pub async fn insert_all<D: Dialect>(
+    conn: &mut Connection<D>,
+    record: &str,
+    portion: Portion,
+    events: &[NewEvent],
+) -> Result<()>
+where
+    for<'c> &'c mut Connection<D>: Executor<'c, Database = D::Database>,
+    <D::Database as Database>::Arguments: IntoArguments<D::Database>,
+{
+    let parts = portion.parts(events);
+    let several = parts.len() > 1;
+    if several {
+        raw_sql("savepoint postrider_record").execute(&mut *conn).await.map_err(D::failed(OP))?;
+    }
+    let mut inserted = Ok(());
+    for part in parts {
+        // One statement, so that a refusal takes all of its rows back.
+        let insert = query(AssertSqlSafe(rows(record, part.len()))).persistent(false);
+        let insert = part.iter().fold(insert, bind::<D>).execute(&mut *conn).await;
+        inserted = insert.map(|_| ()).map_err(D::failed(OP));
+        if inserted.is_err() {
+            break;
+        }
+    }
+    if several {
+        if inserted.is_err() {
+            raw_sql("rollback to postrider_record").execute(&mut *conn).await.map_err(D::failed(OP))?;
+        }
+        raw_sql("release savepoint postrider_record").execute(conn).await.map_err(D::failed(OP))?;
+    }
+    inserted
+}
+
+/// Gives a statement the parameters of record.sql.
+pub fn bind<D: Dialect>(statement: DriverQuery<D>, event: &NewEvent) -> DriverQuery<D> {
     let (json, content_type, content) = payload(&event.payload);
-    [
+    let values: [Value; 13] = [
         event.event_id.into(),
         Value::from(&event.stream),
         Value::from(&event.event_type),
@@ -43,13 +87,14 @@ pub fn values(event: &NewEvent, max_attempts: Option<i64>) -> [Value; 13] {
         Value::from(&event.aggregate_id),
         event.ordering_key.clone().into(),
         event.sequenced.then_some(0_i64).into(),
-        max_attempts.into(),
+        event.max_attempts.map(i64::from).or(D::NO_LIMIT).into(),
         event.occurred_at.into(),
         event.headers.to_json().into(),
         json,
         content_type,
         content,
-    ]
+    ];
+    values.into_iter().fold(statement, D::bind)
 }
 
 /// A payload as the columns `payload`, `content_type` and `content` take it.
@@ -63,7 +108,7 @@ pub(crate) fn payload(payload: &Payload) -> (Value, Value, Value) {
 }
 
 /// The text of a statement that inserts one row, for several.
-pub fn rows(record: &str, events: usize) -> String {
+fn rows(record: &str, events: usize) -> String {
     const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let head = record.split_once("values (").map_or(record, |(head, _)| head);
     format!("{head}values {}", vec![ROW; events].join(", "))

@@ -15,9 +15,16 @@ use sqlx_core::database::Database;
 use sqlx_core::pool::{Pool, PoolConnection, PoolConnectionMetadata, PoolOptions};
 use sqlx_core::sql_str::SqlStr;
 use sqlx_core::transaction::{Transaction, TransactionManager};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a connection may take to say that it is there, whether it is wanted or comes back.
 pub const ANSWER: Duration = Duration::from_secs(3);
+
+/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
+pub const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a look into the inbox may take.
+pub const LOOK: Duration = Duration::from_secs(30);
 
 /// The address that a pool connects to.
 pub type Address<DB> = <<DB as Database>::Connection as Connection>::Options;
@@ -238,6 +245,19 @@ async fn answering<DB: Database>(pool: &Pool<DB>) -> sqlx_core::Result<PoolConne
         }
     }
     pool.acquire().await
+}
+
+/// How many handlers may have a transaction at once: a quarter of the pool stays for the application, whatever they do.
+pub fn handlers<DB: Database>(pool: &Pool<DB>) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((pool.options().get_max_connections() as usize * 3 / 4).max(1)))
+}
+
+/// The permit of a handler, once there is one.
+pub async fn permit(handlers: &Arc<Semaphore>, op: &'static str) -> Result<OwnedSemaphorePermit> {
+    Arc::clone(handlers)
+        .acquire_owned()
+        .await
+        .map_err(|_| Error::new(ErrorKind::PoolExhausted, op, "no more transactions are given to handlers"))
 }
 
 /// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use postrider_core::{Error, Result};
 use sqlx_core::Error as SqlxError;
 use sqlx_core::arguments::IntoArguments;
-use sqlx_core::database::Database;
+use sqlx_core::database::{Database, HasStatementCache};
 use sqlx_core::executor::Executor;
 use sqlx_core::query::Query;
 
@@ -48,7 +48,10 @@ pub type DriverRow<D> = <<D as Dialect>::Database as Database>::Row;
 /// What one kind of database has of its own in running statements.
 pub trait Dialect: Copy + Default + Send + Sync + 'static {
     /// The driver's name for it.
-    type Database: Database;
+    type Database: Database + HasStatementCache;
+
+    /// What the log keeps as `max_attempts` of an event that has no limit of its own.
+    const NO_LIMIT: Option<i64>;
 
     /// The driver's statement of a text whose first parameter is `?1`.
     fn query(text: Cow<'static, str>, values: Vec<Value>) -> DriverQuery<Self>;
@@ -87,6 +90,23 @@ impl<D: Dialect> Sql<D> {
     pub fn query_due(self, due: Statement, chosen: Statement) -> Call<D> {
         let chosen = self.query(chosen);
         self.query(due).with("{chosen}", &chosen.text)
+    }
+}
+
+impl<D: Dialect> Sql<D>
+where
+    for<'c> &'c mut Connection<D>: Executor<'c, Database = D::Database>,
+    <D::Database as Database>::Arguments: IntoArguments<D::Database>,
+{
+    /// Runs a statement that has one parameter, and gives how many rows it wrote.
+    pub async fn run(
+        self,
+        conn: &mut Connection<D>,
+        statement: Statement,
+        value: impl Into<Value>,
+        op: &'static str,
+    ) -> Result<u64> {
+        self.query(statement).bind(value).execute(conn, op).await
     }
 }
 

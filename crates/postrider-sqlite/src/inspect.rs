@@ -14,8 +14,9 @@ use postrider_sql::figures::MOST;
 use postrider_sql::{Columns, inspect, statement, subscription};
 use sqlx_sqlite::SqliteRow;
 
+use crate::figures::count;
 use crate::store::SqliteStore;
-use crate::{archive, checks, figures, relays, row, state, sweep};
+use crate::{archive, checks, relays, row, state, sweep};
 
 #[async_trait]
 impl Inspect for SqliteStore {
@@ -36,15 +37,15 @@ impl Inspect for SqliteStore {
     }
 
     async fn figures(&self, subscription: &str) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, MOST).await
+        Ok(count(self, subscription, None, MOST).await?.figures(subscription))
     }
 
     async fn figures_up_to(&self, subscription: &str, most: u32) -> Result<Vec<Figures>> {
-        figures::figures(self, subscription, i64::from(most)).await
+        Ok(count(self, subscription, None, i64::from(most)).await?.figures(subscription))
     }
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
-        figures::undelivered_over(self, subscription, age).await
+        Ok(count(self, subscription, Some(age), MOST).await?.before())
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
@@ -54,7 +55,7 @@ impl Inspect for SqliteStore {
         if let Some(event_id) = query.event_id {
             let rows =
                 self.sql.query(statement!("event.sql")).bind(event_id).fetch_all(&mut conn, OP).await?;
-            let (events, looked, _) = wanted(query, &rows, &mut names)?;
+            let (events, looked, _) = inspect::wanted(query, logged(&rows, &mut names, OP)?);
             return Ok(EventPage { events, looked, reached: None, complete: true });
         }
         let statement = if query.oldest_first {
@@ -66,7 +67,7 @@ impl Inspect for SqliteStore {
         while let Some((after, before, rows)) = search.page() {
             let page = self.sql.query(statement).bind(after).bind(before).bind(rows);
             let page = page.fetch_all(&mut conn, OP).await?;
-            let (events, looked, last) = wanted(query, &page, &mut names)?;
+            let (events, looked, last) = inspect::wanted(query, logged(&page, &mut names, OP)?);
             search.take(events, looked, last, rows);
         }
         Ok(search.found())
@@ -127,18 +128,10 @@ impl Inspect for SqliteStore {
     }
 }
 
-type Page = (Vec<LoggedEvent>, u64, Option<(i64, OffsetDateTime)>);
-
-/// The events of a page that are wanted, how many rows there were, and the last of them.
-fn wanted(query: &EventQuery, rows: &[SqliteRow], names: &mut Names) -> Result<Page> {
-    const OP: &str = "events";
-    let (mut events, mut last) = (Vec::new(), None);
-    for row in rows {
-        let event = row::decoded(row, names, OP)?.event;
-        last = Some((event.id, event.recorded_at));
-        if query.wants(&event) {
-            events.push(LoggedEvent { event, archived: row.flag("archived", OP)? });
-        }
-    }
-    Ok((events, rows.len() as u64, last))
+/// The events of a page.
+fn logged(rows: &[SqliteRow], names: &mut Names, op: &'static str) -> Result<Vec<LoggedEvent>> {
+    let logged = |row: &SqliteRow| {
+        Ok(LoggedEvent { event: row::decoded(row, names, op)?.event, archived: row.flag("archived", op)? })
+    };
+    rows.iter().map(logged).collect()
 }

@@ -1,10 +1,8 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{NewEvent, Recordable, Result};
-use postrider_sql::record::{Portion, rows, values};
-use postrider_sql::{Dialect, DriverQuery};
+use postrider_core::{Recordable, Result};
+use postrider_sql::record::{Portion, bind, insert_all};
 use sqlx_core::query::query;
-use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::SqliteConnection;
 use uuid::Uuid;
 
@@ -30,7 +28,7 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
-        bind(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
+        bind::<SqliteDialect>(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(event.event_id)
     }
@@ -42,22 +40,7 @@ impl Outbox {
         events: &[impl Recordable],
     ) -> Result<Vec<Uuid>> {
         let events = self.recording.prepare_all(events)?;
-        let parts = PORTION.parts(&events);
-        if let [part] = parts.as_slice() {
-            insert(conn, part).await?;
-        } else if !parts.is_empty() {
-            query("savepoint postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-            let mut inserted = Ok(());
-            for part in parts {
-                inserted = insert(conn, part).await;
-                if inserted.is_err() {
-                    query("rollback to postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-                    break;
-                }
-            }
-            query("release postrider_record").execute(&mut *conn).await.map_err(failed(OP))?;
-            inserted?;
-        }
+        insert_all::<SqliteDialect>(conn, RECORD, PORTION, &events).await?;
         self.poller.recorded();
         Ok(events.iter().map(|event| event.event_id).collect())
     }
@@ -65,7 +48,8 @@ impl Outbox {
     /// Records an event unless its id is in the log; whether it was recorded now.
     pub async fn record_once(&self, conn: &mut SqliteConnection, event: &impl Recordable) -> Result<bool> {
         let event = self.recording.prepare(event)?;
-        let done = bind(query(RECORD_ONCE), &event).execute(conn).await.map_err(failed(OP))?;
+        let done =
+            bind::<SqliteDialect>(query(RECORD_ONCE), &event).execute(conn).await.map_err(failed(OP))?;
         self.poller.recorded();
         Ok(done.rows_affected() > 0)
     }
@@ -76,16 +60,4 @@ impl Outbox {
         let mut conn = self.pool.acquire().await.map_err(failed(OP))?;
         self.record(&mut conn, &event).await
     }
-}
-
-/// One statement, so that a refusal takes all of its rows back.
-async fn insert(conn: &mut SqliteConnection, events: &[NewEvent]) -> Result<()> {
-    let insert = query(AssertSqlSafe(rows(RECORD, events.len()))).persistent(false);
-    events.iter().fold(insert, bind).execute(conn).await.map_err(failed(OP))?;
-    Ok(())
-}
-
-/// Gives a statement the parameters of record.sql.
-fn bind(statement: DriverQuery<SqliteDialect>, event: &NewEvent) -> DriverQuery<SqliteDialect> {
-    values(event, event.max_attempts.map(i64::from)).into_iter().fold(statement, SqliteDialect::bind)
 }

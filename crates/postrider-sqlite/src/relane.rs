@@ -1,8 +1,8 @@
 //! Changing the number of lanes: fence, drain to one common position, share out anew.
 
 use postrider_core::{Relane, Result, Subscription};
+use postrider_sql::statement;
 use postrider_sql::subscription::{Generation, LaneChange};
-use postrider_sql::{Statement, statement};
 use sqlx_sqlite::SqliteConnection;
 
 use crate::error::failed;
@@ -37,31 +37,20 @@ pub(crate) async fn step(
         if change.leased > 0 {
             return Ok(Relane::Recalling);
         }
-        run(sql, conn, statement!("relane_fence.sql"), subscription, op).await?;
-        run(sql, conn, statement!("relane_target.sql"), subscription, op).await?;
+        sql.run(conn, statement!("relane_fence.sql"), subscription, op).await?;
+        sql.run(conn, statement!("relane_target.sql"), subscription, op).await?;
         change = look(sql, conn, subscription, now, op).await?;
     }
     let Some(target) = change.arrived() else { return Ok(Relane::Draining) };
-    run(sql, conn, statement!("relane_clear.sql"), subscription, op).await?;
+    sql.run(conn, statement!("relane_clear.sql"), subscription, op).await?;
     // A lease of the old lanes must not fit one of the new: the epochs go on above all of theirs.
     let fresh = Generation { lanes, position: target, epoch: change.epoch + 1 };
     make_lanes(sql, conn, subscription, fresh, now, op).await?;
     let place = sql.query(statement!("relane_place.sql")).bind(subscription).bind(lanes);
     place.execute(conn, op).await?;
-    run(sql, conn, statement!("relane_done.sql"), subscription, op).await?;
+    sql.run(conn, statement!("relane_done.sql"), subscription, op).await?;
     tracing::info!(subscription, lanes, position = target, "lanes changed");
     Ok(Relane::Done)
-}
-
-async fn run(
-    sql: Sql,
-    conn: &mut SqliteConnection,
-    statement: Statement,
-    subscription: &str,
-    op: &'static str,
-) -> Result<()> {
-    sql.query(statement).bind(subscription).execute(conn, op).await?;
-    Ok(())
 }
 
 async fn look(

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
-    Store,
+    Clock, Effect, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
 use postrider_sql::clock::given;
 use postrider_sql::event::Names;
+use postrider_sql::session::permit;
 use postrider_sql::{Columns, json, statement};
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
@@ -44,9 +44,7 @@ impl Source for Outbox {
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
         Limits::check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more transactions are given to handlers")
-        })?;
+        let permit = permit(&self.handlers, BEGIN).await?;
         let mut tx = HandlerTransaction::begin(&self.pool, permit).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?

@@ -21,6 +21,7 @@ pub(crate) struct SqliteDialect;
 
 impl Dialect for SqliteDialect {
     type Database = Sqlite;
+    const NO_LIMIT: Option<i64> = None;
 
     fn query(text: Cow<'static, str>, values: Vec<Value>) -> DriverQuery<Self> {
         let text = match text {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
 use postrider_sql::clock::{micros_of, month};
-use postrider_sql::{Columns, Statement, statement};
+use postrider_sql::{Columns, statement};
 use sqlx_sqlite::SqliteConnection;
 
 use crate::archive;
@@ -90,26 +90,16 @@ async fn events(
         Some(archiving) => archive::file(store, &mut tx, archiving, &ids, now).await?,
         None => {}
     }
-    run(store, &mut tx, statement!("sweep_mark.sql"), &ids).await?;
+    store.sql.run(&mut tx, statement!("sweep_mark.sql"), &ids, OP).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_events.sql"), &ids).await?;
+    store.sql.run(&mut tx, statement!("sweep_events.sql"), &ids, OP).await?;
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_deliveries.sql"), &ids).await?;
+    store.sql.run(&mut tx, statement!("sweep_deliveries.sql"), &ids, OP).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     batches.execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     let swept = Swept::of(taken as u64, limit);
     Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
-}
-
-async fn run(
-    store: &SqliteStore,
-    conn: &mut SqliteConnection,
-    statement: Statement,
-    ids: &str,
-) -> Result<()> {
-    store.sql.query(statement).bind(ids).execute(conn, OP).await?;
-    Ok(())
 }
 
 async fn inbox(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<Swept> {
