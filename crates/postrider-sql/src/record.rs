@@ -27,7 +27,7 @@ impl Portion {
     fn parts(self, events: &[NewEvent]) -> Vec<&[NewEvent]> {
         let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0_usize);
         for (place, event) in events.iter().enumerate() {
-            let size = event.size();
+            let size = if self.bytes == usize::MAX { 0 } else { event.size() };
             if place > begin && (place - begin == self.rows || bytes.saturating_add(size) > self.bytes) {
                 parts.push(&events[begin..place]);
                 (begin, bytes) = (place, 0);
