@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::clock::{later, until};
 use crate::hash::lane_of;
 use crate::lane::stands;
-use crate::log::{Log, unknown};
+use crate::log::Log;
 use crate::position::Place;
 
 /// The delivery of an event that did not simply succeed.
@@ -126,8 +126,8 @@ pub(crate) fn check_step(from: DeliveryState, to: DeliveryState, op: &'static st
     if allowed {
         return Ok(());
     }
-    let message = "a delivery is waiting, then running or retrying, then delivered or dead; \
-                   only a dead one is requeued or discarded";
+    let message = "a delivery must be waiting, then running or retrying, then delivered or dead; \
+                   only a dead one can be requeued or discarded";
     Err(Error::new(ErrorKind::Invalid, op, message))
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn check_step(from: DeliveryState, to: DeliveryState, op: &'static st
 pub(crate) fn due(log: &Log, lease: &Lease, limit: u32) -> Result<DueBatch> {
     let data = log.data();
     let now = log.now();
-    let reader = data.readers.get(&lease.subscription).ok_or_else(|| unknown(&lease.subscription, "due"))?;
+    let reader = data.subscription(&lease.subscription, "due")?;
     stands(&data, lease, Place::of(&lease.position, "due")?, "due")?;
     let mut batch = DueBatch::default();
     let (mut fill, mut cut) = (ByteBudget::new(lease.bytes), false);
@@ -231,5 +231,5 @@ pub(crate) fn force(log: &Log, event_id: Uuid, state: &str) -> Result<()> {
     if found {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::NotFound, OP, format!("there is no delivery of {event_id}")))
+    Err(Error::new(ErrorKind::NotFound, OP, format!("there is no delivery of the event {event_id}")))
 }

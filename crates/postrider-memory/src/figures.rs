@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
 use time::OffsetDateTime;
 
-use crate::log::{Data, Log, unknown};
+use crate::log::{Data, Log};
 use crate::subscribe::SubscriptionData;
 
 /// At most this many events that were not read yet are looked at unless fewer will do.
@@ -17,7 +17,7 @@ pub(crate) const MOST_UNREAD: u32 = 1_000_000;
 pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Figures>> {
     let data = log.data();
     let now = log.now();
-    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "figures"))?;
+    let reader = data.subscription(subscription, "figures")?;
     let mut streams: BTreeMap<&str, Stream> = BTreeMap::new();
     for (event, state, attempts) in open(&data, reader, now, most) {
         streams.entry(&event.stream).or_default().count(event, state, attempts);
@@ -48,7 +48,7 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
 pub(crate) fn undelivered_over(log: &Log, subscription: &str, age: Duration) -> Result<u64> {
     let data = log.data();
     let now = log.now();
-    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, "undelivered_over"))?;
+    let reader = data.subscription(subscription, "undelivered_over")?;
     let over = open(&data, reader, now, MOST_UNREAD)
         .filter(|(event, state, _)| *state != State::Dead && now - event.recorded_at > age);
     Ok(over.count() as u64)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Error, ErrorKind, Limits, Result};
+use postrider_core::{Limits, Result};
 use uuid::Uuid;
 
 use crate::lock::Key;
@@ -29,10 +29,7 @@ impl Inbox {
     /// wait for each other.
     pub async fn first_time(&self, connection: &mut Connection, event_id: Uuid) -> Result<bool> {
         const OP: &str = "inbox";
-        if self.consumer.is_empty() || self.consumer.len() > Limits::NAME || self.consumer.contains('\0') {
-            let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
-            return Err(Error::new(ErrorKind::Invalid, OP, message));
-        }
+        Limits::check_consumer(&self.consumer)?;
         connection.hold.take(Key::Mark(Arc::clone(&self.consumer), event_id), OP).await?;
         let mark = (Arc::clone(&self.consumer), event_id);
         let first = !connection.has_mark(&mark);

@@ -69,7 +69,7 @@ impl Inspect for MemoryStore {
     async fn checks(&self, _now: OffsetDateTime) -> Result<Vec<Check>> {
         Ok(vec![Check::warn(
             "storage",
-            "the log is in memory: it ends with this process",
+            "the log is in memory and is lost when this process ends",
             "use it in tests only",
         )])
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Lease, LeaseStatus, Position, Result};
+use postrider_core::{Lease, LeaseStatus, Position, Result};
 use time::OffsetDateTime;
 
 use crate::clock::later;
@@ -162,8 +162,7 @@ pub(crate) fn stands(data: &Data, lease: &Lease, from: Place, op: &'static str) 
     if lane.is_some_and(|lane| lane.epoch == lease.epoch && (lane.place == stands_at || lane.place == from)) {
         return Ok(());
     }
-    let message = "the lane is no longer where this lease left it: somebody has claimed it or set it back; it must be claimed anew";
-    Err(Error::new(ErrorKind::LeaseLost, op, message))
+    Err(Lease::moved(op))
 }
 
 /// How the holder of a lease stands after what it did. The lease learns whether anything is open.
@@ -208,8 +207,5 @@ pub(crate) fn release(log: &Log, lease: &Lease) {
 /// Keeps the lane of a lease from being claimed for as long as the pin is kept.
 pub(crate) fn pin(log: &Log, lease: &Lease) -> Result<Arc<()>> {
     let mut data = log.data();
-    held(&mut data, lease).map(|lane| Arc::clone(&lane.pin)).ok_or_else(|| {
-        let message = "the lane belongs to somebody else by now; it has to be claimed anew";
-        Error::new(ErrorKind::LeaseLost, "begin", message)
-    })
+    held(&mut data, lease).map(|lane| Arc::clone(&lane.pin)).ok_or_else(|| Lease::lost("begin"))
 }

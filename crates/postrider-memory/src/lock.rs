@@ -76,7 +76,7 @@ impl Hold {
         }
         let patience = self.patience;
         tokio::time::timeout(patience, self.wait_for(&key, op)).await.unwrap_or_else(|_| {
-            let message = format!("another transaction stayed in the way for more than {patience:?}");
+            let message = format!("another transaction kept a lock for longer than {patience:?}; try again");
             Err(Error::new(ErrorKind::Conflict, op, message))
         })
     }

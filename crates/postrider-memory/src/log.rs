@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postrider_core::{Audit, Clock, Error, ErrorKind, Recorded, RelayInfo, Result};
+use postrider_core::{Audit, Clock, Recorded, RelayInfo, Result, Subscription};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -125,12 +125,12 @@ impl Data {
     }
 
     /// A subscription that must exist.
-    pub(crate) fn reader(&mut self, subscription: &str, op: &'static str) -> Result<&mut SubscriptionData> {
-        self.readers.get_mut(subscription).ok_or_else(|| unknown(subscription, op))
+    pub(crate) fn subscription(&self, name: &str, op: &'static str) -> Result<&SubscriptionData> {
+        self.readers.get(name).ok_or_else(|| Subscription::unknown(name, op))
     }
-}
 
-/// There is no such subscription.
-pub(crate) fn unknown(subscription: &str, op: &'static str) -> Error {
-    Error::new(ErrorKind::NotFound, op, format!("there is no subscription {subscription:?}"))
+    /// The same, to change it.
+    pub(crate) fn reader(&mut self, subscription: &str, op: &'static str) -> Result<&mut SubscriptionData> {
+        self.readers.get_mut(subscription).ok_or_else(|| Subscription::unknown(subscription, op))
+    }
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Coordinate, Error, ErrorKind, LeaderLease, Operate, Pause, Paused, Relane, RelayInfo,
-    RelayReport, Replay, Replayed, ResolveDead, Result, Sweep, Swept, Uuid, refuse_to_remove,
+    Audit, AuditEntry, Coordinate, LeaderLease, Operate, Pause, Paused, Relane, RelayInfo, RelayReport,
+    Replay, Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
 
-use crate::log::{Log, unknown};
+use crate::log::Log;
 use crate::store::MemoryStore;
 use crate::{delivery, leader_lease, relane, relays, replay, sweep};
 
@@ -93,12 +93,10 @@ fn remove(log: &Log, subscription: &str, force: bool) -> Result<()> {
     const OP: &str = "remove";
     let mut data = log.data();
     let now = log.now();
-    let reader = data.readers.get(subscription).ok_or_else(|| unknown(subscription, OP))?;
+    let reader = data.subscription(subscription, OP)?;
     let holder = reader.lanes.iter().find_map(|lane| lane.holder(now));
     if let Some((owner, _)) = holder.filter(|_| !force) {
-        let message =
-            format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
-        return Err(Error::new(ErrorKind::Refused, OP, message));
+        return Err(Subscription::held(subscription, owner));
     }
     if !force {
         refuse_to_remove(subscription, &relays::known(&data, now))?;

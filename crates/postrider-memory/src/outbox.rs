@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Recorded, Result, Trace};
+use postrider_core::{Clock, Limits, RecordOptions, Recorded, Result, Trace};
 
 use crate::log::Log;
 use crate::store::MemoryStore;
@@ -12,9 +12,7 @@ use crate::transaction::Transaction;
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) log: Arc<Log>,
-    pub(crate) source: Option<Arc<str>>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) trace: Option<Trace>,
+    pub(crate) recording: Arc<RecordOptions>,
 }
 
 impl Outbox {
@@ -63,24 +61,22 @@ impl Default for Outbox {
 /// The settings of an [`Outbox`].
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
-    source: Option<Arc<str>>,
-    limits: Limits,
+    recording: RecordOptions,
     clock: Clock,
-    trace: Option<Trace>,
 }
 
 impl OutboxBuilder {
-    /// The application that records: the `source` header of events that have none.
+    /// The name of the application, which becomes the header `source` of events that have none.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.source = Some(source.into().into());
+        self.recording.source = Some(source.into().into());
         self
     }
 
     /// How large the parts of an event may be.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.recording.limits = limits;
         self
     }
 
@@ -91,20 +87,15 @@ impl OutboxBuilder {
         self
     }
 
-    /// What is asked for the trace at each recording: the `traceparent` header of events that have none.
+    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
     #[must_use]
     pub fn trace(mut self, trace: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Trace::new(trace));
+        self.recording.trace = Some(Trace::new(trace));
         self
     }
 
     /// The outbox, with an empty log of its own.
     pub fn build(self) -> Outbox {
-        Outbox {
-            log: Arc::new(Log::new(self.clock)),
-            source: self.source,
-            limits: Arc::new(self.limits),
-            trace: self.trace,
-        }
+        Outbox { log: Arc::new(Log::new(self.clock)), recording: Arc::new(self.recording) }
     }
 }

@@ -25,7 +25,7 @@ impl Place {
             Some(Self { number: number.parse().ok()?, frontier: frontier.parse().ok()? })
         });
         place.ok_or_else(|| {
-            let message = format!("{:?} is no position of a log in memory", position.as_str());
+            let message = format!("{:?} is not a position of this store", position.as_str());
             Error::new(ErrorKind::Invalid, op, message)
         })
     }

@@ -1,7 +1,5 @@
 //! Recording events, in the caller's transaction.
 
-use std::collections::HashSet;
-
 use async_trait::async_trait;
 use postrider_core::{Error, ErrorKind, EventBus, NewEvent, Recordable, Recorded, Result};
 use uuid::Uuid;
@@ -19,7 +17,7 @@ impl Outbox {
     /// It is in the log if, and when, that transaction commits. *Record after you lock or change the aggregate*: then its
     /// events have the order of its changes. If it is refused, nothing was written and the transaction goes on.
     pub async fn record(&self, connection: &mut Connection, event: &impl Recordable) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         recorded_now(connection, event).await
     }
 
@@ -29,12 +27,8 @@ impl Outbox {
         connection: &mut Connection,
         events: &[impl Recordable],
     ) -> Result<Vec<Uuid>> {
-        let events = events.iter().map(|event| self.prepared(event)).collect::<Result<Vec<_>>>()?;
-        let ids: Vec<Uuid> = events.iter().map(|event| event.event_id).collect();
-        if ids.iter().collect::<HashSet<_>>().len() < ids.len() {
-            let message = "two of the events have the same id; nothing was written";
-            return Err(Error::new(ErrorKind::Invalid, OP, message));
-        }
+        let events = self.recording.prepare_all(events)?;
+        let ids = events.iter().map(|event| event.event_id).collect();
         for event in &events {
             if !is_free(connection, event).await? {
                 return Err(taken());
@@ -51,41 +45,24 @@ impl Outbox {
 
     /// Records an event unless its id is in the log; whether it was recorded now.
     pub async fn record_once(&self, connection: &mut Connection, event: &impl Recordable) -> Result<bool> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         insert(connection, event).await
     }
 
     /// Records an event in a transaction of its own: for what changes no data of the application.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         let mut transaction = self.begin().await?;
         let id = recorded_now(&mut transaction, event).await?;
         transaction.commit().await?;
         Ok(id)
-    }
-
-    fn prepared(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
-        let mut event = event.to_new_event()?.into_owned();
-        if let Some(source) = &self.source
-            && event.headers.source().is_none()
-        {
-            event.headers.set_source(&**source);
-        }
-        if let Some(trace) = &self.trace
-            && event.headers.traceparent().is_none()
-            && let Some(current) = trace.current()
-        {
-            event.headers.set_traceparent(current);
-        }
-        event.check(&self.limits)?;
-        Ok(event)
     }
 }
 
 #[async_trait]
 impl EventBus<Connection> for Outbox {
     async fn publish(&self, within: &mut Connection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
-        let event = self.prepared(event)?;
+        let event = self.recording.prepare(event)?;
         recorded_now(within, event).await
     }
 }
@@ -142,6 +119,6 @@ fn write(connection: &mut Connection, event: NewEvent) {
 }
 
 fn taken() -> Error {
-    let message = "the event id is already in the log; nothing was written";
+    let message = "an event with this id already exists; nothing was written";
     Error::new(ErrorKind::AlreadyRecorded, OP, message)
 }

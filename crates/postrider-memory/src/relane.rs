@@ -1,6 +1,6 @@
 //! Changing the number of lanes: fence, drain to one common place, share out anew.
 
-use postrider_core::{Error, ErrorKind, Relane, Result, Subscription};
+use postrider_core::{Relane, Result, Subscription};
 use time::OffsetDateTime;
 
 use crate::lane::Lane;
@@ -10,10 +10,7 @@ use crate::subscribe::SubscriptionData;
 /// Begins a change of lanes, or takes its next step.
 pub(crate) fn relane(log: &Log, subscription: &str, lanes: u32) -> Result<Relane> {
     const OP: &str = "relane";
-    if lanes == 0 || lanes > Subscription::MOST_LANES {
-        let message = format!("{lanes} lanes were asked for; 1 to {} are possible", Subscription::MOST_LANES);
-        return Err(Error::new(ErrorKind::Invalid, OP, message));
-    }
+    Subscription::check_lanes(lanes, OP)?;
     let mut data = log.data();
     let now = log.now();
     want(data.reader(subscription, OP)?, lanes);

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use postrider_core::{Recorded, Replay, ReplayFrom, ReplayRefusal, Replayed, Result};
 
 use crate::clock::to_micros;
-use crate::log::{Data, Log, unknown};
+use crate::log::{Data, Log};
 use crate::position::Place;
 use crate::subscribe::SubscriptionData;
 
@@ -16,7 +16,7 @@ const OP: &str = "replay";
 pub(crate) fn replay(log: &Log, replay: &Replay) -> Result<Replayed> {
     let name = &replay.subscription;
     let mut data = log.data();
-    let reader = data.readers.get(name).ok_or_else(|| unknown(name, OP))?;
+    let reader = data.subscription(name, OP)?;
     let place = place(&data, reader, replay).map_err(|refusal| refusal.error(name))?;
     let again: Vec<(i64, &Recorded)> = data
         .events

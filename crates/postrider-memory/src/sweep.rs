@@ -20,7 +20,8 @@ pub(crate) fn sweep(log: &Log, sweep: &Sweep) -> Result<Swept> {
     Ok(match sweep {
         Sweep::Archive { older_than, limit, archiving } => {
             if let Some(target) = &archiving.target {
-                let message = format!("a log in memory has no table {} to archive into", target.name());
+                let message =
+                    format!("there is no table {} to archive into: the log is in memory", target.name());
                 return Err(Error::new(ErrorKind::Invalid, "sweep", message));
             }
             events(log, *older_than, *limit, Some(&archiving.mask))
@@ -86,7 +87,7 @@ fn events(log: &Log, older_than: Duration, limit: u32, keep: Option<&Mask>) -> S
     for reader in data.readers.values_mut() {
         forget_batches(reader, first, cutoff);
     }
-    let swept = swept(chosen.len(), limit);
+    let swept = Swept::of(chosen.len() as u64, limit);
     Swept { more: swept.more || chosen.len() < all, ..swept }
 }
 
@@ -141,7 +142,7 @@ fn archived(log: &Log, older_than: Duration, limit: u32) -> Swept {
         left -= u32::from(goes);
         !goes
     });
-    swept((limit - left) as usize, limit)
+    Swept::of(u64::from(limit - left), limit)
 }
 
 /// The marks that may be forgotten, the oldest first.
@@ -171,10 +172,5 @@ fn inbox(log: &Log, older_than: Duration, limit: u32) -> Swept {
         let last = data.forgotten.entry(Arc::clone(&mark.0)).or_insert(at);
         *last = (*last).max(at);
     }
-    swept(chosen.len(), limit)
-}
-
-fn swept(taken: usize, limit: u32) -> Swept {
-    let taken = taken as u64;
-    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+    Swept::of(chosen.len() as u64, limit)
 }

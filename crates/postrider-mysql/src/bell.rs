@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{Bell, Result};
+use postrider_sql::Pace;
+use postrider_sql::session::within;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
-use crate::error::silent;
 use crate::number::{Rounds, Step};
 use crate::pools::Pools;
 use crate::sql::Sql;
@@ -22,7 +23,6 @@ const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
 /// How long the server may take to answer: whoever sleeps would sleep on.
 const ANSWER: Duration = Duration::from_secs(5);
-const A_DAY: Duration = Duration::from_secs(86_400);
 const OP: &str = "wait";
 
 /// Who asks, for all bells of a store.
@@ -77,7 +77,7 @@ impl LogPoller {
             let mut conn = self.pools.conn(OP).await?;
             self.rounds.step(Sql::default(), &mut conn, OP).await
         };
-        let step = tokio::time::timeout(ANSWER, step).await.unwrap_or_else(|_| Err(silent(OP)))?;
+        let step = within(ANSWER, OP, step).await?;
         let Some(Step { seq, rings, .. }) = step else { return Ok(None) };
         let heard = Heard { seq, rings };
         *asked = Some(Asked { at, heard });
@@ -90,12 +90,12 @@ pub(crate) struct MySqlBell {
     poller: Arc<LogPoller>,
     /// What was heard when the last wait ended, and so before the read after it began.
     seen: Option<Heard>,
-    pause: Duration,
+    pace: Pace,
 }
 
 impl MySqlBell {
     pub(crate) fn new(poller: Arc<LogPoller>) -> Self {
-        Self { poller, seen: None, pause: SHORTEST }
+        Self { poller, seen: None, pace: Pace::new(SHORTEST, LONGEST) }
     }
 }
 
@@ -103,7 +103,7 @@ impl MySqlBell {
 impl Bell for MySqlBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
         let poller = Arc::clone(&self.poller);
-        let end = Instant::now() + longest.min(A_DAY);
+        let end = Pace::end(longest);
         let mut age = Duration::ZERO;
         loop {
             let recorded = poller.recorded.notified();
@@ -113,21 +113,11 @@ impl Bell for MySqlBell {
             if changed || Instant::now() >= end {
                 return Ok(());
             }
-            tokio::select! {
-                () = tokio::time::sleep_until(end.min(Instant::now() + self.pause)) => {
-                    age = self.pause / 2;
-                    self.pause = (self.pause * 3 / 2).min(LONGEST);
-                }
-                () = recorded => {
-                    age = Duration::ZERO;
-                    self.pause = SHORTEST;
-                    tokio::time::sleep_until(end.min(Instant::now() + SHORTEST)).await;
-                }
-            }
+            age = self.pace.rest(end, recorded).await.map_or(Duration::ZERO, |pause| pause / 2);
         }
     }
 
     fn worked(&mut self) {
-        self.pause = SHORTEST;
+        self.pace.worked();
     }
 }

@@ -1,16 +1,16 @@
 //! What is wrong with the database, or will be, as far as it can tell itself.
 
 use postrider_core::{Check, OffsetDateTime, Result};
+use postrider_sql::checks::{inbox, lanes};
+use postrider_sql::clock::micros;
+use postrider_sql::{Columns, statement};
 use sqlx_core::query::query;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
-use crate::clock::micros;
 use crate::error::failed;
 use crate::months;
 use crate::position;
 use crate::routines;
-use crate::row::{flag, maybe_text, number, text};
-use crate::sql::statement;
 use crate::store::MySqlStore;
 
 const OP: &str = "checks";
@@ -44,8 +44,8 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         holes(&row)?,
         positions(ends),
         routines_there(&mut conn).await?,
-        lanes(&row)?,
-        inbox(&row)?,
+        lanes(row.maybe_text("unheld", OP)?.as_deref()),
+        inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
         Ok(()) => Check::good("sequence", "it is past everything that was read"),
@@ -55,7 +55,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
 }
 
 fn clock(row: &MySqlRow, asked_at: OffsetDateTime) -> Result<Check> {
-    let drift = micros(asked_at).saturating_sub(number(row, "clock", OP)?);
+    let drift = micros(asked_at).saturating_sub(row.number("clock", OP)?);
     Ok(if drift.abs() > DRIFT {
         let what = format!("this machine's clock is {} s away from the database's", drift / 1_000_000);
         Check::warn("clock", what, "let both keep time by NTP")
@@ -65,7 +65,7 @@ fn clock(row: &MySqlRow, asked_at: OffsetDateTime) -> Result<Check> {
 }
 
 fn zone(row: &MySqlRow) -> Result<Check> {
-    let zone = text(row, "zone", OP)?;
+    let zone = row.text("zone", OP)?;
     Ok(if ["+00:00", "UTC", "SYSTEM"].contains(&&*zone) {
         Check::good("time zone", format!("it is {zone}; the times of events are in UTC in any case"))
     } else {
@@ -80,7 +80,7 @@ fn zone(row: &MySqlRow) -> Result<Check> {
 }
 
 fn counter(row: &MySqlRow) -> Result<Check> {
-    let (mode, step) = (number(row, "autoinc", OP)?, number(row, "step", OP)?);
+    let (mode, step) = (row.number("autoinc", OP)?, row.number("step", OP)?);
     Ok(if step != 1 {
         Check::warn(
             "auto-increment",
@@ -102,8 +102,8 @@ fn counter(row: &MySqlRow) -> Result<Check> {
 }
 
 fn binlog(row: &MySqlRow) -> Result<Check> {
-    let format = text(row, "format", OP)?;
-    Ok(if !flag(row, "logging", OP)? {
+    let format = row.text("format", OP)?;
+    Ok(if !row.flag("logging", OP)? {
         Check::good("binary log", "there is none")
     } else if &*format == "STATEMENT" {
         Check::bad(
@@ -117,7 +117,7 @@ fn binlog(row: &MySqlRow) -> Result<Check> {
 }
 
 fn packet(row: &MySqlRow) -> Result<Check> {
-    let bytes = number(row, "packet", OP)?;
+    let bytes = row.number("packet", OP)?;
     let what = format!("max_allowed_packet is {} MB", bytes >> 20);
     Ok(if bytes < SMALL_PACKET {
         Check::warn(
@@ -131,7 +131,7 @@ fn packet(row: &MySqlRow) -> Result<Check> {
 }
 
 fn engine(row: &MySqlRow) -> Result<Check> {
-    Ok(match number(row, "strangers", OP)? {
+    Ok(match row.number("strangers", OP)? {
         0 => Check::good("engine", "all tables are InnoDB"),
         some => Check::bad(
             "engine",
@@ -146,7 +146,7 @@ async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
     let level =
         query("show global variables where variable_name in ('tx_isolation', 'transaction_isolation')");
     let level = level.fetch_all(conn).await.map_err(failed(OP))?;
-    let level = level.first().map_or(Ok(None), |row| maybe_text(row, 1, OP))?.unwrap_or_default();
+    let level = level.first().map_or(Ok(None), |row| row.maybe_text(1, OP))?.unwrap_or_default();
     Ok(if level == "READ-UNCOMMITTED" {
         Check::warn(
             "isolation",
@@ -180,7 +180,7 @@ async fn long_transactions(conn: &mut MySqlConnection) -> Check {
         "select cast(coalesce(max(timestampdiff(second, trx_started, now())), 0) as signed) as seconds \
          from information_schema.innodb_trx",
     );
-    let oldest = oldest.fetch_one(conn).await.map_err(failed(OP)).and_then(|row| number(&row, "seconds", OP));
+    let oldest = oldest.fetch_one(conn).await.map_err(failed(OP)).and_then(|row| row.number("seconds", OP));
     match oldest {
         Ok(seconds) if seconds > LONG => Check::warn(
             NAME,
@@ -196,7 +196,7 @@ async fn long_transactions(conn: &mut MySqlConnection) -> Check {
 }
 
 fn holes(row: &MySqlRow) -> Result<Check> {
-    let holes = number(row, "holes", OP)?;
+    let holes = row.number("holes", OP)?;
     let what = format!("{holes} gaps in the ids are looked into, of open or rolled back transactions");
     Ok(if holes > MANY_HOLES {
         Check::warn(
@@ -230,29 +230,5 @@ async fn routines_there(conn: &mut MySqlConnection) -> Result<Check> {
             Check::good("routines", "triggers, routines and views are there, and are those of this version")
         }
         Some(sentence) => Check::bad("routines", sentence, "run `postrider migrate`"),
-    })
-}
-
-fn lanes(row: &MySqlRow) -> Result<Check> {
-    Ok(match maybe_text(row, "unheld", OP)? {
-        None => Check::good("lanes", "no lane with something to read is without a holder"),
-        Some(names) => Check::warn(
-            "lanes",
-            format!("nobody reads what waits for: {names}"),
-            "start a relay with these subscriptions, or remove those that are not needed: retention waits for them",
-        ),
-    })
-}
-
-fn inbox(row: &MySqlRow) -> Result<Check> {
-    Ok(match maybe_text(row, "forgetful", OP)? {
-        None => Check::good("inbox", "it is kept as long as the events in the log"),
-        Some(names) => Check::warn(
-            "inbox",
-            format!(
-                "it has forgotten events that are still in the log, and that could be replayed, of: {names}"
-            ),
-            "keep the inbox at least as long as events, or a replay has to say that effects may repeat",
-        ),
     })
 }

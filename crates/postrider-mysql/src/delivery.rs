@@ -1,21 +1,20 @@
 //! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use postrider_core::{
-    ByteBudget, DeliveryState, Due, DueBatch, Lease, Order, PastAttempt, ResolveDead, Result,
-};
+use postrider_core::{DueBatch, Lease, Order, ResolveDead, Result, Subscription};
+use postrider_sql::due::DueRows;
+use postrider_sql::event::Names;
+use postrider_sql::position::number_of;
+use postrider_sql::{Columns, statement};
+use sqlx_mysql::MySqlRow;
 use uuid::Uuid;
 
-use crate::clock::time_of;
 use crate::error::failed;
-use crate::position::id_of;
-use crate::read::{SNAPSHOT, elsewhere};
-use crate::row::{self, Decoded, Names, flag, maybe_number, maybe_text, maybe_time, number, small, text};
-use crate::sql::statement;
+use crate::read::SNAPSHOT;
+use crate::row;
 use crate::store::MySqlStore;
-use crate::subscribe::{found, unknown};
+use crate::subscribe::found;
 
 /// The deliveries of a lane that are to be tried now, and when to look again, as one snapshot shows them, and only while the lane
 /// stands where the lease says.
@@ -26,12 +25,10 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     let now = store.now(&mut snapshot, OP).await?;
     let look = store.sql.query(statement!("due_next.sql")).bind(&lease.subscription);
     let look = look.bind(lease.lane).bind(now).bind(lease.epoch).bind(&lease.owner);
-    let look = look.bind(id_of(&lease.position, OP)?).fetch_one(&mut snapshot, OP).await?;
-    if !flag(&look, "sound", OP)? {
-        return Err(elsewhere(OP));
+    let look = look.bind(number_of(&lease.position, OP)?).fetch_one(&mut snapshot, OP).await?;
+    if !look.flag("sound", OP)? {
+        return Err(Lease::moved(OP));
     }
-    let next = maybe_number(&look, "next_at", OP)?;
-    let holds = flag(&look, "holds", OP)?;
 
     let heads = match lease.order {
         Order::Strict => Vec::new(),
@@ -41,7 +38,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
             head.fetch_all(&mut snapshot, OP).await?
         }
     };
-    let heads: Vec<i64> = heads.iter().map(|row| number(row, "id", OP)).collect::<Result<_>>()?;
+    let heads: Vec<i64> = heads.iter().map(|row| row.number("id", OP)).collect::<Result<_>>()?;
     let chosen = match lease.order {
         Order::Key => statement!("due_by_key.sql"),
         Order::Strict => statement!("due_in_lane.sql"),
@@ -49,31 +46,13 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
     };
     // Of each key so many that all of them together have as many as are wanted.
     let behind = i64::from(limit).max(1).unsigned_abs().div_ceil(heads.len().max(1) as u64) - 1;
-    let due = store.sql.query_due(chosen).bind(&lease.subscription).bind(lease.lane);
+    let due = store.sql.query_due(statement!("due.sql"), chosen).bind(&lease.subscription).bind(lease.lane);
     let due = due.bind(limit).bind(now).bind(lease.epoch);
     let due = due.bind(serde_json::Value::from(heads.as_slice()).to_string());
     let due = due.bind(i64::try_from(behind).unwrap_or(i64::MAX));
     let nothing = heads.is_empty() && lease.order != Order::Strict;
-    let (mut names, mut fill, mut deliveries) = (Names::default(), ByteBudget::new(lease.bytes), Vec::new());
-    let take = |row| {
-        let row = &row;
-        let Decoded { event, unreadable } = row::decoded(row, &mut names, OP)?;
-        let past = maybe_text(row, "past", OP)?;
-        if !fill.takes(event.size() + past.as_ref().map_or(0, |past| past.len() as u64)) {
-            return Ok(false);
-        }
-        deliveries.push(Due {
-            event,
-            state: text(row, "state", OP)?.parse::<DeliveryState>()?,
-            attempts: small(row, "attempts", OP)?,
-            first_failed_at: maybe_time(row, "first_failed_at", OP)?,
-            error_code: maybe_text(row, "error_code", OP)?,
-            past: past.as_deref().map(PastAttempt::decode).unwrap_or_default(),
-            now: time_of(now),
-            unreadable,
-        });
-        Ok(true)
-    };
+    let (mut names, mut rows) = (Names::default(), DueRows::new(lease, now));
+    let take = |row: MySqlRow| rows.take(&row, row::decoded(&row, &mut names, OP)?, OP);
     if nothing || due.fetch_each(&mut snapshot, OP, take).await? {
         snapshot.rollback().await.map_err(failed(OP))?;
     } else {
@@ -81,11 +60,7 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
         drop(snapshot);
         conn.sever();
     }
-    Ok(DueBatch {
-        deliveries,
-        next_in: next.and_then(|next| u64::try_from(next - now).ok()).map(Duration::from_micros),
-        holds,
-    })
+    rows.batch(&look, OP)
 }
 
 /// How many dead deliveries a statement changes.
@@ -107,7 +82,9 @@ pub(crate) async fn resolve_dead(store: &MySqlStore, action: &ResolveDead) -> Re
     let mut tx = store.write(OP).await?;
     store.sql.query(statement!("lanes_lock.sql")).bind(subscription).fetch_all(&mut tx, OP).await?;
     let now = store.now(&mut tx, OP).await?;
-    found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    found(store.sql, &mut tx, subscription, OP)
+        .await?
+        .ok_or_else(|| Subscription::unknown(subscription, OP))?;
     let mut changed = 0;
     for some in dead.chunks(AT_ONCE) {
         let some = serde_json::Value::from(some).to_string();
@@ -132,9 +109,9 @@ async fn dead(store: &MySqlStore, subscription: &str, events: &[Uuid]) -> Result
     let only = if let [one] = events { Some(*one) } else { None };
     let wanted: HashSet<Uuid> = events.iter().copied().collect();
     let mut numbers = Vec::new();
-    let take = |row| {
-        if wanted.is_empty() || wanted.contains(&row::id(&row, "event_id", OP)?) {
-            numbers.push(number(&row, "id", OP)?);
+    let take = |row: MySqlRow| {
+        if wanted.is_empty() || wanted.contains(&row.id("event_id", OP)?) {
+            numbers.push(row.number("id", OP)?);
         }
         Ok(true)
     };

@@ -1,15 +1,13 @@
 //! What the server and sqlx say, as kinds and sentences that a program and a person can act on.
 
 use std::error::Error as _;
-use std::time::Instant;
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::session;
 use sqlx_core::Error as SqlxError;
-use sqlx_core::connection::Connection;
-use sqlx_core::pool::PoolConnection;
-use sqlx_mysql::{MySql, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool};
+use sqlx_mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPool};
 
-use crate::session::{ANSWER, Session};
+use crate::pools::Session;
 
 const DEADLOCK: u16 = 1213;
 /// A lock was waited for too long, or not at all.
@@ -37,42 +35,21 @@ const CONSTRAINTS: [(&str, &str); 8] = [
 /// Turns an error of sqlx during `op` into ours. What the server quotes of a row stays out.
 pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
     move |error| {
-        let (kind, message, source) = match &error {
+        let (kind, message) = match &error {
             SqlxError::Database(database) => {
-                let number = number_of(&error).unwrap_or(0);
-                let (kind, message) = explained(op, number, database.message());
-                (kind, message, Some(code(number)))
-            }
-            SqlxError::PoolTimedOut => (
-                ErrorKind::PoolExhausted,
-                "no connection became free in time; raise the pool's size or look for transactions left open"
-                    .to_owned(),
-                None,
-            ),
-            SqlxError::PoolClosed => {
-                (ErrorKind::Unreachable, "the pool of connections was closed".to_owned(), None)
-            }
-            SqlxError::Io(io) => {
-                (ErrorKind::Unreachable, format!("the database does not answer: {io}"), Some(io.to_string()))
-            }
-            SqlxError::Tls(tls) => {
-                (ErrorKind::Unreachable, format!("no secure connection to the database: {tls}"), None)
-            }
-            SqlxError::Protocol(_) | SqlxError::WorkerCrashed => {
-                (ErrorKind::Unreachable, "the connection to the database broke".to_owned(), None)
-            }
-            SqlxError::Configuration(reason) => {
-                (ErrorKind::Invalid, format!("the database's address is not right: {reason}"), None)
+                explained(op, number_of(&error).unwrap_or(0), database.message())
             }
             SqlxError::ColumnDecode { index, .. } => {
-                (ErrorKind::Corrupt, format!("the database holds something unexpected in {index}"), None)
+                (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
             }
-            _ => (ErrorKind::Database, "the database's answer was not understood".to_owned(), None),
+            other => session::transport_error(other)
+                .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
         };
         let ours = Error::new(kind, op, message);
-        match source {
-            Some(source) => ours.caused_by(source),
-            None => ours,
+        match &error {
+            SqlxError::Database(_) => ours.caused_by(code(number_of(&error).unwrap_or(0))),
+            SqlxError::Io(io) => ours.caused_by(io.to_string()),
+            _ => ours,
         }
     }
 }
@@ -104,8 +81,19 @@ pub(crate) fn must_prepare_again(error: &SqlxError) -> bool {
 }
 
 fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
-    let said = |what: &str| format!("{what} (the server says: {text})");
-    match number {
+    refused(op, number, text)
+        .or_else(|| denied(op, number, text))
+        .or_else(|| in_the_way(number, text))
+        .unwrap_or_else(|| (ErrorKind::Database, format!("the database failed with error {number}")))
+}
+
+fn said(what: &str, text: &str) -> String {
+    format!("{what} (the server says: {text})")
+}
+
+/// What is wrong with the values of a statement.
+fn refused(op: &str, number: u16, text: &str) -> Option<(ErrorKind, String)> {
+    Some(match number {
         1062 if text.contains("event_id_is_unique") => (
             ErrorKind::AlreadyRecorded,
             "an event with this id is already in the log; nothing was written".to_owned(),
@@ -143,8 +131,16 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             .or_else(|| text.starts_with("the payload has ").then_some(text))
         {
             Some(sentence) => (ErrorKind::Invalid, sentence.to_owned()),
-            None => (ErrorKind::Database, said("a trigger refused it")),
+            None => (ErrorKind::Database, said("a trigger refused it", text)),
         },
+        _ => return None,
+    })
+}
+
+/// What this user may not do, or what is not there.
+fn denied(op: &str, number: u16, text: &str) -> Option<(ErrorKind, String)> {
+    let said = |what: &str| said(what, text);
+    Some(match number {
         1054 | 1146 | 1305 | 1356 => (
             ErrorKind::NotMigrated,
             said("the tables are missing or too old; run `postrider migrate` or call Outbox::migrated"),
@@ -178,6 +174,13 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
             "binlog_format is STATEMENT, which can't log a READ COMMITTED transaction; set it to ROW or MIXED"
                 .to_owned(),
         ),
+        _ => return None,
+    })
+}
+
+/// Who else was in the way, or what ended the connection.
+fn in_the_way(number: u16, text: &str) -> Option<(ErrorKind, String)> {
+    Some(match number {
         PREPARE_AGAIN => (
             ErrorKind::Conflict,
             "the server had to prepare the statement again too often; try again, and raise table_definition_cache and \
@@ -192,37 +195,17 @@ fn explained(op: &str, number: u16, text: &str) -> (ErrorKind, String) {
         1317 | 1969 | 3024 => {
             (ErrorKind::Conflict, "the statement was ended because it took too long".to_owned())
         }
-        1040 | 1203 | 1226 => (ErrorKind::Unreachable, said("the server takes no more connections")),
+        1040 | 1203 | 1226 => (ErrorKind::Unreachable, said("the server takes no more connections", text)),
         1053 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => {
             (ErrorKind::Unreachable, "the server ended the connection".to_owned())
         }
-        _ => (ErrorKind::Database, format!("the database failed with error {number}")),
-    }
+        _ => return None,
+    })
 }
 
-/// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
-/// when it has no connection at all, one more try tells why.
+/// A connection of the pool.
 pub(crate) async fn acquire(pool: &MySqlPool, op: &'static str) -> Result<Session> {
-    match answering(pool).await {
-        Ok(connection) => Ok(Session::from(connection)),
-        Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
-            let options = pool.connect_options();
-            match tokio::time::timeout(ANSWER, MySqlConnection::connect_with(&options)).await {
-                Ok(Ok(_)) => Err(failed(op)(SqlxError::PoolTimedOut)),
-                Ok(Err(reason)) => Err(placed(pool, failed(op)(reason))),
-                Err(_) => Err(placed(pool, silent(op))),
-            }
-        }
-        Err(error) => Err(placed(pool, failed(op)(error))),
-    }
-}
-
-/// The error of a connection that was not made, with where it was to lead.
-fn placed(pool: &MySqlPool, error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Unreachable | ErrorKind::Denied => error.at(place(&pool.connect_options())),
-        _ => error,
-    }
+    session::acquire(pool, place, failed(op), op).await
 }
 
 /// Where an address leads: host, port and database. Neither user nor password.
@@ -233,22 +216,4 @@ pub fn place(options: &MySqlConnectOptions) -> String {
         Some(socket) => format!("socket {}, {database}", socket.display()),
         None => format!("host {}, port {}, {database}", options.get_host(), options.get_port()),
     }
-}
-
-/// A connection of the pool. One that is idle is asked whether it is there first, which an application's pool does without a limit:
-/// one that does not answer is closed, and the next one asked.
-async fn answering(pool: &MySqlPool) -> Result<PoolConnection<MySql>, SqlxError> {
-    let end = Instant::now() + pool.options().get_acquire_timeout();
-    while pool.num_idle() > 0 && Instant::now() < end {
-        if let Ok(acquired) = tokio::time::timeout(ANSWER, pool.acquire()).await {
-            return acquired;
-        }
-    }
-    pool.acquire().await
-}
-
-/// The error of a database that keeps its connections open and says nothing.
-pub(crate) fn silent(op: &'static str) -> Error {
-    let message = "the database does not answer; check that it runs, and what is between it and here";
-    Error::new(ErrorKind::Unreachable, op, message)
 }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Error, ErrorKind, Limits, Result};
+use postrider_core::{Clock, Limits, Result};
+use postrider_sql::{clock, statement};
 use sqlx_mysql::MySqlConnection;
 use uuid::Uuid;
 
-use crate::clock;
 use crate::outbox::Outbox;
-use crate::sql::{Sql, statement};
-
-const OP: &str = "inbox";
+use crate::sql::Sql;
 
 /// What one consumer has handled.
 #[derive(Debug, Clone)]
@@ -31,17 +29,8 @@ impl Inbox {
     ///
     /// At `false`, leave the change out: it was made by the transaction that said so first.
     pub async fn first_time(&self, conn: &mut MySqlConnection, event_id: Uuid) -> Result<bool> {
-        check_consumer(&self.consumer)?;
+        Limits::check_consumer(&self.consumer)?;
         let note = Sql::default().query(statement!("inbox.sql")).bind(&*self.consumer).bind(event_id);
-        Ok(note.bind(clock::given(&self.clock)).execute(conn, OP).await? > 0)
+        Ok(note.bind(clock::given(&self.clock)).execute(conn, "inbox").await? > 0)
     }
-}
-
-/// Whether the inbox can keep a consumer's name.
-pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
-    if consumer.is_empty() || consumer.len() > Limits::NAME || consumer.contains('\0') {
-        let message = format!("a consumer's name has 1 to {} bytes and no NUL", Limits::NAME);
-        return Err(Error::new(ErrorKind::Invalid, OP, message));
-    }
-    Ok(())
 }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use postrider_core::{Filter, Lease, LeaseStatus, Order, Position, Result};
+use postrider_core::{Lease, LeaseStatus, Position, Result, Subscription};
+use postrider_sql::clock::{given, micros_of};
+use postrider_sql::position::number_of;
+use postrider_sql::subscription::lease as lease_of;
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlRow;
 
-use crate::clock::{given, micros_of, time_of};
-use crate::position::{id_of, position};
 use crate::relane;
-use crate::row::{flag, maybe_number, number, small, text};
-use crate::sql::statement;
+use crate::sql::call;
 use crate::store::MySqlStore;
-use crate::subscribe::{found, patterns_from_json, unknown};
+use crate::subscribe::found;
 
 /// Claims one free lane, after taking the next step of a change of lanes that may be under way. Who finds none while another
 /// holds too many says so.
@@ -25,12 +26,12 @@ pub(crate) async fn claim(
     let mut conn = store.conn(OP).await?;
     let look = store.sql.query(statement!("claimable.sql")).bind(subscription).bind(given(&store.clock));
     let look = look.bind(owner).fetch_optional(&mut conn, OP).await?;
-    let look = look.ok_or_else(|| unknown(subscription, OP))?;
-    let (relaning, free) = (flag(&look, "relaning", OP)?, flag(&look, "free", OP)?);
-    if flag(&look, "hungry", OP)? {
+    let look = look.ok_or_else(|| Subscription::unknown(subscription, OP))?;
+    let (relaning, free) = (look.flag("relaning", OP)?, look.flag("free", OP)?);
+    if look.flag("hungry", OP)? {
         let now = store.now(&mut conn, OP).await?;
         let want = store.sql.query(statement!("want.sql")).bind(subscription);
-        want.bind(number(&look, "own", OP)?).bind(now).execute(&mut conn, OP).await?;
+        want.bind(look.number("own", OP)?).bind(now).execute(&mut conn, OP).await?;
     }
     drop(conn);
     if relaning {
@@ -59,11 +60,11 @@ async fn claim_free(
     const OP: &str = "claim";
     let mut tx = store.write(OP).await?;
     let held = store.sql.query(statement!("claim_subscription.sql")).bind(subscription);
-    held.fetch_optional(&mut tx, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
+    held.fetch_optional(&mut tx, OP).await?.ok_or_else(|| Subscription::unknown(subscription, OP))?;
     let now = store.now(&mut tx, OP).await?;
     let lanes = store.sql.query(statement!("claim_free.sql")).bind(subscription).bind(owner).bind(now);
     for lane in &lanes.fetch_all(&mut tx, OP).await? {
-        let lane = number(lane, "lane", OP)?;
+        let lane = lane.number("lane", OP)?;
         let door = store.sql.query(statement!("claim_door.sql")).bind(subscription).bind(lane);
         if door.fetch_optional(&mut tx, OP).await?.is_none() {
             continue;
@@ -77,39 +78,14 @@ async fn claim_free(
         }
         let claimed = store.sql.query(statement!("claim_lane.sql")).bind(subscription).bind(lane);
         let claimed = claimed.fetch_one(&mut tx, OP).await?;
-        let reader =
-            found(store.sql, &mut tx, subscription, OP).await?.ok_or_else(|| unknown(subscription, OP))?;
-        let lease = lease_of(subscription, owner, &claimed, &reader)?;
+        let reader = found(store.sql, &mut tx, subscription, OP)
+            .await?
+            .ok_or_else(|| Subscription::unknown(subscription, OP))?;
+        let lease = lease_of(subscription, owner, &claimed, &reader, OP)?;
         tx.commit().await.map_err(crate::error::failed(OP))?;
-        return Ok(Some((lease, maybe_number(&reader, "wanted_until", OP)?.is_some())));
+        return Ok(Some((lease, reader.maybe_number("wanted_until", OP)?.is_some())));
     }
     Ok(None)
-}
-
-fn lease_of(subscription: &str, owner: &str, lane: &MySqlRow, reader: &MySqlRow) -> Result<Lease> {
-    const OP: &str = "claim";
-    let words = |column: &str| text(reader, column, OP);
-    Ok(Lease {
-        subscription: subscription.to_owned(),
-        lane: small(lane, "lane", OP)?,
-        lanes: small(reader, "lanes", OP)?,
-        owner: owner.to_owned(),
-        epoch: number(lane, "lease_epoch", OP)?,
-        until: time_of(number(lane, "lease_until", OP)?),
-        position: position(number(lane, "position", OP)?),
-        claims: small(lane, "claims_since_settle", OP)?,
-        open: flag(reader, "open", OP)?,
-        filter: Filter {
-            streams: patterns_from_json(&words("streams")?)?,
-            types: patterns_from_json(&words("types")?)?,
-        },
-        since: maybe_number(reader, "since", OP)?.map(time_of),
-        order: words("order_policy")?.parse::<Order>()?,
-        target: maybe_number(reader, "target", OP)?.map(position),
-        bytes: postrider_core::BATCH_BYTES,
-        row_location: String::new(),
-        away: None,
-    })
 }
 
 /// Prolongs a lease.
@@ -120,26 +96,27 @@ pub(crate) async fn extend(
     reading: Option<&Position>,
 ) -> Result<LeaseStatus> {
     const OP: &str = "extend";
-    let reading = reading.map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let reading = reading.map_or(Ok(0), |reading| number_of(reading, OP))?;
     let extend = store.sql.query(statement!("extend.sql")).bind(&lease.subscription).bind(lease.lane);
-    let extend = extend.bind(lease.epoch).bind(&lease.owner).bind(id_of(&lease.position, OP)?).bind(reading);
+    let extend =
+        extend.bind(lease.epoch).bind(&lease.owner).bind(number_of(&lease.position, OP)?).bind(reading);
     let extend = extend.bind(micros_of(by)).bind(given(&store.clock)).bind(lease.away_to_keep());
     let mut conn = store.conn(OP).await?;
-    let extended = extend.call(&mut conn, OP).await?;
+    let extended = call(extend, &mut conn, OP).await?;
     let standing = standing(&extended, OP)?;
     if standing != LeaseStatus::Lost {
-        lease.until = time_of(number(&extended, "until", OP)?);
-        lease.open = flag(&extended, "open", OP)?;
+        lease.until = extended.time("until", OP)?;
+        lease.open = extended.flag("open", OP)?;
     }
     Ok(standing)
 }
 
 /// How a holder stands with its lane, as a settle or an extension says it.
 pub(crate) fn standing(row: &MySqlRow, op: &'static str) -> Result<LeaseStatus> {
-    if !flag(row, "held", op)? {
+    if !row.flag("held", op)? {
         return Ok(LeaseStatus::Lost);
     }
-    Ok(if flag(row, "recalled", op)? { LeaseStatus::Recalled } else { LeaseStatus::Held })
+    Ok(if row.flag("recalled", op)? { LeaseStatus::Recalled } else { LeaseStatus::Held })
 }
 
 /// Gives a lane back.

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use postrider_core::{LeaderLease, Result};
+use postrider_sql::clock::{micros_of, time_of};
+use postrider_sql::{Columns, statement};
 
-use crate::clock::{micros_of, time_of};
 use crate::error::failed;
-use crate::row::maybe_text;
-use crate::sql::statement;
 use crate::store::MySqlStore;
 
 const OP: &str = "duty";
@@ -33,7 +32,7 @@ pub(crate) async fn take(
     let taken = take.bind(micros_of(lease)).bind(now).execute(&mut tx, OP).await? > 0;
     tx.commit().await.map_err(failed(OP))?;
     let until = time_of(now.saturating_add(micros_of(lease)));
-    let note = maybe_text(&held, "note", OP)?;
+    let note = held.maybe_text("note", OP)?;
     Ok(taken.then_some(LeaderLease { at: time_of(now), until, note }))
 }
 

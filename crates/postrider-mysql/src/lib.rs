@@ -30,7 +30,6 @@
 mod archive;
 mod bell;
 mod checks;
-mod clock;
 mod delivery;
 mod error;
 mod figures;
@@ -57,7 +56,6 @@ mod row;
 mod run;
 mod script;
 mod server;
-mod session;
 mod settle;
 mod source;
 mod sql;
@@ -68,7 +66,6 @@ mod sweep;
 mod tend;
 mod walk;
 
-#[doc(hidden)]
 #[doc(hidden)]
 pub use error::place;
 pub use hash::hash_of;

@@ -4,12 +4,12 @@
 //! replaced. Whoever may not call the function is told by the trigger.
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::Columns;
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::{failed, number_of};
 use crate::routines::definition_of;
-use crate::row::{flag, number};
 use crate::script::for_server;
 use crate::server::Kind;
 
@@ -36,7 +36,7 @@ const NO_RIGHT: u16 = 1370;
 /// The limit; nothing where this user may not ask for it.
 pub(crate) async fn known(conn: &mut MySqlConnection, op: &'static str) -> Result<Option<usize>> {
     match query("select postrider_max_payload() as bytes").fetch_one(conn).await {
-        Ok(row) => Ok(Some(usize::try_from(number(&row, "bytes", op)?).unwrap_or(usize::MAX))),
+        Ok(row) => Ok(Some(usize::try_from(row.number("bytes", op)?).unwrap_or(usize::MAX))),
         Err(error) if number_of(&error) == Some(NO_RIGHT) => Ok(None),
         Err(error) => Err(failed(op)(error)),
     }
@@ -67,7 +67,7 @@ pub(crate) async fn filled(
 /// What a function says; nothing where there is none.
 async fn asked(conn: &mut MySqlConnection, sql: &'static str, op: &'static str) -> Result<Option<i64>> {
     match query(sql).fetch_one(conn).await {
-        Ok(row) => number(&row, "bytes", op).map(Some),
+        Ok(row) => row.number("bytes", op).map(Some),
         Err(error) if number_of(&error) == Some(NO_FUNCTION) => Ok(None),
         Err(error) => Err(failed(op)(error)),
     }
@@ -77,7 +77,7 @@ async fn has_events(conn: &mut MySqlConnection, op: &'static str) -> Result<bool
     let sql =
         "select exists (select 1 from postrider_event) or exists (select 1 from postrider_archive) as used";
     match query(sql).fetch_one(conn).await {
-        Ok(row) => flag(&row, "used", op),
+        Ok(row) => row.flag("used", op),
         Err(error) if number_of(&error) == Some(NO_TABLE) => Ok(false),
         Err(error) => Err(failed(op)(error)),
     }

@@ -4,6 +4,8 @@
 //! written last. Publishers go on meanwhile.
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::Columns;
+use postrider_sql::migration::{Migration, refuse_newer, refuse_other};
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -11,18 +13,10 @@ use sqlx_mysql::{MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
 use crate::limit;
-use crate::pools::SESSION;
+use crate::pools::{SESSION, Session};
 use crate::routines;
-use crate::row::number;
 use crate::script::{for_server, statements};
 use crate::server::{self, Kind};
-use crate::session::Session;
-
-struct Migration {
-    version: i64,
-    name: &'static str,
-    text: &'static str,
-}
 
 const MIGRATIONS: [Migration; 12] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
@@ -76,7 +70,7 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     let mut conn = session(pool, OP).await?;
     let kind = server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
-    refuse_newer(found, OP)?;
+    refuse_newer(found, LATEST, OP)?;
     if found == LATEST {
         return Ok(script(&routines::repairs(&mut conn, kind, OP).await?));
     }
@@ -116,18 +110,7 @@ async fn version(conn: &mut MySqlConnection, op: &'static str) -> Result<i64> {
         return Ok(0);
     }
     let row = query("select coalesce(max(version), 0) as version from postrider_migration");
-    number(&row.fetch_one(conn).await.map_err(failed(op))?, "version", op)
-}
-
-fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
-    if found > LATEST {
-        let message = format!(
-            "the database has schema version {found} and this program knows {LATEST}: a newer Postrider migrated it; upgrade \
-             this program"
-        );
-        return Err(Error::new(ErrorKind::SchemaTooNew, op, message));
-    }
-    Ok(())
+    row.fetch_one(conn).await.map_err(failed(op))?.number("version", op)
 }
 
 /// Brings an empty database to an older version of the schema. For tests of upgrades.
@@ -150,7 +133,7 @@ pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Res
     let mut conn = session(pool, OP).await?;
     let kind = server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
-    refuse_newer(found, OP)?;
+    refuse_newer(found, LATEST, OP)?;
     if found == LATEST
         && routines::missing(&mut conn, OP).await?.is_empty()
         && is_set(&mut conn, max_payload, OP).await?
@@ -158,7 +141,7 @@ pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Res
         return Ok(());
     }
     let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
-    if number(&locked, "locked", OP).unwrap_or(0) != 1 {
+    if locked.number("locked", OP).unwrap_or(0) != 1 {
         let message =
             "another process has been migrating this database for a minute; try again when it is done";
         return Err(Error::new(ErrorKind::Conflict, OP, message));
@@ -206,7 +189,7 @@ async fn set(
 
 async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<()> {
     let found = version(conn, op).await?;
-    refuse_newer(found, op)?;
+    refuse_newer(found, LATEST, op)?;
     if found == 0 {
         run(conn, TABLE.to_owned(), op).await?;
     }
@@ -251,17 +234,7 @@ pub(crate) async fn check(pool: &MySqlPool, planted: bool) -> Result<()> {
     const OP: &str = "connect";
     let mut conn = session(pool, OP).await?;
     server::check(&mut conn, OP).await?;
-    let found = version(&mut conn, OP).await?;
-    refuse_newer(found, OP)?;
-    if found < LATEST {
-        let there =
-            if found == 0 { "no Postrider tables".to_owned() } else { format!("schema version {found}") };
-        let message = format!(
-            "the database has {there} and this program needs version {LATEST}; run `postrider migrate` or call \
-             Outbox::migrated"
-        );
-        return Err(Error::new(ErrorKind::NotMigrated, OP, message));
-    }
+    refuse_other(version(&mut conn, OP).await?, LATEST, OP)?;
     if planted { Ok(()) } else { routines::check(&mut conn, OP).await }
 }
 

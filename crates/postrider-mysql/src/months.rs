@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use postrider_core::{Check, Error, ErrorKind, OffsetDateTime, Result, month_of};
+use postrider_sql::clock::{micros, time_of};
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlConnection;
 
-use crate::clock::{micros, time_of};
-use crate::row::{flag, maybe_number, number};
-use crate::sql::statement;
 use crate::store::MySqlStore;
 
 const OP: &str = "archive";
@@ -34,11 +33,11 @@ impl Months {
     async fn look(store: &MySqlStore, conn: &mut MySqlConnection) -> Result<Self> {
         let row = store.sql.query(statement!("months.sql")).fetch_one(conn, OP).await?;
         Ok(Self {
-            partitions: number(&row, "partitions", OP)?,
-            strange: flag(&row, "strange", OP)?,
-            open: flag(&row, "open", OP)?,
-            upto: maybe_number(&row, "upto", OP)?,
-            events: flag(&row, "events", OP)?,
+            partitions: row.number("partitions", OP)?,
+            strange: row.flag("strange", OP)?,
+            open: row.flag("open", OP)?,
+            upto: row.maybe_number("upto", OP)?,
+            events: row.flag("events", OP)?,
         })
     }
 
@@ -91,7 +90,7 @@ pub(crate) async fn drop_first(
     before: i64,
 ) -> Result<Option<u64>> {
     let row = store.sql.query(statement!("months_drop.sql")).bind(before).fetch_one(conn, OP).await?;
-    Ok(maybe_number(&row, "taken", OP)?.map(i64::unsigned_abs))
+    Ok(row.maybe_number("taken", OP)?.map(i64::unsigned_abs))
 }
 
 /// What is to be said of it.

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::is_in_the_way;
 use crate::pools::Pools;
-use crate::row::number;
-use crate::sql::{Sql, statement};
+use crate::sql::{Sql, call};
 use crate::tend::Chores;
 
 /// How many events get their numbers in one call; no run is longer, as the procedure sees to.
@@ -76,14 +76,14 @@ impl Rounds {
         conn: &mut MySqlConnection,
         op: &'static str,
     ) -> Result<Option<Step>> {
-        let call = sql.query(statement!("number.sql")).bind(MOST).bind(false);
-        let row = match call.call(conn, op).await {
+        let number = sql.query(statement!("number.sql")).bind(MOST).bind(false);
+        let row = match call(number, conn, op).await {
             Ok(row) => row,
             // It was rolled back, and what it left is found by the next one.
             Err(error) if is_in_the_way(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let column = |column: &str| number(&row, column, op);
+        let column = |column: &str| row.number(column, op);
         let step = Step { taken: column("taken")?, seq: column("seq")?, rings: column("rings")? };
         // Not the highest ever seen: a database that was set back has given fewer.
         self.seq.store(step.seq, Ordering::Relaxed);

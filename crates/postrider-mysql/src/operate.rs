@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, Error, ErrorKind, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport,
-    Replay, Replayed, ResolveDead, Result, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
+    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
+use postrider_sql::{Columns, statement};
 
 use crate::error::failed;
-use crate::row::text;
-use crate::sql::statement;
 use crate::store::{MySqlStore, again};
-use crate::subscribe::{lock, unknown};
+use crate::subscribe::lock;
 use crate::{delivery, leader_lease, relane, relays, replay, sweep};
 
 #[async_trait]
@@ -25,7 +24,7 @@ impl Operate for MySqlStore {
         let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
         let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
         if pause.execute(&mut conn, OP).await? == 0 {
-            return Err(unknown(subscription, OP));
+            return Err(Subscription::unknown(subscription, OP));
         }
         drop(conn);
         self.ring(OP).await
@@ -99,10 +98,7 @@ async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<(
     let holder = store.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
     let holder = holder.fetch_optional(&mut tx, OP).await?;
     if let Some(holder) = holder.filter(|_| !force) {
-        let owner = text(&holder, 0, OP)?;
-        let message =
-            format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
-        return Err(Error::new(ErrorKind::Refused, OP, message));
+        return Err(Subscription::held(subscription, &holder.text(0, OP)?));
     }
     if !force {
         refuse_to_remove(subscription, &relays::known(store, &mut tx, now).await?)?;
@@ -116,7 +112,7 @@ async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<(
         store.sql.query(statement).bind(subscription).execute(&mut tx, OP).await?;
     }
     if store.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut tx, OP).await? == 0 {
-        return Err(unknown(subscription, OP));
+        return Err(Subscription::unknown(subscription, OP));
     }
     tx.commit().await.map_err(failed(OP))
 }

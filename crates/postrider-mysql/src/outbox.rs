@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result, Trace};
+use postrider_core::{Clock, RecordOptions, Result};
+use postrider_sql::Settings;
+use postrider_sql::session::handlers;
 use sqlx_mysql::MySqlPool;
 use tokio::sync::Semaphore;
 
@@ -16,9 +18,7 @@ use crate::store::MySqlStore;
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: MySqlPool,
-    pub(crate) source: Option<Arc<str>>,
-    pub(crate) trace: Option<Trace>,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) recording: Arc<RecordOptions>,
     pub(crate) clock: Clock,
     pub(crate) poller: Arc<LogPoller>,
     pub(crate) rounds: Arc<Rounds>,
@@ -64,43 +64,13 @@ impl Outbox {
 /// The settings of an [`Outbox`].
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
-    source: Option<Arc<str>>,
-    trace: Option<Trace>,
-    limits: Option<Limits>,
-    clock: Clock,
+    settings: Settings,
     store: StoreOptions,
     planted: bool,
 }
 
 impl OutboxBuilder {
-    /// The application that records: the `source` header of events that have none.
-    #[must_use]
-    pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.source = Some(source.into().into());
-        self
-    }
-
-    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
-    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
-    #[must_use]
-    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Trace::new(current));
-        self
-    }
-
-    /// The clock that leases, retries and retention go by.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
+    postrider_sql::settings!();
 
     /// How a relay's own sessions behave, for relays that are made on this outbox.
     #[must_use]
@@ -119,7 +89,7 @@ impl OutboxBuilder {
 
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
-        migrate::migrate(pool, self.limits.as_ref().map(|limits| limits.payload)).await?;
+        migrate::migrate(pool, self.settings.max_payload()).await?;
         self.open(pool, "migrate").await
     }
 
@@ -130,22 +100,15 @@ impl OutboxBuilder {
     }
 
     async fn open(self, pool: &MySqlPool, op: &'static str) -> Result<Outbox> {
-        let most = migrate::ready(pool, op).await?;
-        // Unless there are limits of its own, a payload may be what the log takes. A publisher may not ask: the trigger tells it.
-        let mut limits = self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
-        limits.payload = limits.payload.min(most.unwrap_or(usize::MAX));
+        // A publisher may not ask what the log takes: the trigger tells it.
+        let most = migrate::ready(pool, op).await?.unwrap_or(usize::MAX);
         let pools = Pools::beside(pool, &self.store);
         let rounds = Arc::new(Rounds::new(pools.clone()));
         Ok(Outbox {
             pool: pool.clone(),
-            source: self.source,
-            trace: self.trace,
-            limits: Arc::new(limits),
-            clock: self.clock,
-            // A quarter of the pool stays for the application, whatever handlers do.
-            handlers: Arc::new(Semaphore::new(
-                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
-            )),
+            recording: Arc::new(self.settings.record_options(most)),
+            clock: self.settings.clock,
+            handlers: handlers(pool),
             poller: Arc::new(LogPoller::new(&pools, &rounds)),
             rounds,
             pools,

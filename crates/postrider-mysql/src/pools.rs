@@ -3,12 +3,20 @@
 use std::time::Duration;
 
 use postrider_core::Result;
+use postrider_sql::session::Trust;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_mysql::{MySqlPool, MySqlPoolOptions};
+use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
 
 use crate::error::{acquire, failed};
-use crate::session::{Session, SessionTransaction, Trust};
+
+/// A connection of a pool.
+pub(crate) type Session = postrider_sql::session::Session<MySql>;
+/// A transaction on a connection of a pool.
+pub(crate) type SessionTransaction = postrider_sql::session::SessionTransaction<MySql>;
+
+/// A connection that was used so shortly ago is taken to be there still.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// How a relay's own sessions behave.
 #[derive(Debug, Clone)]
@@ -58,7 +66,8 @@ impl Pools {
                     Ok(())
                 })
             });
-        let pool = Trust::default().guard(sessions).connect_lazy_with((*pool.connect_options()).clone());
+        let pool =
+            Trust::new(FRESH, |_| false).guard(sessions).connect_lazy_with((*pool.connect_options()).clone());
         Self { pool }
     }
 
@@ -67,7 +76,7 @@ impl Pools {
     }
 
     pub(crate) async fn write(&self, op: &'static str) -> Result<SessionTransaction> {
-        SessionTransaction::begin(acquire(&self.pool, op).await?).await.map_err(failed(op))
+        SessionTransaction::begin(acquire(&self.pool, op).await?, None).await.map_err(failed(op))
     }
 }
 

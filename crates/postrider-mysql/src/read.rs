@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use postrider_core::{Batch, ByteBudget, Error, ErrorKind, Lease, Order, Position, ReadEvent, Result};
+use postrider_core::{Batch, ByteBudget, Lease, Order, Position, ReadEvent, Result};
+use postrider_sql::event::{Decoded, Names, column};
+use postrider_sql::position::{number_of, position};
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
 use crate::hash::hash_of;
-use crate::position::{id_of, position};
-use crate::row::{self, Decoded, Names, flag, maybe_number, number};
+use crate::row;
 use crate::run::{self, EVENT, Gathered};
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 use crate::store::MySqlStore;
 
 const OP: &str = "read";
@@ -52,8 +54,8 @@ enum Read {
 /// All of it is one snapshot on one session, and begins with a look at the lane: what is read is of the history that the lane is of,
 /// also behind a proxy that changes servers between two transactions, and while a dump is being restored.
 async fn read_at_most(store: &MySqlStore, lease: &Lease, from: &Position, limit: i64) -> Result<Read> {
-    let start = id_of(from, OP)?;
-    let target = lease.target.as_ref().map(|target| id_of(target, OP)).transpose()?;
+    let start = number_of(from, OP)?;
+    let target = lease.target.as_ref().map(|target| number_of(target, OP)).transpose()?;
     let look = Look { lease, from, start, limit, target };
     let mut conn = store.conn(OP).await?;
     // Up to a target everything has its number.
@@ -112,12 +114,12 @@ impl Look<'_> {
         let mut gathered = Gathered::new(start, self.target.unwrap_or(i64::MAX), self.limit);
         let (after, upto) = gathered.range();
         let look = sql.query(statement!("read_look.sql")).bind(&lease.subscription).bind(lease.lane);
-        let look = look.bind(id_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
-        let rows = look.bind(lease.epoch).bind(&lease.owner).fetch_all(&mut *conn, OP).await?;
-        let first = rows.first().filter(|row| flag(row, "sound", OP).unwrap_or(false));
-        let first = first.ok_or_else(|| elsewhere(OP))?;
-        let recalled = flag(first, "recalled", OP)?;
-        if maybe_number(first, "seq", OP)?.is_some() && gathered.take(&rows, OP)? {
+        let look = look.bind(number_of(&lease.position, OP)?).bind(after).bind(upto).bind(gathered.page());
+        let rows = look.bind(lease.epoch).bind(&lease.owner).fetch_all(conn, OP).await?;
+        let first = rows.first().filter(|row| row.flag("sound", OP).unwrap_or(false));
+        let first = first.ok_or_else(|| Lease::moved(OP))?;
+        let recalled = first.flag("recalled", OP)?;
+        if first.maybe_number("seq", OP)?.is_some() && gathered.take(&rows, OP)? {
             gathered.finish(sql, conn, OP).await?;
         }
         Ok(Seen { gathered, recalled })
@@ -178,21 +180,19 @@ impl Look<'_> {
     }
 }
 
-/// The lane is not where its holder believes: somebody else has it, it was set back, or the database was.
-pub(crate) fn elsewhere(op: &'static str) -> Error {
-    let message = "the lane does not stand where the lease says: somebody else has it, or it or the database was set back; claim \
-                   it anew";
-    Error::new(ErrorKind::LeaseLost, op, message)
-}
-
 /// An event that does not even tell where it belongs is wanted: it has to be told of.
 fn wanted(lease: &Lease, row: &MySqlRow) -> bool {
     if lease.since.is_none() && lease.filter.streams.is_empty() && lease.filter.types.is_empty() {
         return true;
     }
-    let Ok(address) = row::address(row, OP) else { return true };
-    lease.since.is_none_or(|since| address.recorded_at >= since)
-        && lease.filter.wants(&address.stream, &address.event_type)
+    let (Ok(stream), Ok(event_type), Ok(recorded_at)) = (
+        row.text(column::STREAM, OP),
+        row.text(column::EVENT_TYPE, OP),
+        row::date(row, column::RECORDED_AT, OP),
+    ) else {
+        return true;
+    };
+    lease.since.is_none_or(|since| recorded_at >= since) && lease.filter.wants(&stream, &event_type)
 }
 
 /// The bytes of a key, as a statement takes them.
@@ -207,7 +207,7 @@ async fn hold(sql: Sql, conn: &mut MySqlConnection, lease: &Lease, events: &mut 
         Order::Strict => {
             let held = sql.query(statement!("read_held_lane.sql")).bind(&lease.subscription);
             let held = held.bind(lease.lane).fetch_one(conn, OP).await?;
-            let first = maybe_number(&held, "id", OP)?;
+            let first = held.maybe_number("id", OP)?;
             for read in events {
                 read.held = first.is_some_and(|first| first < read.event.id);
             }
@@ -221,8 +221,8 @@ async fn hold(sql: Sql, conn: &mut MySqlConnection, lease: &Lease, events: &mut 
             let rows = held.fetch_all(conn, OP).await?;
             let mut firsts: HashMap<&str, i64> = HashMap::new();
             for row in &rows {
-                let place = usize::try_from(number(row, 0, OP)? - 1).unwrap_or(usize::MAX);
-                let first = number(row, 1, OP)?;
+                let place = usize::try_from(row.number(0, OP)? - 1).unwrap_or(usize::MAX);
+                let first = row.number(1, OP)?;
                 firsts.extend(keys.get(place).map(|key| (key.as_str(), first)));
             }
             for read in events.iter_mut().filter(|_| !firsts.is_empty()) {

@@ -1,21 +1,19 @@
 //! Changing the number of lanes: fence, drain to one common position, share out anew.
 
-use postrider_core::{Error, ErrorKind, Relane, Result, Subscription};
+use postrider_core::{Relane, Result, Subscription};
+use postrider_sql::statement;
+use postrider_sql::subscription::{Generation, LaneChange};
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::failed;
-use crate::row::{maybe_number, number};
-use crate::sql::{Sql, Statement, statement};
+use crate::sql::Sql;
 use crate::store::MySqlStore;
-use crate::subscribe::{Generation, lock, make_lanes, unknown};
+use crate::subscribe::{lock, make_lanes};
 
 /// Begins a change of lanes, or takes its next step.
 pub(crate) async fn relane(store: &MySqlStore, subscription: &str, lanes: u32) -> Result<Relane> {
     const OP: &str = "relane";
-    if lanes == 0 || lanes > Subscription::MOST_LANES {
-        let message = format!("{lanes} lanes were asked for; 1 to {} are possible", Subscription::MOST_LANES);
-        return Err(Error::new(ErrorKind::Invalid, OP, message));
-    }
+    Subscription::check_lanes(lanes, OP)?;
     let mut conn = store.conn(OP).await?;
     let want = store.sql.query(statement!("relane_want.sql")).bind(subscription).bind(lanes);
     let wanted = want.execute(&mut conn, OP).await? > 0;
@@ -35,7 +33,7 @@ pub(crate) async fn take_steps(store: &MySqlStore, subscription: &str, op: &'sta
     drop(conn);
     let mut tx = store.write(op).await?;
     if !lock(store.sql, &mut tx, subscription, op).await? {
-        return Err(unknown(subscription, op));
+        return Err(Subscription::unknown(subscription, op));
     }
     let progress = step(store, &mut tx, subscription, op).await?;
     tx.commit().await.map_err(failed(op))?;
@@ -50,75 +48,44 @@ async fn step(
     op: &'static str,
 ) -> Result<Relane> {
     let sql = store.sql;
-    let rows = sql.query(statement!("relane_lanes.sql")).bind(subscription).fetch_all(&mut *conn, op).await?;
-    let now = store.now(&mut *conn, op).await?;
-    let mut look = Look::at(sql, conn, subscription, now, op).await?;
-    let Some(lanes) = look.lanes_next else { return Ok(Relane::Done) };
-    if look.target.is_none() {
-        if look.leased > 0 {
+    let rows = sql.query(statement!("relane_lanes.sql")).bind(subscription).fetch_all(conn, op).await?;
+    let now = store.now(conn, op).await?;
+    let mut change = look(sql, conn, subscription, now, op).await?;
+    let Some(lanes) = change.lanes_next else { return Ok(Relane::Done) };
+    if change.target.is_none() {
+        if change.leased > 0 {
             return Ok(Relane::Recalling);
         }
-        run(sql, conn, statement!("relane_fence.sql"), subscription, op).await?;
-        run(sql, conn, statement!("relane_target.sql"), subscription, op).await?;
-        look = Look::at(sql, conn, subscription, now, op).await?;
+        sql.run(conn, statement!("relane_fence.sql"), subscription, op).await?;
+        sql.run(conn, statement!("relane_target.sql"), subscription, op).await?;
+        change = look(sql, conn, subscription, now, op).await?;
     }
-    let Some(target) = look.target.filter(|_| look.leased == 0 && look.behind == 0) else {
-        return Ok(Relane::Draining);
-    };
+    let Some(target) = change.arrived() else { return Ok(Relane::Draining) };
     // A handler of a holder that is gone may still have its transaction open.
-    let doors =
-        sql.query(statement!("relane_doors.sql")).bind(subscription).fetch_all(&mut *conn, op).await?;
+    let doors = sql.query(statement!("relane_doors.sql")).bind(subscription).fetch_all(conn, op).await?;
     if doors.len() < rows.len() {
         return Ok(Relane::Draining);
     }
-    run(sql, conn, statement!("relane_clear.sql"), subscription, op).await?;
-    run(sql, conn, statement!("relane_clear_doors.sql"), subscription, op).await?;
+    sql.run(conn, statement!("relane_clear.sql"), subscription, op).await?;
+    sql.run(conn, statement!("relane_clear_doors.sql"), subscription, op).await?;
     // A lease of the old lanes must not fit one of the new: the epochs go on above all of theirs.
-    let fresh = Generation { lanes, position: target, epoch: look.epoch + 1 };
+    let fresh = Generation { lanes, position: target, epoch: change.epoch + 1 };
     make_lanes(sql, conn, subscription, fresh, now, op).await?;
     let place = sql.query(statement!("relane_place.sql")).bind(subscription).bind(lanes);
-    place.execute(&mut *conn, op).await?;
-    run(sql, conn, statement!("relane_done.sql"), subscription, op).await?;
+    place.execute(conn, op).await?;
+    sql.run(conn, statement!("relane_done.sql"), subscription, op).await?;
     tracing::info!(subscription, lanes, position = target, "lanes changed");
     Ok(Relane::Done)
 }
 
-async fn run(
+async fn look(
     sql: Sql,
     conn: &mut MySqlConnection,
-    statement: Statement,
     subscription: &str,
+    now: i64,
     op: &'static str,
-) -> Result<()> {
-    sql.query(statement).bind(subscription).execute(conn, op).await?;
-    Ok(())
-}
-
-/// How far a change is.
-struct Look {
-    lanes_next: Option<i64>,
-    target: Option<i64>,
-    leased: i64,
-    behind: i64,
-    epoch: i64,
-}
-
-impl Look {
-    async fn at(
-        sql: Sql,
-        conn: &mut MySqlConnection,
-        subscription: &str,
-        now: i64,
-        op: &'static str,
-    ) -> Result<Self> {
-        let look = sql.query(statement!("relane_look.sql")).bind(subscription).bind(now);
-        let row = look.fetch_optional(conn, op).await?.ok_or_else(|| unknown(subscription, op))?;
-        Ok(Self {
-            lanes_next: maybe_number(&row, "lanes_next", op)?,
-            target: maybe_number(&row, "target", op)?,
-            leased: number(&row, "leased", op)?,
-            behind: number(&row, "behind", op)?,
-            epoch: number(&row, "epoch", op)?,
-        })
-    }
+) -> Result<LaneChange> {
+    let look = sql.query(statement!("relane_look.sql")).bind(subscription).bind(now);
+    let row = look.fetch_optional(conn, op).await?;
+    LaneChange::of(&row.ok_or_else(|| Subscription::unknown(subscription, op))?, op)
 }

@@ -1,11 +1,10 @@
 //! Relays as they make themselves known.
 
 use postrider_core::{RelayInfo, RelayReport, Result, Uuid};
-use sqlx_mysql::{MySqlConnection, MySqlRow};
+use postrider_sql::clock::{micros_of, time_of};
+use postrider_sql::{inspect, statement};
+use sqlx_mysql::MySqlConnection;
 
-use crate::clock::{micros_of, time_of};
-use crate::row::{id, number, text};
-use crate::sql::statement;
 use crate::store::MySqlStore;
 
 const OP: &str = "heartbeat";
@@ -16,7 +15,7 @@ pub(crate) async fn heartbeat(store: &MySqlStore, relay: &RelayReport) -> Result
     let mut conn = store.conn(OP).await?;
     let now = store.now(&mut conn, OP).await?;
     let write = store.sql.query(statement!("heartbeat.sql")).bind(relay.id).bind(&relay.name);
-    let write = write.bind(&relay.host).bind(i64::from(relay.process)).bind(&relay.version);
+    let write = write.bind(&relay.host).bind(relay.process).bind(&relay.version);
     write.bind(relay.runs_as_json()?).bind(now).execute(&mut conn, OP).await?;
     let mut known = known(store, &mut conn, now).await?;
     let long_ago = time_of(now.saturating_sub(micros_of(RelayInfo::FORGOTTEN_AFTER)));
@@ -50,24 +49,5 @@ pub(crate) async fn known(
     conn: &mut MySqlConnection,
     now: i64,
 ) -> Result<Vec<RelayInfo>> {
-    let rows = store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?;
-    rows.iter().map(|row| info(row, now)).collect()
-}
-
-fn info(row: &MySqlRow, now: i64) -> Result<RelayInfo> {
-    let words = |column: &str| text(row, column, OP).map(std::borrow::Cow::into_owned);
-    let seen_at = time_of(number(row, "seen_at", OP)?);
-    Ok(RelayInfo {
-        report: RelayReport {
-            id: id(row, "id", OP)?,
-            name: words("name")?,
-            host: words("host")?,
-            process: u32::try_from(number(row, "process", OP)?).unwrap_or(0),
-            version: words("version")?,
-            runs: RelayReport::runs_from_json(&words("runs")?),
-        },
-        started_at: time_of(number(row, "started_at", OP)?),
-        seen_at,
-        live: RelayInfo::is_live(seen_at, time_of(now)),
-    })
+    inspect::relays(&store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?, now, OP)
 }

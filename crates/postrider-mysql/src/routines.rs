@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::Columns;
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
@@ -12,7 +13,6 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::error::failed;
 use crate::limit;
 use crate::migrate::all_statements;
-use crate::row::{maybe_text, text};
 use crate::script::{Definition, Object, dropped, for_server, plain};
 use crate::server::Kind;
 
@@ -63,7 +63,7 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
     let rows = query(THERE).fetch_all(&mut *conn).await.map_err(failed(op))?;
     let mut there: HashMap<(String, String), Option<String>> = HashMap::new();
     for row in &rows {
-        there.insert((word(row, 0, op)?, word(row, 1, op)?), maybe_text(row, 2, op)?);
+        there.insert((word(row, 0, op)?, word(row, 1, op)?), row.maybe_text(2, op)?);
     }
     // Who may not make triggers does not see them: one is tried then.
     let blind = !there.keys().any(|(sort, _)| sort == "trigger");
@@ -97,7 +97,7 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
 }
 
 fn word(row: &MySqlRow, column: usize, op: &'static str) -> Result<String> {
-    Ok(text(row, column, op)?.into_owned())
+    Ok(row.text(column, op)?.into_owned())
 }
 
 /// Whether an event that is recorded gets its id; it is taken back.

@@ -3,11 +3,11 @@
 //! This module owns the way from numbers to events: which runs there are, and reading what is in them.
 
 use postrider_core::{Result, Witness};
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::number::MOST;
-use crate::row::{flag, number, text};
-use crate::sql::{Call, Sql, statement};
+use crate::sql::{Call, Sql};
 
 /// How many runs are asked for at once.
 const PAGE: i64 = 64;
@@ -48,13 +48,13 @@ pub(crate) struct Numbered {
 
 impl Run {
     fn of(row: &MySqlRow, op: &'static str) -> Result<Self> {
-        let column = |column: &str| number(row, column, op);
+        let column = |column: &str| row.number(column, op);
         Ok(Self {
             last: column("seq")?,
             id: column("id")?,
             length: column("length")?,
-            late: flag(row, "late", op)?,
-            witness: Witness { number: column("seq")?, id: text(row, "mark", op)?.into_owned() },
+            late: row.flag("late", op)?,
+            witness: Witness { number: column("seq")?, id: row.text("mark", op)?.into_owned() },
         })
     }
 
@@ -127,7 +127,7 @@ impl Gathered {
     ) -> Result<()> {
         loop {
             let look = sql.query(statement!("read_runs.sql")).bind(self.at).bind(self.upto).bind(self.page());
-            if !self.take(&look.fetch_all(&mut *conn, op).await?, op)? {
+            if !self.take(&look.fetch_all(conn, op).await?, op)? {
                 return Ok(());
             }
         }
@@ -171,7 +171,7 @@ pub(crate) async fn back(
     while left > 0 {
         let look = sql.query(statement!("read_runs_back.sql")).bind(at).bind(behind);
         let look = look.bind(at.saturating_add(MOST)).bind(PAGE);
-        let rows = look.fetch_all(&mut *conn, op).await?;
+        let rows = look.fetch_all(conn, op).await?;
         for row in &rows {
             let run = Run::of(row, op)?;
             let last = run.last.min(before - 1);
@@ -227,8 +227,8 @@ pub(crate) async fn read_each(
         for run in runs {
             let read = sql.query(statement!("read.sql")).with("{columns}", columns);
             let read = of_lane(read.bind(run.first_id()).bind(run.id));
-            let each = |row| {
-                let number = run.number_of(number(&row, 0, op)?);
+            let each = |row: MySqlRow| {
+                let number = run.number_of(row.number(0, op)?);
                 take(Numbered { number, late: run.late, row })
             };
             if !read.fetch_each(&mut *conn, op, each).await? {
@@ -242,8 +242,8 @@ pub(crate) async fn read_each(
     let read = read.bind(serde_json::Value::from_iter(ids).to_string()).bind(None::<i64>);
     let mut by_id = runs.to_vec();
     by_id.sort_unstable_by_key(|run| run.id);
-    let each = |row| {
-        let id = number(&row, 0, op)?;
+    let each = |row: MySqlRow| {
+        let id = row.number(0, op)?;
         match by_id.get(by_id.partition_point(|run| run.id < id)) {
             Some(run) => take(Numbered { number: run.number_of(id), late: run.late, row }),
             None => Ok(true),

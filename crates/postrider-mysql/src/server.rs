@@ -1,11 +1,11 @@
 //! What kind of server this is, and whether it will do.
 
 use postrider_core::{Error, ErrorKind, Result};
+use postrider_sql::Columns;
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::failed;
-use crate::row::{flag, text};
 
 const SETTINGS: &str = "select version() as version, @@global.read_only as read_only, \
      @@default_storage_engine as engine, \
@@ -46,17 +46,17 @@ pub(crate) fn is_mariadb(version: &str) -> bool {
 /// Refuses a server that can't keep the promises, each with what to do about it; says of which kind it is.
 pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Result<Kind> {
     let row = query(SETTINGS).fetch_one(conn).await.map_err(failed(op))?;
-    let version = text(&row, "version", op)?;
+    let version = row.text("version", op)?;
     old(&version).map_or(Ok(()), |message| Err(Error::new(ErrorKind::Invalid, op, message)))?;
-    if flag(&row, "read_only", op)? {
+    if row.flag("read_only", op)? {
         let message = "the server is read-only, as replicas are; connect to the primary";
         return Err(Error::new(ErrorKind::Denied, op, message));
     }
-    if !flag(&row, "innodb", op)? {
+    if !row.flag("innodb", op)? {
         let message = "the server runs without InnoDB, and so without transactions; turn it on";
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
-    let engine = text(&row, "engine", op)?;
+    let engine = row.text("engine", op)?;
     if !engine.eq_ignore_ascii_case("InnoDB") {
         let message = format!(
             "the server makes new tables in {engine}, which has no transactions: a change would stay when its event is rolled \
@@ -64,7 +64,7 @@ pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Resul
         );
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
-    if crate::row::maybe_text(&row, "name", op)?.is_none() {
+    if row.maybe_text("name", op)?.is_none() {
         let message = "the address names no database; add it at the end: mysql://…/shop";
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }

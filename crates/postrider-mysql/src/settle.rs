@@ -3,13 +3,14 @@
 use postrider_core::{
     DeliveryChange, DeliveryState, EventRef, Lease, LeaseStatus, PastAttempt, Result, Settlement, Uuid,
 };
+use postrider_sql::clock::{given, micros_of};
+use postrider_sql::json::{ids, refs};
+use postrider_sql::position::number_of;
+use postrider_sql::{Columns, statement};
 use serde_json::json;
 
-use crate::clock::{given, micros_of};
 use crate::lane::standing;
-use crate::position::id_of;
-use crate::row::flag;
-use crate::sql::statement;
+use crate::sql::call;
 use crate::store::MySqlStore;
 
 const OP: &str = "settle";
@@ -20,8 +21,8 @@ pub(crate) async fn settle(
     lease: &mut Lease,
     settlement: &Settlement,
 ) -> Result<LeaseStatus> {
-    let (from, to) = (id_of(&settlement.from, OP)?, id_of(&settlement.to, OP)?);
-    let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let (from, to) = (number_of(&settlement.from, OP)?, number_of(&settlement.to, OP)?);
+    let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| number_of(reading, OP))?;
     let settle = store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(lease.lane);
     let settle = settle.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading);
     let settle = settle.bind(settlement.count).bind(given(&store.clock));
@@ -32,24 +33,21 @@ pub(crate) async fn settle(
     let settle = settle.bind(witness.map(|witness| witness.id.as_str())).bind(settlement.one_by_one);
     let settle = settle.bind(effects(&settlement.effects)).bind(succeeded(&settlement.succeeded));
     let mut conn = store.conn(OP).await?;
-    let settled = settle.call(&mut conn, OP).await?;
+    let settled = call(settle, &mut conn, OP).await?;
     let standing = standing(&settled, OP)?;
     if standing != LeaseStatus::Lost {
         lease.position = settlement.to.clone();
-        lease.open = flag(&settled, "open", OP)?;
+        lease.open = settled.flag("open", OP)?;
     }
     Ok(standing)
 }
 
 fn effects(events: &[Uuid]) -> Option<String> {
-    let ids = events.iter().map(|event| event.simple().to_string());
-    (!events.is_empty()).then(|| serde_json::Value::from_iter(ids).to_string())
+    (!events.is_empty()).then(|| ids(events))
 }
 
 fn succeeded(events: &[EventRef]) -> Option<String> {
-    let refs =
-        events.iter().map(|event| json!({ "id": event.id, "event_id": event.event_id.simple().to_string() }));
-    (!events.is_empty()).then(|| serde_json::Value::from_iter(refs).to_string())
+    (!events.is_empty()).then(|| refs(events.iter().map(|event| (event.id, event.event_id))))
 }
 
 /// All tries of a settle together take no more than this: it is one parameter, written as JSON within JSON, and a server takes no more

@@ -7,8 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
+    Store,
 };
+use postrider_sql::clock::given;
+use postrider_sql::event::Names;
+use postrider_sql::session::{LOOK, MARGIN, permit, within};
+use postrider_sql::{Columns, json, statement};
 use sqlx_core::error::{DatabaseError, Error as SqlxError};
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -17,24 +22,15 @@ use sqlx_mysql::{MySqlConnection, MySqlDatabaseError, MySqlRow, MySqlTransaction
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::clock::given;
-use crate::error::{acquire, failed, silent};
-use crate::inbox::check_consumer;
+use crate::error::{acquire, failed};
 use crate::outbox::Outbox;
-use crate::pools::seconds;
-use crate::row::{self, Names};
+use crate::pools::{Session, seconds};
+use crate::row;
 use crate::run::{self, EVENT};
-use crate::session::Session;
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 
 const BEGIN: &str = "begin";
 const INBOX: &str = "inbox";
-
-/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// How long a look into the inbox may take.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// Ends a handler's transaction and gives its session back what it had before. The server is asked for both at once: a process
 /// that stands still in between would keep the door of its lane for as long as the application lets sessions sleep.
@@ -85,7 +81,7 @@ impl HandlerTransaction {
         effect: &Effect<'_>,
         now: Option<i64>,
     ) -> Result<Self> {
-        connection.begin().await.map_err(failed(BEGIN))?;
+        connection.begin(None).await.map_err(failed(BEGIN))?;
         let (consumer, events) = (effect.consumer.to_owned(), effect.events.to_vec());
         let limit = effect.timeout + MARGIN;
         let mut transaction = Self { connection, consumer, events, limit, restored: false, _permit: permit };
@@ -130,7 +126,7 @@ impl HandlerTransaction {
     async fn take_back(&mut self) -> Result<()> {
         raw_sql("rollback").execute(&mut **self).await.map_err(failed("commit"))?;
         let unmark = Sql::default().query(statement!("effect_unmark.sql"));
-        let unmark = unmark.bind(&self.consumer).bind(to_json(&self.events));
+        let unmark = unmark.bind(&self.consumer).bind(json::ids(&self.events));
         unmark.execute(&mut self.connection, "commit").await?;
         raw_sql("commit").execute(&mut **self).await.map_err(failed("commit"))?;
         Ok(())
@@ -184,10 +180,8 @@ impl Source for Outbox {
     }
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
-        check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more handlers are given transactions")
-        })?;
+        Limits::check_consumer(effect.consumer)?;
+        let permit = permit(&self.handlers, BEGIN).await?;
         within(effect.timeout + MARGIN, BEGIN, self.begin_marked(effect, permit)).await
     }
 
@@ -220,7 +214,7 @@ impl Source for Outbox {
             let Some(last) = runs.last() else { break };
             after = last.last;
             for read in run::read(Sql::default(), &mut conn, &runs, EVENT, None, OP).await? {
-                events.push(Recorded { id: read.number, ..row::recorded(&read.row, &mut names, OP)? });
+                events.push(Recorded { id: read.number, ..row::decoded(&read.row, &mut names, OP)?.event });
             }
         }
         Ok(events)
@@ -249,8 +243,7 @@ impl Outbox {
             && !is_held(&mut tx, lease).await?
         {
             tx.rollback(BEGIN).await?;
-            let message = "the lane is no longer held under this lease; nothing was marked, and somebody else handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+            return Err(Lease::lost(BEGIN));
         }
         let first = self.mark(&mut tx, &effect).await?;
         let mut marked = first.iter();
@@ -263,18 +256,18 @@ impl Outbox {
     async fn mark(&self, conn: &mut MySqlConnection, effect: &Effect<'_>) -> Result<Vec<bool>> {
         let mark = |events: &[Uuid]| {
             let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
-            mark.bind(to_json(events)).bind(effect.lease.is_some())
+            mark.bind(json::ids(events)).bind(effect.lease.is_some())
         };
         if effect.events.len() > 1 {
             raw_sql("savepoint postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
-            if mark(effect.events).execute(&mut *conn, BEGIN).await? == effect.events.len() as u64 {
+            if mark(effect.events).execute(conn, BEGIN).await? == effect.events.len() as u64 {
                 return Ok(vec![true; effect.events.len()]);
             }
             raw_sql("rollback to postrider_effect").execute(&mut *conn).await.map_err(failed(BEGIN))?;
         }
         let mut first = Vec::with_capacity(effect.events.len());
         for event in effect.events {
-            first.push(mark(std::slice::from_ref(event)).execute(&mut *conn, BEGIN).await? > 0);
+            first.push(mark(std::slice::from_ref(event)).execute(conn, BEGIN).await? > 0);
         }
         Ok(first)
     }
@@ -289,7 +282,7 @@ impl EventBus<MySqlConnection> for Outbox {
 
 async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
     let door = Sql::default().query(statement!("effect_door.sql")).bind(&lease.subscription).bind(lease.lane);
-    if door.fetch_optional(&mut *conn, BEGIN).await?.is_none() {
+    if door.fetch_optional(conn, BEGIN).await?.is_none() {
         return Ok(false);
     }
     let look =
@@ -299,15 +292,6 @@ async fn is_held(conn: &mut MySqlConnection, lease: &Lease) -> Result<bool> {
 }
 
 async fn handled(conn: &mut MySqlConnection, consumer: &str, events: &[Uuid]) -> Result<HashSet<Uuid>> {
-    let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(to_json(events));
-    look.fetch_all(conn, INBOX).await?.iter().map(|row: &MySqlRow| row::id(row, 0, INBOX)).collect()
-}
-
-/// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.
-async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(silent(op)))
-}
-
-fn to_json(events: &[Uuid]) -> String {
-    serde_json::Value::from_iter(events.iter().map(|event| event.simple().to_string())).to_string()
+    let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(json::ids(events));
+    look.fetch_all(conn, INBOX).await?.iter().map(|row: &MySqlRow| row.id(0, INBOX)).collect()
 }

@@ -1,176 +1,73 @@
-//! The texts of the statements: one file each, under `sql/`, and what is put into them.
+//! How statements reach the server. Their texts are under `sql/`, one file each.
 //!
 //! MySQL knows parameters by their place only. The files number them (`?1`), so that one may stand in several places and be
 //! spoken of; here they are put in order.
 
-use std::fmt;
+use std::borrow::Cow;
 
-use futures_util::TryStreamExt;
-use postrider_core::Result;
-use sqlx_core::query::{Query, query};
+use postrider_core::{Error, Result};
+use postrider_sql::{Dialect, DriverQuery, Value};
+use sqlx_core::Error as SqlxError;
+use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
-use sqlx_mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow};
-use uuid::Uuid;
+use sqlx_mysql::{MySql, MySqlConnection, MySqlQueryResult, MySqlRow};
 
-use crate::error::failed;
+use crate::error::{failed, must_prepare_again};
+use crate::row::date_of;
 
-/// One statement: the name of its file, and what is in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Statement {
-    pub(crate) name: &'static str,
-    pub(crate) text: &'static str,
-}
-
-macro_rules! statement {
-    ($name:literal) => {
-        crate::sql::Statement { name: $name, text: include_str!(concat!("../sql/", $name)) }
-    };
-}
-pub(crate) use statement;
-
-/// Changes a statement by its name; for tests that prove that tests notice.
-pub(crate) type Patch = fn(&'static str, &str) -> Option<String>;
-
-/// The statements of a store, as they are or with a bug planted in them.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Sql {
-    patch: Option<Patch>,
-}
-
-impl Sql {
-    pub(crate) fn patched(patch: Patch) -> Self {
-        Self { patch: Some(patch) }
-    }
-
-    /// A statement, ready for its parameters.
-    pub(crate) fn query(self, statement: Statement) -> Call {
-        let patched = self.patch.and_then(|patch| patch(statement.name, statement.text));
-        Call { text: patched.unwrap_or_else(|| statement.text.to_owned()), values: Vec::new() }
-    }
-
-    /// A look at what is due, by the part of it that goes by an order.
-    pub(crate) fn query_due(self, chosen: Statement) -> Call {
-        let chosen = self.query(chosen);
-        self.query(statement!("due.sql")).with("{chosen}", &chosen.text)
-    }
-}
-
-impl fmt::Debug for Sql {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.patch.is_some() { "Sql(patched)" } else { "Sql" })
-    }
-}
-
-/// A parameter.
-#[derive(Clone)]
-pub(crate) enum Value {
-    Number(Option<i64>),
-    Text(Option<String>),
-    Id(Option<Uuid>),
-}
-
-macro_rules! value_from {
-    ($($type:ty => |$value:ident| $made:expr),+ $(,)?) => {
-        $(impl From<$type> for Value {
-            fn from($value: $type) -> Self {
-                $made
-            }
-        })+
-    };
-}
-
-value_from! {
-    i64 => |number| Self::Number(Some(number)),
-    u32 => |number| Self::Number(Some(i64::from(number))),
-    Option<i64> => |number| Self::Number(number),
-    bool => |flag| Self::Number(Some(i64::from(flag))),
-    &str => |text| Self::Text(Some(text.to_owned())),
-    &String => |text| Self::Text(Some(text.clone())),
-    String => |text| Self::Text(Some(text)),
-    Option<&str> => |text| Self::Text(text.map(str::to_owned)),
-    Option<String> => |text| Self::Text(text),
-    Uuid => |id| Self::Id(Some(id)),
-    Option<Uuid> => |id| Self::Id(id),
-}
-
+/// The statements of a store.
+pub(crate) type Sql = postrider_sql::Sql<MySqlDialect>;
 /// A statement with its parameters.
-pub(crate) struct Call {
-    text: String,
-    values: Vec<Value>,
+pub(crate) type Call = postrider_sql::Call<MySqlDialect>;
+
+/// What MariaDB and MySQL have of their own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MySqlDialect;
+
+impl Dialect for MySqlDialect {
+    type Database = MySql;
+    const NO_LIMIT: Option<i64> = Some(0);
+
+    fn query(text: Cow<'static, str>, values: Vec<Value>) -> DriverQuery<Self> {
+        let (text, order) = in_order(&text);
+        // A parameter that nobody gave is null, and a statement that needed it says so.
+        let given = |place: &usize| values.get(place - 1).cloned().unwrap_or(Value::Number(None));
+        order.iter().map(given).fold(query(AssertSqlSafe(text)), Self::bind)
+    }
+
+    fn bind(query: DriverQuery<Self>, value: Value) -> DriverQuery<Self> {
+        match value {
+            Value::Number(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+            Value::Id(id) => query.bind(id),
+            Value::Bytes(bytes) => query.bind(bytes),
+            Value::Time(time) => query.bind(time.map(date_of)),
+        }
+    }
+
+    fn rows_affected(done: &MySqlQueryResult) -> u64 {
+        done.rows_affected()
+    }
+
+    fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
+        failed(op)
+    }
+
+    fn must_repeat(error: &SqlxError) -> bool {
+        must_prepare_again(error)
+    }
 }
 
-impl Call {
-    /// The next parameter: the first is `?1`.
-    pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
-        self.values.push(value.into());
-        self
+/// Calls a procedure that has a transaction of its own, and gives its answer.
+pub(crate) async fn call(call: Call, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {
+    let answer = call.fetch_one(conn, op).await;
+    if answer.is_err() {
+        // A procedure that was ended from outside (`kill query`) may have had no time to roll back, and whoever gets the connection
+        // next would commit one half of it by beginning another transaction.
+        let _ = raw_sql("rollback").execute(conn).await;
     }
-
-    /// Fills in a part of the text; never with anything that a caller wrote.
-    pub(crate) fn with(mut self, place: &str, text: &str) -> Self {
-        self.text = self.text.replace(place, text);
-        self
-    }
-
-    /// Runs it, and gives how many rows it found.
-    pub(crate) async fn execute(self, conn: &mut MySqlConnection, op: &'static str) -> Result<u64> {
-        let (text, order) = in_order(&self.text);
-        let done = bound(&text, &order, self.values).execute(conn).await.map_err(failed(op))?;
-        Ok(done.rows_affected())
-    }
-
-    pub(crate) async fn fetch_all(
-        self,
-        conn: &mut MySqlConnection,
-        op: &'static str,
-    ) -> Result<Vec<MySqlRow>> {
-        let (text, order) = in_order(&self.text);
-        bound(&text, &order, self.values).fetch_all(conn).await.map_err(failed(op))
-    }
-
-    /// Gives each row to `take` as it comes, until it wants no more. Whether it had them all: otherwise rows are still on their
-    /// way, and the connection must be given up.
-    pub(crate) async fn fetch_each(
-        self,
-        conn: &mut MySqlConnection,
-        op: &'static str,
-        mut take: impl FnMut(MySqlRow) -> Result<bool>,
-    ) -> Result<bool> {
-        let (text, order) = in_order(&self.text);
-        let mut rows = bound(&text, &order, self.values).fetch(conn);
-        while let Some(row) = rows.try_next().await.map_err(failed(op))? {
-            if !take(row)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    pub(crate) async fn fetch_one(self, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {
-        let (text, order) = in_order(&self.text);
-        bound(&text, &order, self.values).fetch_one(conn).await.map_err(failed(op))
-    }
-
-    /// Calls a procedure that has a transaction of its own, and gives its answer.
-    pub(crate) async fn call(self, conn: &mut MySqlConnection, op: &'static str) -> Result<MySqlRow> {
-        let answer = self.fetch_one(&mut *conn, op).await;
-        if answer.is_err() {
-            // A procedure that was ended from outside (`kill query`) may have had no time to roll back, and whoever gets the connection
-            // next would commit one half of it by beginning another transaction.
-            let _ = raw_sql("rollback").execute(conn).await;
-        }
-        answer
-    }
-
-    pub(crate) async fn fetch_optional(
-        self,
-        conn: &mut MySqlConnection,
-        op: &'static str,
-    ) -> Result<Option<MySqlRow>> {
-        let (text, order) = in_order(&self.text);
-        bound(&text, &order, self.values).fetch_optional(conn).await.map_err(failed(op))
-    }
+    answer
 }
 
 /// The text with nameless parameters and without its comments, and which parameter stands at each place.
@@ -189,19 +86,6 @@ fn in_order(text: &str) -> (String, Vec<usize>) {
         plain.push('\n');
     }
     (plain, order)
-}
-
-fn bound(text: &str, order: &[usize], values: Vec<Value>) -> Query<'static, MySql, MySqlArguments> {
-    let mut query = query(AssertSqlSafe(text.to_owned()));
-    for place in order {
-        // A parameter that nobody gave is null, and a statement that needed it says so.
-        query = match values.get(place - 1).cloned().unwrap_or(Value::Number(None)) {
-            Value::Number(number) => query.bind(number),
-            Value::Text(text) => query.bind(text),
-            Value::Id(id) => query.bind(id),
-        };
-    }
-    query
 }
 
 #[cfg(test)]

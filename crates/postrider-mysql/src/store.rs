@@ -8,14 +8,14 @@ use postrider_core::{
     Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
     Subscription,
 };
+use postrider_sql::clock::given;
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlConnection;
 
 use crate::bell::{LogPoller, MySqlBell};
-use crate::clock;
 use crate::number::Rounds;
-use crate::pools::Pools;
-use crate::session::{Session, SessionTransaction};
-use crate::sql::{Patch, Sql, statement};
+use crate::pools::{Pools, Session, SessionTransaction};
+use crate::sql::Sql;
 use crate::{delivery, lane, read, settle, subscribe};
 
 /// The log in a MariaDB or MySQL database, as relays use it. Cheap to clone.
@@ -55,7 +55,6 @@ impl MySqlStore {
     #[doc(hidden)]
     #[must_use]
     pub fn with_sql(mut self, patch: fn(&'static str, &str) -> Option<String>) -> Self {
-        let patch: Patch = patch;
         self.sql = Sql::patched(patch);
         self
     }
@@ -72,7 +71,10 @@ impl MySqlStore {
 
     /// The time, as this store tells it.
     pub(crate) async fn now(&self, conn: &mut MySqlConnection, op: &'static str) -> Result<i64> {
-        clock::now(&self.clock, self.sql, conn, op).await
+        match given(&self.clock) {
+            Some(now) => Ok(now),
+            None => self.sql.query(statement!("now.sql")).fetch_one(conn, op).await?.number("now", op),
+        }
     }
 
     /// Sees to it that everything that is committed by now has its number.

@@ -1,12 +1,12 @@
 //! Subscriptions and the lanes that they begin with.
 
-use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscribed, Subscription};
+use postrider_core::{ErrorKind, Pattern, Result, Subscribed, Subscription};
+use postrider_sql::subscription::{Generation, patterns_to_json, start};
+use postrider_sql::{Columns, statement};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
-use crate::clock::micros;
 use crate::error::failed;
-use crate::row::{number, text};
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 use crate::store::MySqlStore;
 
 const OP: &str = "subscribe";
@@ -27,20 +27,17 @@ pub(crate) async fn subscribe(store: &MySqlStore, wanted: &Subscription) -> Resu
 }
 
 async fn create(store: &MySqlStore, wanted: &Subscription) -> Result<()> {
-    let (start, since) = match wanted.start {
-        Start::Beginning => ("beginning", None),
-        Start::Now => ("now", None),
-        Start::At(time) => ("at", Some(micros(time))),
-    };
+    let (start, since) = start(wanted.start);
     let mut conn = store.conn(OP).await?;
     store.catch_up(&mut conn, OP).await?;
     drop(conn);
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let frontier = store.sql.query(statement!("subscribe_start.sql")).bind(start).bind(since);
-    let frontier = number(&frontier.fetch_one(&mut tx, OP).await?, "start_frontier", OP)?;
+    let frontier = frontier.fetch_one(&mut tx, OP).await?.number("start_frontier", OP)?;
     let created = store.sql.query(statement!("subscribe.sql")).bind(&wanted.name);
-    let created = created.bind(to_json(&wanted.filter.streams)).bind(to_json(&wanted.filter.types));
+    let created =
+        created.bind(patterns_to_json(&wanted.filter.streams)).bind(patterns_to_json(&wanted.filter.types));
     let created = created.bind(to_regexp(&wanted.filter.streams)).bind(to_regexp(&wanted.filter.types));
     let created = created.bind(wanted.order.as_str()).bind(wanted.on_dead.as_str()).bind(wanted.lanes);
     let created = created.bind(since).bind(frontier).bind(now).bind(wanted.replay);
@@ -57,10 +54,11 @@ async fn change(store: &MySqlStore, wanted: &Subscription) -> Result<bool> {
     lock(store.sql, &mut tx, &wanted.name, OP).await?;
     let Some(row) = found(store.sql, &mut tx, &wanted.name, OP).await? else { return Ok(false) };
     let again = store.sql.query(statement!("subscribe_again.sql")).bind(&wanted.name);
-    let again = again.bind(to_json(&wanted.filter.streams)).bind(to_json(&wanted.filter.types));
+    let again =
+        again.bind(patterns_to_json(&wanted.filter.streams)).bind(patterns_to_json(&wanted.filter.types));
     let again = again.bind(to_regexp(&wanted.filter.streams)).bind(to_regexp(&wanted.filter.types));
     again.bind(order).bind(on_dead).bind(wanted.replay).execute(&mut tx, OP).await?;
-    if (&*text(&row, "order_policy", OP)?, &*text(&row, "on_dead", OP)?) != (order, on_dead) {
+    if (&*row.text("order_policy", OP)?, &*row.text("on_dead", OP)?) != (order, on_dead) {
         store.sql.query(statement!("lanes_lock.sql")).bind(&wanted.name).fetch_all(&mut tx, OP).await?;
         let holds = store.sql.query(statement!("subscribe_holds.sql")).bind(&wanted.name);
         holds.bind(order).bind(on_dead).execute(&mut tx, OP).await?;
@@ -69,14 +67,6 @@ async fn change(store: &MySqlStore, wanted: &Subscription) -> Result<bool> {
     lanes.execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     Ok(true)
-}
-
-/// A set of lanes to be made.
-#[derive(Clone, Copy)]
-pub(crate) struct Generation {
-    pub(crate) lanes: i64,
-    pub(crate) position: i64,
-    pub(crate) epoch: i64,
 }
 
 /// Makes the lanes of a subscription with their doors, and the settled batches that they begin with.
@@ -89,9 +79,9 @@ pub(crate) async fn make_lanes(
     op: &'static str,
 ) -> Result<()> {
     let lanes = sql.query(statement!("lanes.sql")).bind(subscription).bind(fresh.lanes).bind(fresh.position);
-    lanes.bind(fresh.epoch).execute(&mut *conn, op).await?;
+    lanes.bind(fresh.epoch).execute(conn, op).await?;
     let doors = sql.query(statement!("lanes_doors.sql")).bind(subscription).bind(fresh.lanes);
-    doors.execute(&mut *conn, op).await?;
+    doors.execute(conn, op).await?;
     let base = sql.query(statement!("lanes_base.sql")).bind(subscription).bind(fresh.lanes);
     base.bind(fresh.position).bind(now).execute(conn, op).await?;
     Ok(())
@@ -118,15 +108,6 @@ pub(crate) async fn found(
     sql.query(statement!("subscription.sql")).bind(subscription).fetch_optional(conn, op).await
 }
 
-/// There is no such subscription.
-pub(crate) fn unknown(subscription: &str, op: &'static str) -> Error {
-    Error::new(ErrorKind::NotFound, op, format!("there is no subscription {subscription:?}"))
-}
-
-fn to_json(patterns: &[Pattern]) -> String {
-    serde_json::Value::from_iter(patterns.iter().map(Pattern::as_str)).to_string()
-}
-
 /// The patterns as one regular expression, for the views; nothing if everything fits.
 fn to_regexp(patterns: &[Pattern]) -> Option<String> {
     if patterns.is_empty() {
@@ -143,13 +124,4 @@ fn to_regexp(patterns: &[Pattern]) -> Option<String> {
         })
     };
     Some(format!("(?s)^({})\\z", patterns.iter().map(one).collect::<Vec<_>>().join("|")))
-}
-
-/// The patterns of a filter, as the tables keep them.
-pub(crate) fn patterns_from_json(json: &str) -> Result<Vec<Pattern>> {
-    let patterns: Vec<String> = serde_json::from_str(json).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "claim", "the filter of the subscription is no list of patterns")
-            .caused_by(error)
-    })?;
-    Ok(patterns.into_iter().map(Pattern::new).collect())
 }

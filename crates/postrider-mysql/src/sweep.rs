@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept, month_of};
-use sqlx_mysql::{MySqlConnection, MySqlRow};
+use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
+use postrider_sql::clock::{micros_of, month};
+use postrider_sql::{Columns, statement};
+use sqlx_mysql::MySqlRow;
 
 use crate::archive;
-use crate::clock::{micros, micros_of, time_of};
 use crate::error::failed;
 use crate::months;
-use crate::row::{self, maybe_number, number, text};
-use crate::sql::{Statement, statement};
 use crate::store::MySqlStore;
 
 const OP: &str = "sweep";
@@ -39,7 +38,7 @@ pub(crate) async fn sweepable(store: &MySqlStore, sweep: &Sweep) -> Result<Sweep
         Sweep::Archive { .. } | Sweep::Prune { .. } => {
             let horizon =
                 store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut conn, OP).await?;
-            let Some(horizon) = maybe_number(&horizon, "horizon", OP)? else { return Ok(Sweepable::of(0)) };
+            let Some(horizon) = horizon.maybe_number("horizon", OP)? else { return Ok(Sweepable::of(0)) };
             let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
             let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
             return Ok(Sweepable::of(chosen.len() as u64));
@@ -48,12 +47,7 @@ pub(crate) async fn sweepable(store: &MySqlStore, sweep: &Sweep) -> Result<Sweep
         Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
     };
     let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
-    Ok(Sweepable::of(number(&count, 0, OP)?.unsigned_abs()))
-}
-
-/// When the month of a time began.
-fn month(time: i64) -> i64 {
-    micros(month_of(time_of(time)))
+    Ok(Sweepable::of(count.number(0, OP)?.unsigned_abs()))
 }
 
 /// Drops the first month of the archive that is old enough. What does not lie in a partition of its own is deleted.
@@ -64,7 +58,7 @@ async fn archived(store: &MySqlStore, older_than: Duration, limit: u32) -> Resul
         return Ok(Swept { taken, more: true });
     }
     let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(limit);
-    Ok(swept(delete.execute(&mut conn, OP).await?, limit))
+    Ok(Swept::of(delete.execute(&mut conn, OP).await?, limit))
 }
 
 /// Deletes events, or files them first.
@@ -79,7 +73,7 @@ async fn events(
     let cutoff = now.saturating_sub(micros_of(older_than));
     store.sql.query(statement!("sweep_lock.sql")).fetch_all(&mut tx, OP).await?;
     let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut tx, OP).await?;
-    let horizon = maybe_number(&horizon, "horizon", OP)?;
+    let horizon = horizon.maybe_number("horizon", OP)?;
     let Some(horizon) = horizon else { return Ok(Swept::default()) };
 
     let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(limit);
@@ -101,35 +95,30 @@ async fn events(
         Some(archiving) => archive::file(store, &mut tx, archiving, &places, now).await?,
         None => {}
     }
-    run(store, &mut tx, statement!("sweep_mark.sql"), &places).await?;
+    store.sql.run(&mut tx, statement!("sweep_mark.sql"), &places, OP).await?;
     store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
-    let deleted = run(store, &mut tx, statement!("sweep_events.sql"), &places).await;
+    let deleted = store.sql.run(&mut tx, statement!("sweep_events.sql"), &places, OP).await;
     store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
     deleted?;
-    run(store, &mut tx, statement!("sweep_deliveries.sql"), &places).await?;
+    store.sql.run(&mut tx, statement!("sweep_deliveries.sql"), &places, OP).await?;
     let runs = store.sql.query(statement!("sweep_runs.sql")).bind(last).fetch_all(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_runs_gone.sql"), &list(&runs, "seq")?).await?;
+    store.sql.run(&mut tx, statement!("sweep_runs_gone.sql"), list(&runs, "seq")?, OP).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
     let batches = batches.fetch_all(&mut tx, OP).await?;
-    run(store, &mut tx, statement!("sweep_batches_gone.sql"), &list(&batches, "id")?).await?;
+    store.sql.run(&mut tx, statement!("sweep_batches_gone.sql"), list(&batches, "id")?, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
-    let swept = swept(taken as u64, limit);
+    let swept = Swept::of(taken as u64, limit);
     Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
-}
-
-async fn run(store: &MySqlStore, conn: &mut MySqlConnection, statement: Statement, ids: &str) -> Result<()> {
-    store.sql.query(statement).bind(ids).execute(conn, OP).await?;
-    Ok(())
 }
 
 /// The numbers and ids of the events that were chosen.
 fn places(rows: &[MySqlRow]) -> Result<Vec<[i64; 2]>> {
-    rows.iter().map(|row| Ok([number(row, "seq", OP)?, number(row, "id", OP)?])).collect()
+    rows.iter().map(|row| Ok([row.number("seq", OP)?, row.number("id", OP)?])).collect()
 }
 
 /// The numbers of a column, as a JSON array.
 fn list(rows: &[MySqlRow], column: &str) -> Result<String> {
-    let numbers = rows.iter().map(|row| number(row, column, OP)).collect::<Result<Vec<_>>>()?;
+    let numbers = rows.iter().map(|row| row.number(column, OP)).collect::<Result<Vec<_>>>()?;
     Ok(serde_json::Value::from(numbers).to_string())
 }
 
@@ -141,10 +130,10 @@ async fn inbox(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<S
     let rows = forget.bind(limit).fetch_all(&mut tx, OP).await?;
     let mut forgotten: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
     for row in &rows {
-        let at = number(row, "handled_at", OP)?;
-        let (last, events) = forgotten.entry(text(row, 0, OP)?.into_owned()).or_default();
+        let at = row.number("handled_at", OP)?;
+        let (last, events) = forgotten.entry(row.text(0, OP)?.into_owned()).or_default();
         *last = at.max(*last);
-        events.push(row::id(row, 1, OP)?.simple().to_string());
+        events.push(row.id(1, OP)?.simple().to_string());
     }
     for (consumer, (at, events)) in forgotten {
         let events = serde_json::Value::from(events).to_string();
@@ -154,9 +143,5 @@ async fn inbox(store: &MySqlStore, older_than: Duration, limit: u32) -> Result<S
         note.execute(&mut tx, OP).await?;
     }
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(rows.len() as u64, limit))
-}
-
-fn swept(taken: u64, limit: u32) -> Swept {
-    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+    Ok(Swept::of(rows.len() as u64, limit))
 }

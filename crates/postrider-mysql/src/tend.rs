@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postrider_core::Result;
+use postrider_sql::{Columns, statement};
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::{failed, is_in_the_way};
 use crate::number::{Done, MOST, Rounds};
-use crate::row::{maybe_number, number};
-use crate::sql::{Sql, statement};
+use crate::sql::{Sql, call};
 
 /// How many arrivals are let be until they are cleared away.
 const CLEAR_EVERY: i64 = 10_000;
@@ -73,7 +73,7 @@ impl Rounds {
         }
         if is_time(&self.chores.whole, WHOLE_EVERY) {
             let whole = sql.query(statement!("number.sql")).bind(MOST).bind(true);
-            match whole.call(&mut conn, OP).await {
+            match call(whole, &mut conn, OP).await {
                 Err(error) if !is_in_the_way(&error) => return Err(error),
                 _ => {}
             }
@@ -83,8 +83,8 @@ impl Rounds {
 
     /// Clears some arrivals away; says up to which number that is done, or nothing if somebody else is at it.
     async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<Option<i64>> {
-        let cleared = match sql.query(statement!("clear.sql")).call(conn, OP).await {
-            Ok(row) => maybe_number(&row, "cleared", OP)?,
+        let cleared = match call(sql.query(statement!("clear.sql")), conn, OP).await {
+            Ok(row) => row.maybe_number("cleared", OP)?,
             Err(error) if is_in_the_way(&error) => None,
             Err(error) => return Err(error),
         };
@@ -115,7 +115,7 @@ async fn forget_holes(sql: Sql, conn: &mut MySqlConnection) -> Result<()> {
     }
     let holes = rows
         .iter()
-        .map(|row| Ok(serde_json::json!([number(row, "first_id", OP)?, number(row, "last_id", OP)?])));
+        .map(|row| Ok(serde_json::json!([row.number("first_id", OP)?, row.number("last_id", OP)?])));
     let holes = serde_json::Value::Array(holes.collect::<Result<_>>()?).to_string();
     sql.query(statement!("holes_forget.sql")).bind(holes).execute(conn, OP).await?;
     Ok(())

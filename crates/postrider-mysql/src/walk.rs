@@ -1,11 +1,13 @@
 //! A walk through the log and the archive, a page at a time.
 
 use postrider_core::{LoggedEvent, Recorded, Result};
+use postrider_sql::event::Names;
+use postrider_sql::statement;
 use sqlx_mysql::MySqlConnection;
 
-use crate::row::{self, Names};
+use crate::row;
 use crate::run::{self, EVENT};
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 
 const OP: &str = "events";
 
@@ -22,7 +24,7 @@ pub(crate) async fn page(
     let archive = if oldest { statement!("archive_oldest.sql") } else { statement!("archive_newest.sql") };
     let archive = sql.query(archive).bind(after).bind(before).bind(rows);
     for row in &archive.fetch_all(conn, OP).await? {
-        page.push(LoggedEvent { event: row::recorded(row, names, OP)?, archived: true });
+        page.push(LoggedEvent { event: row::decoded(row, names, OP)?.event, archived: true });
     }
     page.sort_by_key(|logged| if oldest { logged.event.id } else { -logged.event.id });
     // What was filed between the two looks is in both.
@@ -55,7 +57,7 @@ async fn logged(
             before = last.before() + 1;
         }
         for read in run::read(sql, conn, &runs, EVENT, None, OP).await? {
-            let event = Recorded { id: read.number, ..row::recorded(&read.row, names, OP)? };
+            let event = Recorded { id: read.number, ..row::decoded(&read.row, names, OP)?.event };
             page.push(LoggedEvent { event, archived: false });
         }
     }

@@ -271,7 +271,7 @@ async fn events_are_archived_into_a_table_of_the_application_as_its_columns_take
     let some = [("event", Field::EventId), ("raw", Field::EventId), ("happened", Field::OccurredAt)];
     let refused = store.check_archive(&archiving(&some)).await.expect_err("more is needed");
     assert!(
-        refused.message().contains("\"filed\"") && refused.message().contains("needs a value"),
+        refused.message().contains("\"filed\"") && refused.message().contains("must have a value"),
         "{refused}"
     );
     let rest = [("filed", Field::ArchivedAt), ("said", Field::RecordedAt), ("body", Field::Payload)];

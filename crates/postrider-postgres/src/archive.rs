@@ -1,17 +1,19 @@
-//! ArchiveOptions events that are masked, or go to a table of the application: taken out of the log by the owner's function, put where
+//! Events that are masked, or go to a table of the application: taken out of the log by the owner's function, put where
 //! they belong by the relay's own rights, in one transaction.
 
 use futures_util::TryStreamExt;
 use postrider_core::{
-    ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Payload, Recorded, Result,
-    Sweep, Swept,
+    ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Recorded, Result, Sweep,
+    Swept,
 };
+use postrider_sql::archive::{Kind, TargetColumn, check_columns};
 use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, PgConnection, Postgres};
 
 use crate::error::during;
+use crate::record::content;
 use crate::row::{self, Names};
 use crate::store::PgStore;
 
@@ -112,11 +114,13 @@ impl PgStore {
             .bind(events.iter().map(|event| event.recorded_at).collect::<Vec<_>>())
             .bind(all(|event| event.headers.to_json()))
             .bind(all(|event| event.payload.as_json().unwrap_or("null").to_owned()))
-            .bind(some(|event| match &event.payload {
-                Payload::Json(_) => None,
-                Payload::Bytes { content_type, .. } => Some(content_type.clone()),
-            }))
-            .bind(events.iter().map(|event| content(&event.payload)).collect::<Vec<_>>())
+            .bind(some(|event| content(&event.payload).map(|(kind, _)| kind.to_owned())))
+            .bind(
+                events
+                    .iter()
+                    .map(|event| content(&event.payload).map(|(_, bytes)| bytes.to_vec()))
+                    .collect::<Vec<_>>(),
+            )
             .bind(at)
             .bind(target.is_some());
         match query.execute(connection).await {
@@ -143,18 +147,8 @@ impl PgStore {
         }
         let columns: Vec<String> = row.try_get(1).map_err(during(OP))?;
         let needed: Vec<String> = row.try_get(2).map_err(during(OP))?;
-        let mapped = |column: &String| target.columns().iter().any(|(mapped, _)| mapped == column);
-        if let Some((column, _)) = target.columns().iter().find(|(column, _)| !columns.contains(column)) {
-            return refuse(format!(
-                "the table {name} has no column {column:?}; its columns are {}",
-                columns.join(", ")
-            ));
-        }
-        if let Some(column) = needed.iter().find(|column| !mapped(column)) {
-            let what =
-                format!("the column {column:?} of {name} must have a value; map a field of the event to it");
-            return refuse(what);
-        }
+        let column = |name: String| TargetColumn { needed: needed.contains(&name), name, kind: Kind::Other };
+        check_columns(target, &columns.into_iter().map(column).collect::<Vec<_>>())?;
         // Of no event at all: the server says what it thinks of the statement, and nothing is written.
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
         let tried = self.put_away(&mut tx, Some(target), &[], OffsetDateTime::UNIX_EPOCH).await;
@@ -184,12 +178,5 @@ fn given(field: Field) -> String {
     match field {
         Field::Payload => "case when f.content_type is null then f.payload end".to_owned(),
         other => format!("f.{}", other.as_str()),
-    }
-}
-
-fn content(payload: &Payload) -> Option<Vec<u8>> {
-    match payload {
-        Payload::Json(_) => None,
-        Payload::Bytes { bytes, .. } => Some(bytes.clone()),
     }
 }

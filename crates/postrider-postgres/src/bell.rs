@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{Bell, Result};
+use postrider_sql::session::{ANSWER, silent};
 use sqlx_core::acquire::Acquire;
 use sqlx_core::connection::Connection;
 use sqlx_core::row::Row;
@@ -21,11 +22,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::error::{during, silent};
+use crate::error::during;
 use crate::lane::micros;
 use crate::position::Snapshot;
 use crate::row;
-use crate::session::{ANSWER, Sessions};
+use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::store::Line;
 

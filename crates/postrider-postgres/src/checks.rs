@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use postrider_core::{Check, ErrorKind, OffsetDateTime, Result};
+use postrider_sql::checks::{inbox, lanes};
 use sqlx_postgres::PgRow;
 
 use crate::bell::Hearing;
@@ -48,8 +49,8 @@ impl PgStore {
             clock(&row, now + asked.elapsed())?,
             transactions(&row)?,
             self.sequence(&row)?,
-            lanes(&row)?,
-            inbox(&row)?,
+            lanes(row::opt_text(&row, 9)?),
+            inbox(row::opt_text(&row, 10)?),
             dead_rows(&row)?,
             restore(&row)?,
         ];
@@ -174,28 +175,6 @@ fn transactions(row: &PgRow) -> Result<Check> {
         )
     } else {
         Check::good(NAME, "no transaction that this role can see has been open for more than 5 minutes")
-    })
-}
-
-fn lanes(row: &PgRow) -> Result<Check> {
-    Ok(match row::opt_text(row, 9)? {
-        None => Check::good("lanes", "every lane with events to read has a holder"),
-        Some(names) => Check::warn(
-            "lanes",
-            format!("no relay reads the waiting events of: {names}"),
-            "start a relay with these subscriptions, or remove those that you don't need; until then retention can't remove their events",
-        ),
-    })
-}
-
-fn inbox(row: &PgRow) -> Result<Check> {
-    Ok(match row::opt_text(row, 10)? {
-        None => Check::good("inbox", "it remembers every event in the log"),
-        Some(names) => Check::warn(
-            "inbox",
-            format!("it has forgotten events that are still in the log and could be replayed, of: {names}"),
-            "keep inbox marks at least as long as events; otherwise a replay needs --effects-may-repeat",
-        ),
     })
 }
 

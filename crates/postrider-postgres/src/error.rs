@@ -1,14 +1,11 @@
 //! What a database error means, in one sentence that shows neither payload nor secret.
 
-use std::time::Instant;
-
 use postrider_core::{Error, ErrorKind, Result};
-use sqlx_core::connection::Connection;
+use postrider_sql::session;
 use sqlx_core::error::Error as SqlxError;
-use sqlx_core::pool::PoolConnection;
-use sqlx_postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgPool, Postgres};
+use sqlx_postgres::{PgConnectOptions, PgDatabaseError, PgPool};
 
-use crate::session::{ANSWER, Session};
+use crate::session::Session;
 
 const NO_TRIGGER: &str = "the trigger before_record did not run, so the event has no number; session_replication_role must be \
      origin, and the trigger must be enabled: alter table event enable trigger user";
@@ -40,21 +37,8 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
                 _ => explain(&code, database.message(), hint, database.constraint()),
             }
         }
-        SqlxError::PoolTimedOut => (
-            ErrorKind::PoolExhausted,
-            "no connection became free in time; use a larger pool, or check for transactions that were left open"
-                .to_owned(),
-        ),
-        SqlxError::PoolClosed => (ErrorKind::Unreachable, "the connection pool is closed".to_owned()),
-        SqlxError::Io(io) => (ErrorKind::Unreachable, format!("the database does not answer: {io}")),
-        SqlxError::Tls(tls) => {
-            (ErrorKind::Unreachable, format!("the TLS connection to the database failed: {tls}"))
-        }
-        SqlxError::Protocol(_) => (ErrorKind::Unreachable, "the connection to the database broke".to_owned()),
-        SqlxError::Configuration(reason) => {
-            (ErrorKind::Invalid, format!("the database URL is not valid: {reason}"))
-        }
-        _ => (ErrorKind::Database, "unexpected answer from the database".to_owned()),
+        other => session::transport_error(other)
+            .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
     };
     let error = Error::new(kind, op, message);
     match source {
@@ -70,6 +54,9 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         None => what.to_owned(),
     });
     let said = |what: &str| format!("{what}: {message}");
+    if let Some(denied) = denied(code, said) {
+        return denied;
+    }
     match code {
         "23505" if constraint == Some("event_id_is_unique") => {
             (ErrorKind::AlreadyRecorded, "an event with this id already exists".to_owned())
@@ -77,24 +64,6 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
         "23514" | "23502" => (
             ErrorKind::Invalid,
             format!("the row violates the constraint {}", constraint.unwrap_or("not null")),
-        ),
-        "3F000" | "42P01" | "42883" | "42703" => (
-            ErrorKind::NotMigrated,
-            said("the schema is missing or too old; run the migration (`postrider migrate`)"),
-        ),
-        "28P01" | "28000" => {
-            (ErrorKind::Denied, said("the database refused the login; check user and password"))
-        }
-        "3D000" => (ErrorKind::Denied, said("there is no such database; check the URL")),
-        "42501" => {
-            (ErrorKind::Denied, said("a privilege is missing; grant it with grant_record or grant_relay"))
-        }
-        "25006" => (
-            ErrorKind::Denied,
-            said(
-                "the transaction is read-only; connect to the primary, and set default_transaction_read_only to off or begin \
-                 with `read write`",
-            ),
         ),
         "40001" | "40P01" | "55P03" => {
             let what = ours.map(|what| format!("{what}; try again"));
@@ -136,29 +105,34 @@ fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&st
     }
 }
 
-/// A connection of the pool. The pool keeps trying to connect until its patience ends and then says only that; so
-/// when it has no connection at all, one more try tells why.
-pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<Session> {
-    match answering(pool).await {
-        Ok(connection) => Ok(Session::from(connection)),
-        Err(SqlxError::PoolTimedOut) if pool.size() == 0 => {
-            let options = pool.connect_options();
-            match tokio::time::timeout(ANSWER, PgConnection::connect_with(&options)).await {
-                Ok(Ok(_)) => Err(from_sqlx(op, SqlxError::PoolTimedOut)),
-                Ok(Err(reason)) => Err(placed(pool, from_sqlx(op, reason))),
-                Err(_) => Err(placed(pool, silent(op))),
-            }
+/// What this role may not do, or what is not there.
+fn denied(code: &str, said: impl Fn(&str) -> String) -> Option<(ErrorKind, String)> {
+    Some(match code {
+        "3F000" | "42P01" | "42883" | "42703" => (
+            ErrorKind::NotMigrated,
+            said("the schema is missing or too old; run the migration (`postrider migrate`)"),
+        ),
+        "28P01" | "28000" => {
+            (ErrorKind::Denied, said("the database refused the login; check user and password"))
         }
-        Err(error) => Err(placed(pool, from_sqlx(op, error))),
-    }
+        "3D000" => (ErrorKind::Denied, said("there is no such database; check the URL")),
+        "42501" => {
+            (ErrorKind::Denied, said("a privilege is missing; grant it with grant_record or grant_relay"))
+        }
+        "25006" => (
+            ErrorKind::Denied,
+            said(
+                "the transaction is read-only; connect to the primary, and set default_transaction_read_only to off or begin \
+                 with `read write`",
+            ),
+        ),
+        _ => return None,
+    })
 }
 
-/// The error of a connection that was not made, with where it was to lead.
-fn placed(pool: &PgPool, error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Unreachable | ErrorKind::Denied => error.at(place(&pool.connect_options())),
-        _ => error,
-    }
+/// A connection of the pool.
+pub(crate) async fn acquire(pool: &PgPool, op: &'static str) -> Result<Session> {
+    session::acquire(pool, place, during(op), op).await
 }
 
 /// Where an address leads: host, port and database. Neither user nor password.
@@ -170,24 +144,6 @@ pub fn place(options: &PgConnectOptions) -> String {
         Some(socket) => format!("socket {}, port {port}, database {database}", socket.display()),
         None => format!("host {host}, port {port}, database {database}"),
     }
-}
-
-/// A connection of the pool. One that is idle is asked whether it is there first, which an application's pool does without a limit:
-/// one that does not answer is closed, and the next one asked.
-async fn answering(pool: &PgPool) -> Result<PoolConnection<Postgres>, SqlxError> {
-    let end = Instant::now() + pool.options().get_acquire_timeout();
-    while pool.num_idle() > 0 && Instant::now() < end {
-        if let Ok(acquired) = tokio::time::timeout(ANSWER, pool.acquire()).await {
-            return acquired;
-        }
-    }
-    pool.acquire().await
-}
-
-/// The error of a database that keeps its connections open and says nothing.
-pub(crate) fn silent(op: &'static str) -> Error {
-    let message = "the database does not answer; check that it is running and reachable from here";
-    Error::new(ErrorKind::Unreachable, op, message)
 }
 
 /// Shorthand for `map_err`.

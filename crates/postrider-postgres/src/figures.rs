@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Figures, Result};
+use postrider_core::{Figures, Result, Subscription};
 use sqlx_core::row::Row;
 
 use crate::error::during;
@@ -38,7 +38,7 @@ impl PgStore {
     ) -> Result<Vec<(Figures, u64)>> {
         // This comes first. Asked after the count, a subscription that was made in between would have nothing to deliver.
         if !self.exists(subscription).await? {
-            return Err(Self::unknown("figures", subscription));
+            return Err(Subscription::unknown(subscription, "figures"));
         }
         let rows = text
             .query()

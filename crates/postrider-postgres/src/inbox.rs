@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Error, ErrorKind, Limits, Result, Uuid};
+use postrider_core::{Clock, Limits, Result, Uuid};
 use sqlx_postgres::PgConnection;
 
 use crate::error::during;
@@ -27,17 +27,8 @@ impl Inbox {
     /// Do the effect in the same transaction when it says yes, and nothing when it says no: the effect then
     /// happens once, for as long as the inbox is kept. Two that race for one event wait for each other.
     pub async fn first_time(&self, connection: &mut PgConnection, event_id: Uuid) -> Result<bool> {
-        check_consumer(&self.consumer)?;
+        Limits::check_consumer(&self.consumer)?;
         let query = self.sql.inbox.query().bind(self.consumer.clone()).bind(event_id).bind(self.clock.now());
         Ok(query.execute(connection).await.map_err(during("inbox"))?.rows_affected() > 0)
     }
-}
-
-/// Whether the inbox can keep a consumer's name.
-pub(crate) fn check_consumer(consumer: &str) -> Result<()> {
-    if consumer.is_empty() || consumer.len() > Limits::NAME || consumer.contains('\0') {
-        let message = format!("a consumer's name must have 1 to {} bytes and no NUL character", Limits::NAME);
-        return Err(Error::new(ErrorKind::Invalid, "inbox", message));
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Filter, Lease, LeaseStatus, Pattern, Position, Relane, Result};
+use postrider_core::{Error, Filter, Lease, LeaseStatus, Pattern, Position, Relane, Result};
 use sqlx_core::row::Row;
 use sqlx_postgres::PgRow;
 
@@ -97,9 +97,7 @@ impl PgStore {
         if let Err(error) = self.come_home().await {
             return error;
         }
-        let message =
-            "the position of the lane has changed since this relay read it; the relay claims it again";
-        Error::new(ErrorKind::LeaseLost, op, message)
+        Lease::moved(op)
     }
 
     pub(crate) async fn release_lease(&self, lease: Lease) -> Result<()> {

@@ -9,6 +9,7 @@
 
 mod archive;
 mod bell;
+mod careful;
 mod checks;
 mod delivery;
 mod error;
@@ -28,6 +29,7 @@ mod relane;
 mod relays;
 mod replay;
 mod row;
+mod schema;
 mod session;
 mod settle;
 mod settle_each;

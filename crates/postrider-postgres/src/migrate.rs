@@ -9,8 +9,9 @@ use sqlx_postgres::{PgConnection, PgPool};
 
 use crate::bell::stable_hash;
 use crate::error::{acquire, during};
+use crate::schema::Schema;
 use crate::session::{SessionTransaction, Sessions};
-use crate::sql::{Schema, Sql};
+use crate::sql::Sql;
 
 /// Each with its name; the number is its place. Never changed once released: only added to.
 const MIGRATIONS: &[(&str, &str)] = &[

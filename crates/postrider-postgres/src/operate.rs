@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, Error, ErrorKind, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport,
-    Replay, Replayed, ResolveDead, Result, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
+    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
 
 use crate::error::during;
-use crate::row::{self};
+use crate::row;
 use crate::store::PgStore;
 
 #[async_trait]
@@ -20,7 +20,7 @@ impl Operate for PgStore {
         let query = text.query().bind(subscription.to_owned()).bind(pause.map(|pause| pause.who.clone()));
         let query = query.bind(pause.and_then(|pause| pause.why.clone())).bind(self.clock.now());
         if query.execute(&self.pool).await.map_err(during("pause"))?.rows_affected() == 0 {
-            return Err(Self::unknown("pause", subscription));
+            return Err(Subscription::unknown(subscription, "pause"));
         }
         self.ring().await
     }
@@ -98,15 +98,12 @@ impl PgStore {
         let name = subscription.to_owned();
         let mut tx = self.pool.begin().await.map_err(during(OP))?;
         let locked = text(LOCK).query().bind(name.clone()).fetch_optional(&mut *tx).await;
-        locked.map_err(during(OP))?.ok_or_else(|| Self::unknown(OP, subscription))?;
+        locked.map_err(during(OP))?.ok_or_else(|| Subscription::unknown(subscription, OP))?;
         // Nobody can claim a lane any more: a claim locks the subscription.
         let holder = text(HOLDER).query().bind(name.clone()).bind(self.clock.now());
         let holder = holder.fetch_optional(&mut *tx).await.map_err(during(OP))?;
         if let Some(holder) = holder.filter(|_| !force) {
-            let owner = row::text(&holder, 0)?;
-            let message =
-                format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
-            return Err(Error::new(ErrorKind::Refused, OP, message));
+            return Err(Subscription::held(subscription, row::text(&holder, 0)?));
         }
         if !force {
             refuse_to_remove(subscription, &self.known_relays(&mut *tx).await?)?;

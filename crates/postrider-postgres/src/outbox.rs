@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result, Trace};
+use postrider_core::{Clock, RecordOptions, Result};
+use postrider_sql::Settings;
+use postrider_sql::session::handlers;
 use sqlx_core::sql_str::SqlSafeStr;
 use sqlx_postgres::PgPool;
 use tokio::sync::Semaphore;
@@ -11,8 +13,9 @@ use crate::error::{acquire, during};
 use crate::inbox::Inbox;
 use crate::migrate;
 use crate::pooler::{Pooler, is_shared};
+use crate::schema::Schema;
 use crate::session::Sessions;
-use crate::sql::{Patch, Schema, Sql};
+use crate::sql::{Patch, Sql};
 use crate::store::{PgStore, StoreOptions};
 
 /// Records events, on the caller's own connection. Cheap to clone.
@@ -20,9 +23,7 @@ use crate::store::{PgStore, StoreOptions};
 pub struct Outbox {
     pub(crate) pool: PgPool,
     pub(crate) sql: Arc<Sql>,
-    pub(crate) limits: Limits,
-    pub(crate) source: Option<String>,
-    pub(crate) trace: Option<Trace>,
+    pub(crate) recording: RecordOptions,
     pub(crate) clock: Clock,
     pub(crate) store: Arc<StoreOptions>,
     /// How many handlers may have a transaction at once.
@@ -81,7 +82,8 @@ impl Outbox {
         }
         // What the log takes is one setting for all publishers.
         let most = migrate::max_payload(&self.sessions(), &self.sql, set).await?;
-        self.limits.payload = if set.is_some() { most } else { most.min(self.limits.payload) };
+        let limits = &mut self.recording.limits;
+        limits.payload = if set.is_some() { most } else { most.min(limits.payload) };
         Ok(self)
     }
 
@@ -111,10 +113,7 @@ impl Outbox {
 #[derive(Debug, Clone)]
 pub struct OutboxBuilder {
     schema: String,
-    limits: Option<Limits>,
-    source: Option<String>,
-    trace: Option<Trace>,
-    clock: Clock,
+    settings: Settings,
     store: StoreOptions,
     pooler: Pooler,
     patch: Option<Patch>,
@@ -124,10 +123,7 @@ impl Default for OutboxBuilder {
     fn default() -> Self {
         Self {
             schema: "postrider".into(),
-            limits: None,
-            source: None,
-            trace: None,
-            clock: Clock::Database,
+            settings: Settings::default(),
             store: StoreOptions::default(),
             pooler: Pooler::Detect,
             patch: None,
@@ -143,34 +139,7 @@ impl OutboxBuilder {
         self
     }
 
-    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
-    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// The name of the application, which becomes the header `source` of events that have none.
-    #[must_use]
-    pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
-    #[must_use]
-    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Trace::new(current));
-        self
-    }
-
-    /// The clock of leases, retries and retention; the database's unless set.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
+    postrider_sql::settings!();
 
     /// How a relay's own sessions behave, for relays that are made on this outbox.
     #[must_use]
@@ -196,7 +165,7 @@ impl OutboxBuilder {
 
     /// Brings the schema up to date and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
-        let (pooler, set) = (self.pooler, self.limits.as_ref().map(|limits| limits.payload));
+        let (pooler, set) = (self.pooler, self.settings.max_payload());
         let outbox = self.build(pool)?;
         migrate::migrate(pool, &outbox.sql.schema).await?;
         outbox.meet(pooler, set).await
@@ -215,16 +184,10 @@ impl OutboxBuilder {
         Ok(Outbox {
             pool: pool.clone(),
             sql,
-            // Unless there are limits of its own, a payload may be what the log takes.
-            limits: self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() }),
-            source: self.source,
-            trace: self.trace,
-            clock: self.clock,
+            recording: self.settings.record_options(usize::MAX),
+            clock: self.settings.clock,
             store: Arc::new(self.store),
-            // A quarter of the pool stays for the application, whatever handlers do.
-            handlers: Arc::new(Semaphore::new(
-                (pool.options().get_max_connections() as usize * 3 / 4).max(1),
-            )),
+            handlers: handlers(pool),
         })
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postrider_core::Result;
+use postrider_sql::session::ANSWER;
 use sqlx_core::connection::Connection;
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::executor::Executor;
@@ -16,8 +17,6 @@ use sqlx_core::row::Row;
 use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr, SqlStr};
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgDatabaseError};
 use uuid::Uuid;
-
-use crate::session::ANSWER;
 
 /// How many other connections are made to tell a pooler's mode.
 const ROUNDS: usize = 8;

@@ -99,10 +99,10 @@ impl Outbox {
     /// The event, checked, and its headers as JSON, with the outbox's source and the current trace where it has none.
     fn prepare<'e>(&self, event: &'e (impl Recordable + ?Sized)) -> Result<(Cow<'e, NewEvent>, String)> {
         let event = event.to_new_event()?;
-        let mut headers = event.check(&self.limits)?;
-        let source = self.source.as_ref().filter(|_| event.headers.source().is_none());
-        let trace =
-            self.trace.as_ref().filter(|_| event.headers.traceparent().is_none()).and_then(Trace::current);
+        let mut headers = event.check(&self.recording.limits)?;
+        let source = self.recording.source.as_deref().filter(|_| event.headers.source().is_none());
+        let trace = self.recording.trace.as_ref().filter(|_| event.headers.traceparent().is_none());
+        let trace = trace.and_then(Trace::current);
         if source.is_some() || trace.is_some() {
             let mut all = event.headers.clone();
             source.into_iter().for_each(|source| all.set_source(source));
@@ -151,7 +151,8 @@ impl Outbox {
     }
 }
 
-fn content(payload: &Payload) -> Option<(&str, &[u8])> {
+/// The type and the bytes of a payload that is not JSON.
+pub(crate) fn content(payload: &Payload) -> Option<(&str, &[u8])> {
     match payload {
         Payload::Json(_) => None,
         Payload::Bytes { content_type, bytes } => Some((content_type, bytes)),

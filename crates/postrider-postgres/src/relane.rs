@@ -44,7 +44,7 @@ impl PgStore {
         let query =
             self.sql.text("relane", CHANGE).query().bind(subscription.to_owned()).bind(lanes.cast_signed());
         let Some(row) = query.fetch_optional(&self.pool).await.map_err(during("relane"))? else {
-            return Err(Self::unknown("relane", subscription));
+            return Err(Subscription::unknown(subscription, "relane"));
         };
         if !row.try_get::<bool, _>(0).map_err(during("relane"))? {
             return Ok(Relane::Done);
@@ -56,7 +56,7 @@ impl PgStore {
     pub(crate) async fn look_at_lanes(&self, subscription: &str) -> Result<Lanes> {
         let look = self.sql.text("relane", LOOK).query().bind(subscription.to_owned());
         let Some(row) = look.fetch_optional(&self.pool).await.map_err(during("claim"))? else {
-            return Err(Self::unknown("claim", subscription));
+            return Err(Subscription::unknown(subscription, "claim"));
         };
         let flag = |column: usize| row.try_get::<bool, _>(column).map_err(during("claim"));
         Ok(match (flag(0)?, flag(1)?) {

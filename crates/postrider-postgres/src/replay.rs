@@ -4,7 +4,7 @@
 //! That stays true when only the frontier is lowered. So nothing that is owed is lost, whatever is open meanwhile; what lies
 //! above the new frontier is read as if it were fresh.
 
-use postrider_core::{Replay, ReplayFrom, ReplayRefusal, Replayed, Result};
+use postrider_core::{Replay, ReplayFrom, ReplayRefusal, Replayed, Result, Subscription};
 use sqlx_core::row::Row;
 use sqlx_postgres::PgConnection;
 
@@ -38,7 +38,7 @@ impl PgStore {
         let lock = if replay.dry_run { "" } else { " for no key update" };
         let look = text(&format!("{SUBSCRIPTION}{lock}")).query().bind(name.clone());
         let look = look.fetch_optional(&mut *tx).await.map_err(during(OP))?;
-        let look = look.ok_or_else(|| Self::unknown(OP, &name))?;
+        let look = look.ok_or_else(|| Subscription::unknown(&name, OP))?;
         let refuse = |refusal: ReplayRefusal| Err(refusal.error(&name));
         if !row::flag(&look, 0)? {
             return refuse(ReplayRefusal::Forbidden);

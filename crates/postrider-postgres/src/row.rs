@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use postrider_core::{Error, ErrorKind, Headers, OffsetDateTime, Payload, Recorded, Result, Uuid};
+use postrider_sql::event::Decoded;
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgRow, PgValueRef};
 use time::Duration;
@@ -115,13 +116,6 @@ impl Names {
     fn is_mark(&self, text: &[u8]) -> bool {
         self.careful && (text == MARK.as_bytes() || text == JSON_MARK.as_bytes())
     }
-}
-
-/// An event as far as its row can be read.
-pub(crate) struct Decoded {
-    pub(crate) event: Recorded,
-    /// Why it can't be read as a whole.
-    pub(crate) unreadable: Option<String>,
 }
 
 /// The texts of a row, one after the other; what can't be read is remembered and is something harmless.

@@ -1,31 +1,24 @@
-//! Connections that stay in nobody's way: a call that is dropped half-way, or a server that answers no more, costs its connection
-//! and not the pool's.
-//!
-//! The driver's pool asks a connection whether it is there before it hands it out and when it gets it back, and waits for the answer for
-//! as long as that takes. Behind a server that keeps connections open and says nothing, each would keep its place in the pool for ever.
+//! The connections of a store, which may share their sessions with strangers: behind a pooler in transaction mode, every statement
+//! has a transaction to itself.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use postrider_core::Result;
 use sqlx_core::Either;
-use sqlx_core::connection::Connection;
 use sqlx_core::executor::{Execute, Executor};
-use sqlx_core::pool::{PoolConnection, PoolConnectionMetadata, PoolOptions};
 use sqlx_core::sql_str::SqlStr;
-use sqlx_core::transaction::TransactionManager;
-use sqlx_postgres::{
-    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager, PgTypeInfo, Postgres,
-};
+use sqlx_postgres::{PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres};
 
 use crate::error::{acquire, during};
 use crate::pooler::Manner;
 
-/// How long a connection may take to say that it is there, whether it is wanted or comes back.
-pub(crate) const ANSWER: Duration = Duration::from_secs(3);
+/// A connection of a pool.
+pub(crate) type Session = postrider_sql::session::Session<Postgres>;
+/// A transaction on a connection of a pool.
+pub(crate) type SessionTransaction = postrider_sql::session::SessionTransaction<Postgres>;
 
 /// The connections of a store, or of an outbox. Whoever runs a statement on it gets one for that statement.
 #[derive(Debug, Clone)]
@@ -176,153 +169,5 @@ impl<'p> Executor<'p> for &'_ Sessions {
     {
         let sessions = self.clone();
         Box::pin(async move { (&mut *sessions.session().await?).prepare_with(sql, parameters).await })
-    }
-}
-
-/// A connection of a pool, which goes back to it if it answers, and is closed otherwise.
-#[derive(Debug)]
-pub(crate) struct Session {
-    connection: Option<PoolConnection<Postgres>>,
-    /// A transaction is being begun: dropped now, the driver would not know of it, and the next user would be in it.
-    beginning: bool,
-}
-
-impl From<PoolConnection<Postgres>> for Session {
-    fn from(connection: PoolConnection<Postgres>) -> Self {
-        Self { connection: Some(connection), beginning: false }
-    }
-}
-
-impl Session {
-    /// Closes it at once, without a goodbye: the rest of an answer is not sent then.
-    pub(crate) fn sever(mut self) {
-        if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
-        }
-    }
-}
-
-impl Deref for Session {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        self.connection.as_ref().expect("there until it is dropped")
-    }
-}
-
-impl DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.connection.as_mut().expect("there until it is dropped")
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        if self.beginning {
-            drop(self.connection.take().map(PoolConnection::detach));
-        }
-        let Some(connection) = self.connection.as_mut() else { return };
-        // What is not done in time is dropped, and with it the connection: its place in the pool is free.
-        let back = tokio::time::timeout(ANSWER, connection.return_to_pool());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(back);
-        }
-    }
-}
-
-/// A transaction on a connection of a pool; dropped, it is rolled back.
-#[derive(Debug)]
-pub(crate) struct SessionTransaction {
-    session: Session,
-    open: bool,
-}
-
-impl SessionTransaction {
-    /// Begins one, by a statement of its own if there is one.
-    pub(crate) async fn begin(mut session: Session, begin: Option<SqlStr>) -> sqlx_core::Result<Self> {
-        session.beginning = true;
-        PgTransactionManager::begin(&mut session, begin).await?;
-        session.beginning = false;
-        Ok(Self { session, open: true })
-    }
-
-    pub(crate) async fn commit(mut self) -> sqlx_core::Result<()> {
-        PgTransactionManager::commit(&mut self.session).await?;
-        self.open = false;
-        Ok(())
-    }
-
-    /// Closes its connection at once, and with it the transaction.
-    pub(crate) fn sever(mut self) {
-        self.open = false;
-        if let Some(connection) = self.session.connection.take() {
-            drop(connection.detach());
-        }
-    }
-
-    pub(crate) async fn rollback(mut self) -> sqlx_core::Result<()> {
-        PgTransactionManager::rollback(&mut self.session).await?;
-        self.open = false;
-        Ok(())
-    }
-}
-
-impl Deref for SessionTransaction {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        &self.session
-    }
-}
-
-impl DerefMut for SessionTransaction {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.session
-    }
-}
-
-impl Drop for SessionTransaction {
-    fn drop(&mut self) {
-        if self.open {
-            PgTransactionManager::start_rollback(&mut self.session);
-        }
-    }
-}
-
-/// Whether connections of a pool can be believed to be there.
-#[derive(Debug, Clone)]
-pub(crate) struct Trust {
-    /// When one was last found that did not answer: what has been idle since before that is not asked at all.
-    silent: Arc<Mutex<Option<Instant>>>,
-    manner: Arc<Manner>,
-}
-
-impl Trust {
-    pub(crate) fn new(manner: Arc<Manner>) -> Self {
-        Self { silent: Arc::default(), manner }
-    }
-
-    /// Lets a pool hand out connections that have just answered, and no others.
-    pub(crate) fn guard(self, options: PoolOptions<Postgres>) -> PoolOptions<Postgres> {
-        options.test_before_acquire(false).before_acquire(move |connection, standing| {
-            let trust = self.clone();
-            Box::pin(async move { Ok(trust.is_there(connection, &standing).await) })
-        })
-    }
-
-    async fn is_there(&self, connection: &mut PgConnection, standing: &PoolConnectionMetadata) -> bool {
-        let silent = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if silent.is_some_and(|silent| silent.elapsed() <= standing.idle_for)
-            || self.manner.outdates(standing.age)
-        {
-            return false;
-        }
-        match tokio::time::timeout(ANSWER, connection.ping()).await {
-            Ok(answer) => answer.is_ok(),
-            Err(_) => {
-                *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                false
-            }
-        }
     }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, NewEvent, Recordable, Recorded, Result, Source, Store, Uuid,
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
+    Store, Uuid,
 };
+use postrider_sql::session::{LOOK, MARGIN, permit, within};
 use sqlx_core::error::Error as SqlxError;
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr};
@@ -16,18 +18,11 @@ use sqlx_core::transaction::TransactionManager;
 use sqlx_postgres::{PgConnection, PgTransactionManager};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::error::{acquire, during, is_unsendable, silent};
-use crate::inbox::check_consumer;
+use crate::error::{acquire, during, is_unsendable};
 use crate::outbox::Outbox;
 use crate::row::{self, Names};
 use crate::session::{SessionTransaction, Sessions};
 use crate::sql::Sql;
-
-/// A handler whose time is over is ended by its relay; a session whose relay stands still, by the database a little later.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// How long a look into the inbox may take.
-const LOOK: Duration = Duration::from_secs(30);
 
 const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing was \
     committed. A handler must return the errors of its statements, or roll back to a savepoint, and must not commit or roll back \
@@ -117,10 +112,8 @@ impl Source for Outbox {
     }
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
-        check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, "begin", "no more transactions are given to handlers")
-        })?;
+        Limits::check_consumer(effect.consumer)?;
+        let permit = permit(&self.handlers, "begin").await?;
         let limit = effect.timeout + MARGIN;
         within(limit, "begin", self.begin_marked(effect, permit, limit)).await
     }
@@ -192,9 +185,7 @@ impl Outbox {
             .map_err(during("begin"))?;
         if !row.try_get::<bool, _>(0).map_err(during("begin"))? {
             tx.rollback().await.map_err(during("begin"))?;
-            let message =
-                "the lease of the lane was lost; nothing was marked, and another relay handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, "begin", message));
+            return Err(Lease::lost("begin"));
         }
         let marked: Option<Vec<Uuid>> = row.try_get(1).map_err(during("begin"))?;
         let marks = Marks {
@@ -225,11 +216,6 @@ impl EventBus<PgConnection> for Outbox {
     async fn publish(&self, within: &mut PgConnection, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
         self.record(within, event).await
     }
-}
-
-/// What is answered within a time. What is not leaves its connection to be closed: whether it came to pass, nobody knows.
-async fn within<T>(limit: Duration, op: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(silent(op)))
 }
 
 /// Begins a transaction whose statements take so long at most, from the first one on: a query that is dropped in the

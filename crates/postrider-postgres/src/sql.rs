@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use postrider_core::{Error, ErrorKind, Order, Result};
+use postrider_core::Order;
 use sqlx_core::query::Query;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, Postgres};
 
+use crate::careful::carefully;
 use crate::pooler::Manner;
+use crate::schema::Schema;
 
 /// Changes the text of a statement, by its file's name: how tests plant bugs to see that they are found.
 #[doc(hidden)]
@@ -104,6 +106,41 @@ fn stands([subscription, ctid, lane, epoch, owner, position, from, system]: Proo
     parts.iter().fold(STANDS.to_owned(), |text, (placeholder, part)| text.replace(placeholder, part))
 }
 
+/// Makes a statement of a text, by the name of its file and with these parts in their places.
+type Load<'l> = dyn Fn(&str, &str, &[(&str, &str)]) -> Text + 'l;
+
+/// A read without and with a filter, each without and with open deliveries.
+fn read(load: &Load<'_>, name: &str, text: &str) -> [Text; 4] {
+    [(false, false), (false, true), (true, false), (true, true)].map(|(filtered, open)| {
+        let always = name == "read_as_of";
+        let parts = [
+            ("{fresh}", if filtered { FRESH_OF } else { FRESH }),
+            ("{filter}", if filtered || always { FILTER } else { "" }),
+            ("{scan}", if filtered { SCAN } else { "" }),
+            ("{scanned}", if filtered { "(select last - first + 1 from scan)" } else { "null" }),
+            ("{scanned_to}", if filtered { "(select last from scan)" } else { "null" }),
+            ("{held}", if open { HELD } else { "false" }),
+            ("{witness}", if filtered { WITNESS } else { "null::json" }),
+            ("{stands}", &stands(READ_PROOF)),
+            ("{end}", END),
+        ];
+        load(name, text, &parts)
+    })
+}
+
+/// The looks at what is due, by order.
+fn due(load: &Load<'_>) -> [Text; 3] {
+    [
+        include_str!("../sql/due_by_key.sql"),
+        include_str!("../sql/due_in_lane.sql"),
+        include_str!("../sql/due_each.sql"),
+    ]
+    .map(|chosen| {
+        let parts = [("{chosen}", chosen), ("{stands}", &stands(DUE_PROOF))];
+        load("due", include_str!("../sql/due.sql"), &parts)
+    })
+}
+
 impl Sql {
     pub(crate) fn new(schema: Schema, patch: Option<Patch>) -> Self {
         Self::build(schema, patch, Arc::default(), false)
@@ -141,26 +178,6 @@ impl Sql {
             }
             Text { text: schema.statement(&text).into(), manner: Arc::clone(&manner) }
         };
-        let read = |name: &str, text: &str| {
-            [(false, false), (false, true), (true, false), (true, true)].map(|(filtered, open)| {
-                let always = name == "read_as_of";
-                load(
-                    name,
-                    text,
-                    &[
-                        ("{fresh}", if filtered { FRESH_OF } else { FRESH }),
-                        ("{filter}", if filtered || always { FILTER } else { "" }),
-                        ("{scan}", if filtered { SCAN } else { "" }),
-                        ("{scanned}", if filtered { "(select last - first + 1 from scan)" } else { "null" }),
-                        ("{scanned_to}", if filtered { "(select last from scan)" } else { "null" }),
-                        ("{held}", if open { HELD } else { "false" }),
-                        ("{witness}", if filtered { WITNESS } else { "null::json" }),
-                        ("{stands}", &stands(READ_PROOF)),
-                        ("{end}", END),
-                    ],
-                )
-            })
-        };
         let by_ctid = ("{by_ctid}", "l.ctid = $1::text::tid and");
         let by_key = ("{by_ctid}", "$1::text is not null and");
         let deliveries = ("{deliveries}", include_str!("../sql/settle_deliveries.sql"));
@@ -175,8 +192,8 @@ impl Sql {
             release: load("release", include_str!("../sql/release.sql"), &[]),
             want: load("want", include_str!("../sql/want.sql"), &[]),
             heard: load("heard", include_str!("../sql/heard.sql"), &[]),
-            read: read("read", include_str!("../sql/read.sql")),
-            read_as_of: read("read_as_of", include_str!("../sql/read_as_of.sql")),
+            read: read(&load, "read", include_str!("../sql/read.sql")),
+            read_as_of: read(&load, "read_as_of", include_str!("../sql/read_as_of.sql")),
             stand: load("stand", include_str!("../sql/stand.sql"), &[]),
             settle: [
                 settle(&[("{deliveries}", ""), by_ctid]),
@@ -184,15 +201,7 @@ impl Sql {
                 settle(&[("{deliveries}", ""), by_key]),
                 settle(&[deliveries, by_key]),
             ],
-            due: [
-                include_str!("../sql/due_by_key.sql"),
-                include_str!("../sql/due_in_lane.sql"),
-                include_str!("../sql/due_each.sql"),
-            ]
-            .map(|chosen| {
-                let parts = [("{chosen}", chosen), ("{stands}", &stands(DUE_PROOF))];
-                load("due", include_str!("../sql/due.sql"), &parts)
-            }),
+            due: due(&load),
             requeue: load("requeue", include_str!("../sql/requeue.sql"), &[]),
             discard: load("discard", include_str!("../sql/discard.sql"), &[]),
             states: load("states", include_str!("../sql/states.sql"), &[]),
@@ -219,33 +228,6 @@ impl Sql {
     }
 }
 
-/// The text with every text of an event made sendable. Events are listed by the same columns everywhere; conditions, and the
-/// keys that lanes are told by, stay as they are.
-fn carefully(text: &str) -> String {
-    let listed = |table: &str, cast: &str| {
-        let names = ["stream", "event_type", "aggregate_type", "aggregate_id", "ordering_key"];
-        let column = |name: &str| format!("{table}.{name}{cast}");
-        let plain = [
-            names.map(column).join(", ") + &format!(", {table}.sequence, {table}.payload,"),
-            format!("{table}.content_type{cast}, {table}.content, {table}.headers,"),
-        ];
-        let sendable = |name: &str| format!("{{schema}}.sendable({table}.{name}) as {name}");
-        let careful = [
-            format!("{}, {table}.sequence, {},", names.map(sendable).join(", "), sendable("payload")),
-            format!("{}, {}, {},", sendable("content_type"), sendable("content"), sendable("headers")),
-        ];
-        plain.into_iter().zip(careful)
-    };
-    // A list that goes on in the next line is the same list; a comment ends with its line.
-    let lines = text.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code));
-    let text = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-    [("e", ""), ("e", "::text"), ("a", "")]
-        .into_iter()
-        .flat_map(|(table, cast)| listed(table, cast))
-        .fold(text, |text, (plain, careful)| text.replace(&plain, &careful))
-        .replace("select stream, count(*)", "select {schema}.sendable(stream) as stream, count(*)")
-}
-
 impl fmt::Debug for Sql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sql({})", self.schema.name)
@@ -267,200 +249,5 @@ impl Text {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.text
-    }
-}
-
-/// The words that can't be a schema's name without quotes, in any version from 13 to 18; in order.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "authorization",
-    "binary",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "collation",
-    "column",
-    "concurrently",
-    "constraint",
-    "create",
-    "cross",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_schema",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "grant",
-    "group",
-    "having",
-    "ilike",
-    "in",
-    "initially",
-    "inner",
-    "intersect",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "lateral",
-    "leading",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "natural",
-    "not",
-    "notnull",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "outer",
-    "overlaps",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "right",
-    "select",
-    "session_user",
-    "similar",
-    "some",
-    "symmetric",
-    "system_user",
-    "table",
-    "tablesample",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "verbose",
-    "when",
-    "where",
-    "window",
-    "with",
-];
-
-/// The name of the schema, and its forms in SQL.
-#[derive(Debug, Clone)]
-pub(crate) struct Schema {
-    pub(crate) name: String,
-}
-
-impl Schema {
-    pub(crate) fn new(name: &str) -> Result<Self> {
-        let fits = |character: char| {
-            character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
-        };
-        let starts_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
-        if name.len() > 63 || !starts_well || !name.chars().all(fits) {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                "connect",
-                "a schema's name must have 1 to 63 characters of a-z, 0-9 and _, and must not start with a digit",
-            ));
-        }
-        Ok(Self { name: name.to_owned() })
-    }
-
-    /// The notification channel of this schema's bell.
-    pub(crate) fn channel(&self) -> String {
-        format!("{}_bell", &self.name[..self.name.len().min(58)])
-    }
-
-    /// The text with the names in it, and without its comments: they are for who reads the file, not for the server.
-    pub(crate) fn statement(&self, text: &str) -> String {
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
-        self.fill(&lines.collect::<Vec<_>>().join("\n"))
-    }
-
-    pub(crate) fn fill(&self, text: &str) -> String {
-        text.replace("{schema}", &self.quoted())
-            .replace("{schema_name}", &self.name)
-            .replace("{channel}", &format!("'{}'", self.channel()))
-    }
-
-    /// The name as SQL takes it. Only a name that is a word of SQL has quotes: what locks are named after is hashed with the rest of
-    /// its text, and must be the same for every program that uses the schema.
-    pub(crate) fn quoted(&self) -> String {
-        if RESERVED.binary_search(&self.name.as_str()).is_ok() {
-            format!("\"{}\"", self.name)
-        } else {
-            self.name.clone()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schema_named_like_a_word_of_sql_is_quoted_and_no_other() {
-        let fill = |name: &str| Schema::new(name).map(|schema| schema.fill("{schema}.event")).ok();
-        assert!(RESERVED.is_sorted());
-        assert_eq!(fill("order").as_deref(), Some("\"order\".event"));
-        assert_eq!(fill("orders").as_deref(), Some("orders.event"));
-        assert_eq!(fill("Order"), None);
-    }
-
-    #[test]
-    fn every_statement_that_returns_events_has_a_careful_form() {
-        for text in [
-            include_str!("../sql/read.sql"),
-            include_str!("../sql/read_as_of.sql"),
-            include_str!("../sql/due.sql"),
-            include_str!("../sql/open_deliveries.sql"),
-            include_str!("../sql/recorded.sql"),
-            include_str!("../sql/event.sql"),
-            include_str!("../sql/events.sql"),
-            include_str!("../sql/take_events.sql"),
-        ] {
-            let careful = carefully(text);
-            let listed = text.matches("headers, e.occurred_at").count()
-                + text.matches("headers, a.occurred_at").count();
-            let listed = listed.max(1);
-            for column in
-                ["stream", "aggregate_id", "ordering_key", "payload", "content_type", "content", "headers"]
-            {
-                let found = careful.matches(&format!("as {column},")).count()
-                    - text.matches(&format!("as {column},")).count();
-                assert!(found >= listed, "{column}: {found} of {listed} in {careful}");
-            }
-        }
     }
 }

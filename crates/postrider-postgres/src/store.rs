@@ -11,13 +11,14 @@ use postrider_core::{
     Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventLog, Lease, LeaseStatus, Position, Result,
     Settlement, Subscribed, Subscription,
 };
+use postrider_sql::session::Trust;
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::bell::{Hub, LaneBell};
 use crate::error::{during, is_unsendable};
 use crate::pooler::{self, Manner, begin_with_settings, is_shared};
-use crate::session::{Sessions, Trust};
+use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::sweep::Reached;
 
@@ -164,7 +165,9 @@ impl PgStore {
         let address = (*outbox_pool.connect_options()).clone();
         let manner = Arc::clone(&sql.manner);
         let sessions = options.sessions(Arc::clone(&manner)).max_connections(options.connections.max(2));
-        let pool = Trust::new(Arc::clone(&manner)).guard(sessions).connect_lazy_with(address.clone());
+        let manners = Arc::clone(&manner);
+        let trust = Trust::new(Duration::ZERO, move |age| manners.outdates(age));
+        let pool = trust.guard(sessions).connect_lazy_with(address.clone());
         let begin = begin_with_settings(options.patience_in_millis());
         let pool = Sessions::new(pool, Arc::clone(&manner), begin);
         let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
@@ -206,15 +209,6 @@ impl PgStore {
         let text = self.sql.text("exists", "select from {schema}.subscription where name = $1");
         let row = text.query().bind(subscription.to_owned()).fetch_optional(&self.pool).await;
         Ok(row.map_err(during("claim"))?.is_some())
-    }
-
-    /// The error for a subscription that does not exist.
-    pub(crate) fn unknown(op: &'static str, subscription: &str) -> Error {
-        Error::new(
-            ErrorKind::NotFound,
-            op,
-            format!("there is no subscription {subscription:?}; subscribe first"),
-        )
     }
 
     /// The store's own connections, for tests that look behind the curtain.

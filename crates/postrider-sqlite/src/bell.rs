@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{Bell, Result};
+use postrider_sql::Pace;
 use sqlx_core::connection::ConnectOptions;
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
@@ -21,7 +22,6 @@ use crate::pools::Pools;
 
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(50);
-const A_DAY: Duration = Duration::from_secs(86_400);
 const OP: &str = "wait";
 
 /// The connection that asks, shared by all bells of a store.
@@ -82,12 +82,12 @@ pub(crate) struct SqliteBell {
     poller: Arc<LogPoller>,
     /// What had been committed when the last wait ended, and so before the read after it began.
     seen: Option<Version>,
-    pause: Duration,
+    pace: Pace,
 }
 
 impl SqliteBell {
     pub(crate) fn new(poller: Arc<LogPoller>) -> Self {
-        Self { poller, seen: None, pause: SHORTEST }
+        Self { poller, seen: None, pace: Pace::new(SHORTEST, LONGEST) }
     }
 }
 
@@ -95,7 +95,7 @@ impl SqliteBell {
 impl Bell for SqliteBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
         let poller = Arc::clone(&self.poller);
-        let end = Instant::now() + longest.min(A_DAY);
+        let end = Pace::end(longest);
         loop {
             let recorded = poller.recorded.notified();
             let version = poller.version().await?;
@@ -104,15 +104,7 @@ impl Bell for SqliteBell {
             if changed || Instant::now() >= end {
                 return Ok(());
             }
-            tokio::select! {
-                () = tokio::time::sleep_until(end.min(Instant::now() + self.pause)) => {
-                    self.pause = (self.pause * 3 / 2).min(LONGEST);
-                }
-                () = recorded => {
-                    self.pause = SHORTEST;
-                    tokio::time::sleep_until(end.min(Instant::now() + SHORTEST)).await;
-                }
-            }
+            self.pace.rest(end, recorded).await;
             if version.is_none() {
                 return Ok(());
             }
@@ -120,6 +112,6 @@ impl Bell for SqliteBell {
     }
 
     fn worked(&mut self) {
-        self.pause = SHORTEST;
+        self.pace.worked();
     }
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use postrider_core::{Check, Result};
+use postrider_sql::checks::{inbox, lanes};
+use postrider_sql::{Columns, statement};
 use sqlx_core::query::query;
-use sqlx_core::row::Row;
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
 use crate::error::failed;
 use crate::position;
-use crate::sql::statement;
 use crate::store::SqliteStore;
 
 const OP: &str = "checks";
@@ -21,9 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) async fn checks(store: &SqliteStore) -> Result<Vec<Check>> {
     let mut conn = store.conn(OP).await?;
     let now = store.now(&mut conn, OP).await?;
-    let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut *conn).await;
-    let row = row.map_err(failed(OP))?;
-    let mut checks = vec![journal(&row)?, patience(&row)?, lanes(&row)?, inbox(&row)?, space(&row)?];
+    let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut conn, OP).await?;
+    let mut checks = vec![
+        journal(&row)?,
+        patience(&row)?,
+        lanes(row.maybe_text("unheld", OP)?.as_deref()),
+        inbox(row.maybe_text("forgetful", OP)?.as_deref()),
+        space(&row)?,
+    ];
     checks.push(match position::check_end(&mut conn, OP).await {
         Ok(()) => Check::good("sequence", "it is ahead of everything that was read"),
         Err(error) => Check::bad("sequence", error.message().to_owned(), "do what the message says"),
@@ -35,8 +40,7 @@ pub(crate) async fn checks(store: &SqliteStore) -> Result<Vec<Check>> {
 }
 
 fn journal(row: &SqliteRow) -> Result<Check> {
-    let mode: String = row.try_get("journal").map_err(failed(OP))?;
-    Ok(match mode.as_str() {
+    Ok(match &*row.text("journal", OP)? {
         "wal" => Check::good("journal", "write-ahead log (WAL)"),
         "memory" => Check::good("journal", "the database is in memory"),
         other => Check::bad(
@@ -48,7 +52,7 @@ fn journal(row: &SqliteRow) -> Result<Check> {
 }
 
 fn patience(row: &SqliteRow) -> Result<Check> {
-    let millis: i64 = row.try_get("busy").map_err(failed(OP))?;
+    let millis = row.number("busy", OP)?;
     Ok(if u128::try_from(millis).unwrap_or(0) < PATIENCE.as_millis() {
         let what = format!("a connection waits {millis} ms for a lock");
         Check::warn("busy timeout", what, "set busy_timeout to 5 s or more where the pool is created")
@@ -57,31 +61,8 @@ fn patience(row: &SqliteRow) -> Result<Check> {
     })
 }
 
-fn lanes(row: &SqliteRow) -> Result<Check> {
-    Ok(match row.try_get::<Option<String>, _>("unheld").map_err(failed(OP))? {
-        None => Check::good("lanes", "every lane with events to read has a holder"),
-        Some(names) => Check::warn(
-            "lanes",
-            format!("no relay reads the waiting events of: {names}"),
-            "start a relay with these subscriptions, or remove those that you don't need; until then retention can't remove their events",
-        ),
-    })
-}
-
-fn inbox(row: &SqliteRow) -> Result<Check> {
-    Ok(match row.try_get::<Option<String>, _>("forgetful").map_err(failed(OP))? {
-        None => Check::good("inbox", "it remembers every event in the log"),
-        Some(names) => Check::warn(
-            "inbox",
-            format!("it has forgotten events that are still in the log and could be replayed, of: {names}"),
-            "keep inbox marks at least as long as events; otherwise a replay needs --effects-may-repeat",
-        ),
-    })
-}
-
 fn space(row: &SqliteRow) -> Result<Check> {
-    let all: i64 = row.try_get("bytes").map_err(failed(OP))?;
-    let free: i64 = row.try_get("free_bytes").map_err(failed(OP))?;
+    let (all, free) = (row.number("bytes", OP)?, row.number("free_bytes", OP)?);
     let (all_mb, free_mb) = (all >> 20, free >> 20);
     Ok(if free > LARGE && free > all / 2 {
         let what = format!("{free_mb} of the file's {all_mb} MB are free");
@@ -96,14 +77,13 @@ fn space(row: &SqliteRow) -> Result<Check> {
 }
 
 async fn file(conn: &mut SqliteConnection, row: &SqliteRow) -> Result<Check> {
-    let bytes: i64 = row.try_get("bytes").map_err(failed(OP))?;
+    let bytes = row.number("bytes", OP)?;
     if bytes > LARGE {
         let what = format!("not checked, because it has {} MB; run `pragma quick_check`", bytes >> 20);
         return Ok(Check::good("file", what));
     }
-    let found = query("pragma quick_check(1)").fetch_one(conn).await;
-    let found: String = found.and_then(|row| row.try_get(0)).map_err(failed(OP))?;
-    Ok(if found == "ok" {
+    let found = query("pragma quick_check(1)").fetch_one(conn).await.map_err(failed(OP))?;
+    Ok(if found.text(0, OP)? == "ok" {
         Check::good("file", "it is intact")
     } else {
         Check::bad(

@@ -1,6 +1,7 @@
 //! What SQLite and sqlx say, as kinds and sentences that a program and a person can act on.
 
 use postrider_core::{Error, ErrorKind};
+use postrider_sql::session::transport_error;
 use sqlx_core::Error as SqlxError;
 use sqlx_core::error::DatabaseError;
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePool};
@@ -34,22 +35,14 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
     move |error| {
         let (kind, message) = match &error {
             SqlxError::Database(database) => of_sqlite(&**database),
-            SqlxError::PoolTimedOut => (
-                ErrorKind::PoolExhausted,
-                "no connection became free in time; use a larger pool, or hold connections for less time"
-                    .to_owned(),
-            ),
-            SqlxError::PoolClosed => (ErrorKind::Unreachable, "the pool is closed".to_owned()),
-            SqlxError::Io(_) | SqlxError::WorkerCrashed => {
-                (ErrorKind::Unreachable, "the connection to the database broke".to_owned())
-            }
             SqlxError::ColumnDecode { index, .. } => {
                 (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
             }
             SqlxError::InvalidSavePointStatement => {
                 (ErrorKind::Invalid, "the connection is already in a transaction".to_owned())
             }
-            _ => (ErrorKind::Database, "the database driver failed".to_owned()),
+            other => transport_error(other)
+                .unwrap_or_else(|| (ErrorKind::Database, "the database driver failed".to_owned())),
         };
         Error::new(kind, op, message).caused_by(error)
     }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use postrider_core::{LeaderLease, Result};
-use sqlx_core::row::Row;
+use postrider_sql::clock::{micros_of, time_of};
+use postrider_sql::{Columns, statement};
 
-use crate::clock::{micros_of, time_of};
 use crate::error::failed;
-use crate::sql::statement;
 use crate::store::SqliteStore;
 
 const OP: &str = "duty";
@@ -23,12 +22,11 @@ pub(crate) async fn take(
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let take = store.sql.query(statement!("take_duty.sql")).bind(duty).bind(owner);
-    let row = take.bind(micros_of(lease)).bind(now).fetch_optional(&mut *tx).await.map_err(failed(OP))?;
+    let row = take.bind(micros_of(lease)).bind(now).fetch_optional(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     let Some(row) = row else { return Ok(None) };
-    let until: i64 = row.try_get("lease_until").map_err(failed(OP))?;
-    let note: Option<String> = row.try_get("note").map_err(failed(OP))?;
-    Ok(Some(LeaderLease { at: time_of(now), until: time_of(until), note }))
+    let (until, note) = (row.time("lease_until", OP)?, row.maybe_text("note", OP)?);
+    Ok(Some(LeaderLease { at: time_of(now), until, note }))
 }
 
 /// Writes a note, if the duty is still held.
@@ -37,7 +35,7 @@ pub(crate) async fn note(store: &SqliteStore, duty: &str, owner: &str, note: &st
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let write = store.sql.query(statement!("note_duty.sql")).bind(duty).bind(owner).bind(note).bind(now);
-    let noted = write.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() > 0;
+    let noted = write.execute(&mut tx, OP).await? > 0;
     tx.commit().await.map_err(failed(OP))?;
     Ok(noted)
 }
@@ -45,7 +43,6 @@ pub(crate) async fn note(store: &SqliteStore, duty: &str, owner: &str, note: &st
 /// Gives a duty back.
 pub(crate) async fn leave(store: &SqliteStore, duty: &str, owner: &str) -> Result<()> {
     let mut tx = store.write(OP).await?;
-    let leave = store.sql.query(statement!("leave_duty.sql")).bind(duty).bind(owner);
-    leave.execute(&mut *tx).await.map_err(failed(OP))?;
+    store.sql.query(statement!("leave_duty.sql")).bind(duty).bind(owner).execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))
 }

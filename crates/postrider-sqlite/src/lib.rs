@@ -23,7 +23,6 @@
 mod archive;
 mod bell;
 mod checks;
-mod clock;
 mod delivery;
 mod error;
 mod figures;
@@ -54,7 +53,6 @@ mod sweep;
 mod transaction;
 mod witness;
 
-#[doc(hidden)]
 #[doc(hidden)]
 pub use error::place;
 pub use hash::hash_of;

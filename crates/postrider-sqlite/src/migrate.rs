@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, Result};
+use postrider_core::{ErrorKind, Result};
+use postrider_sql::migration::{Migration, refuse_newer, refuse_other};
 use sqlx_core::query::query;
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::row::Row;
@@ -10,12 +11,6 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_sqlite::{SqliteConnection, SqlitePool};
 
 use crate::error::{failed, placed};
-
-struct Migration {
-    version: i64,
-    name: &'static str,
-    text: &'static str,
-}
 
 const MIGRATIONS: [Migration; 9] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
@@ -74,34 +69,20 @@ fn bytes() -> String {
     format!("x'{bytes}'")
 }
 
-fn refuse_newer(found: i64, op: &'static str) -> Result<()> {
-    if found > LATEST {
-        return Err(Error::new(
-            ErrorKind::SchemaTooNew,
-            op,
-            format!(
-                "the schema is at version {found}, newer than version {LATEST} that this program knows; upgrade the \
-                 program"
-            ),
-        ));
-    }
-    Ok(())
-}
-
 /// Brings the schema up to date, in one transaction. Many may do it at once; one of them does.
 pub(crate) async fn migrate(pool: &SqlitePool) -> Result<()> {
     const OP: &str = "migrate";
     let mut conn = pool.acquire().await.map_err(failed(OP))?;
     use_wal(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
-    refuse_newer(found, OP)?;
+    refuse_newer(found, LATEST, OP)?;
     if found == LATEST {
         return Ok(());
     }
     drop(conn);
     let mut tx = pool.begin_with("begin immediate").await.map_err(failed(OP))?;
     let found = version(&mut tx, OP).await?;
-    refuse_newer(found, OP)?;
+    refuse_newer(found, LATEST, OP)?;
     query(TABLE).execute(&mut *tx).await.map_err(failed(OP))?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         raw_sql(AssertSqlSafe(migration.text.replace("{bytes}", &bytes())))
@@ -119,17 +100,7 @@ pub(crate) async fn migrate(pool: &SqlitePool) -> Result<()> {
 pub(crate) async fn check(pool: &SqlitePool) -> Result<()> {
     const OP: &str = "connect";
     let mut conn = pool.acquire().await.map_err(failed(OP))?;
-    let found = version(&mut conn, OP).await?;
-    refuse_newer(found, OP)?;
-    if found < LATEST {
-        let there =
-            if found == 0 { "no Postrider tables".to_owned() } else { format!("schema version {found}") };
-        let message = format!(
-            "the database has {there}, but this program needs version {LATEST}; run `postrider migrate` or call \
-             Outbox::migrated"
-        );
-        return Err(Error::new(ErrorKind::NotMigrated, OP, message));
-    }
+    refuse_other(version(&mut conn, OP).await?, LATEST, OP)?;
     use_wal(&mut conn, OP).await
 }
 

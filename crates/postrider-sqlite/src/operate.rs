@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, Error, ErrorKind, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport,
-    Replay, Replayed, ResolveDead, Result, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
+    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
+use postrider_sql::{Columns, statement};
 
 use crate::error::failed;
-use crate::row::{self};
-use crate::sql::statement;
 use crate::store::SqliteStore;
-use crate::subscribe::unknown;
 use crate::{delivery, leader_lease, relane, relays, replay, sweep};
 
 #[async_trait]
@@ -24,8 +22,8 @@ impl Operate for SqliteStore {
         let now = self.now(&mut tx, OP).await?;
         let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
         let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
-        if pause.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
-            return Err(unknown(subscription, OP));
+        if pause.execute(&mut tx, OP).await? == 0 {
+            return Err(Subscription::unknown(subscription, OP));
         }
         // A commit is what sleeping relays look for.
         tx.commit().await.map_err(failed(OP))
@@ -40,12 +38,9 @@ impl Operate for SqliteStore {
         let mut tx = self.write(OP).await?;
         let now = self.now(&mut tx, OP).await?;
         let holder = self.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
-        let holder = holder.fetch_optional(&mut *tx).await.map_err(failed(OP))?;
+        let holder = holder.fetch_optional(&mut tx, OP).await?;
         if let Some(holder) = holder.filter(|_| !force) {
-            let owner = row::text(&holder, 0, OP)?;
-            let message =
-                format!("{owner:?} holds a lane of {subscription:?}; stop its relays first, or force it");
-            return Err(Error::new(ErrorKind::Refused, OP, message));
+            return Err(Subscription::held(subscription, &holder.text(0, OP)?));
         }
         if !force {
             refuse_to_remove(subscription, &relays::known(self, &mut tx, now).await?)?;
@@ -55,11 +50,10 @@ impl Operate for SqliteStore {
             statement!("remove_deliveries.sql"),
             statement!("remove_batches.sql"),
         ] {
-            self.sql.query(statement).bind(subscription).execute(&mut *tx).await.map_err(failed(OP))?;
+            self.sql.query(statement).bind(subscription).execute(&mut tx, OP).await?;
         }
-        let removed = self.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut *tx).await;
-        if removed.map_err(failed(OP))?.rows_affected() == 0 {
-            return Err(unknown(subscription, OP));
+        if self.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut tx, OP).await? == 0 {
+            return Err(Subscription::unknown(subscription, OP));
         }
         tx.commit().await.map_err(failed(OP))
     }
@@ -83,7 +77,7 @@ impl Operate for SqliteStore {
         let now = self.now(&mut tx, OP).await?;
         let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
         let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
-        audit.execute(&mut *tx).await.map_err(failed(OP))?;
+        audit.execute(&mut tx, OP).await?;
         tx.commit().await.map_err(failed(OP))
     }
 }

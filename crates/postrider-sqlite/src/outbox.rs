@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result, Trace};
+use postrider_core::{Clock, RecordOptions, Result};
+use postrider_sql::Settings;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
 use tokio::sync::Semaphore;
@@ -17,9 +18,7 @@ use crate::{migrate, position};
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: SqlitePool,
-    pub(crate) source: Option<Arc<str>>,
-    pub(crate) trace: Option<Trace>,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) recording: Arc<RecordOptions>,
     pub(crate) clock: Clock,
     pub(crate) poller: Arc<LogPoller>,
     /// One handler has a transaction at a time: there is one write lock, and who waits for it here waits in line.
@@ -66,46 +65,16 @@ impl Outbox {
 /// The settings of an [`Outbox`].
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
-    source: Option<Arc<str>>,
-    trace: Option<Trace>,
-    limits: Option<Limits>,
-    clock: Clock,
+    settings: Settings,
 }
 
 impl OutboxBuilder {
-    /// The application that records: the `source` header of events that have none.
-    #[must_use]
-    pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.source = Some(source.into().into());
-        self
-    }
-
-    /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet: [`migrated`](Self::migrated)
-    /// writes it down, and [`connect`](Self::connect) takes the smaller of the two.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
-    #[must_use]
-    pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
-        self.trace = Some(Trace::new(current));
-        self
-    }
-
-    /// The clock that leases, retries and retention go by.
-    #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
+    postrider_sql::settings!();
 
     /// The outbox of a database, whose tables are created or brought up to date first.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::migrate(pool).await.map_err(placed(pool))?;
-        let set = self.limits.as_ref().map(|limits| limits.payload);
+        let set = self.settings.max_payload();
         self.open(pool, set, "migrate").await.map_err(placed(pool))
     }
 
@@ -120,15 +89,11 @@ impl OutboxBuilder {
         position::check_end(&mut conn, op).await?;
         drop(conn);
         let most = migrate::max_payload(pool, set, op).await?;
-        let mut limits = self.limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
-        limits.payload = limits.payload.min(most);
         let pools = Pools::beside(pool, op).await?;
         Ok(Outbox {
             pool: pool.clone(),
-            source: self.source,
-            trace: self.trace,
-            limits: Arc::new(limits),
-            clock: self.clock,
+            recording: Arc::new(self.settings.record_options(most)),
+            clock: self.settings.clock,
             handlers: Arc::new(Semaphore::new(1)),
             poller: Arc::new(LogPoller::new(&pools)),
             pools,

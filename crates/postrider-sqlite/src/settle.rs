@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use postrider_core::{
     DeliveryChange, DeliveryFailure, ErrorKind, EventRef, Lease, LeaseStatus, PastAttempt, Result,
-    Settlement, UNWRITABLE, Uuid,
+    Settlement, UNWRITABLE,
 };
+use postrider_sql::clock::micros_of;
+use postrider_sql::json::refs;
+use postrider_sql::position::number_of;
+use postrider_sql::{Columns, statement};
 use serde_json::json;
 use sqlx_core::connection::Connection;
-use sqlx_core::row::Row;
 use sqlx_sqlite::SqliteConnection;
 
-use crate::clock::micros_of;
 use crate::error::failed;
 use crate::hash::hash_of;
 use crate::lane::standing;
-use crate::position::id_of;
-use crate::row;
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 use crate::store::SqliteStore;
 use crate::witness::Passed;
 
@@ -29,15 +29,14 @@ pub(crate) async fn settle(
     lease: &mut Lease,
     settlement: &Settlement,
 ) -> Result<LeaseStatus> {
-    let (from, to) = (id_of(&settlement.from, OP)?, id_of(&settlement.to, OP)?);
-    let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| id_of(reading, OP))?;
+    let (from, to) = (number_of(&settlement.from, OP)?, number_of(&settlement.to, OP)?);
+    let reading = settlement.reading.as_ref().map_or(Ok(0), |reading| number_of(reading, OP))?;
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
 
-    let moved =
-        store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(i64::from(lease.lane));
+    let moved = store.sql.query(statement!("settle.sql")).bind(&lease.subscription).bind(lease.lane);
     let moved = moved.bind(lease.epoch).bind(&lease.owner).bind(from).bind(to).bind(reading).bind(now);
-    if moved.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected() == 0 {
+    if moved.execute(&mut tx, OP).await? == 0 {
         tx.rollback().await.map_err(failed(OP))?;
         return Ok(LeaseStatus::Lost);
     }
@@ -49,17 +48,14 @@ pub(crate) async fn settle(
             tx.rollback().await.map_err(failed(OP))?;
             return Ok(LeaseStatus::Lost);
         }
-        let batch = store
-            .sql
-            .query(statement!("settle_batch.sql"))
-            .bind(&lease.subscription)
-            .bind(i64::from(lease.lane));
-        let batch = batch.bind(from).bind(to).bind(i64::from(settlement.count)).bind(now).bind(&lease.owner);
-        batch.execute(&mut *tx).await.map_err(failed(OP))?;
+        let batch =
+            store.sql.query(statement!("settle_batch.sql")).bind(&lease.subscription).bind(lease.lane);
+        let batch = batch.bind(from).bind(to).bind(settlement.count).bind(now).bind(&lease.owner);
+        batch.execute(&mut tx, OP).await?;
     }
     for event in &settlement.effects {
         let mark = store.sql.query(statement!("settle_effect.sql")).bind(&lease.subscription).bind(*event);
-        if mark.fetch_optional(&mut *tx).await.map_err(failed(OP))?.is_none() {
+        if mark.fetch_optional(&mut tx, OP).await?.is_none() {
             // The file was set back, and what was done about the event is gone.
             tx.rollback().await.map_err(failed(OP))?;
             return Ok(LeaseStatus::Lost);
@@ -76,7 +72,7 @@ pub(crate) async fn settle(
         let forget =
             store.sql.query(statement!("settle_succeeded.sql")).bind(&lease.subscription).bind(lease.epoch);
         let forget = forget.bind(refs(settlement.succeeded.iter().map(|event| (event.id, event.event_id))));
-        forget.execute(&mut *tx).await.map_err(failed(OP))?;
+        forget.execute(&mut tx, OP).await?;
     }
     let (standing, open) = standing(store.sql, &mut tx, lease, to, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
@@ -102,16 +98,10 @@ async fn write_alone(
         Err(_) => within.rollback().await.map_err(failed(OP))?,
     }
     let forget = sql.query(statement!("settle_forget.sql")).bind(&lease.subscription).bind(change.id);
-    forget.execute(&mut *conn).await.map_err(failed(OP))?;
+    forget.execute(conn, OP).await?;
     let event = EventRef { id: change.id, event_id: change.event_id };
     let dead = DeliveryChange::dead(event, change.attempts, DeliveryFailure::new(UNWRITABLE, ""));
     write_deliveries(sql, conn, lease, &[dead], now).await
-}
-
-/// Events by their ids and event ids, as a JSON array.
-fn refs(events: impl Iterator<Item = (i64, Uuid)>) -> String {
-    let refs = events.map(|(id, event_id)| json!({ "id": id, "event_id": event_id.simple().to_string() }));
-    serde_json::Value::from_iter(refs).to_string()
 }
 
 async fn write_deliveries(
@@ -122,15 +112,10 @@ async fn write_deliveries(
     now: i64,
 ) -> Result<()> {
     let refs = refs(changes.iter().map(|change| (change.id, change.event_id)));
-    let rows = sql
-        .query(statement!("settle_keys.sql"))
-        .bind(refs)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(failed(OP))?;
+    let rows = sql.query(statement!("settle_keys.sql")).bind(refs).fetch_all(conn, OP).await?;
     let keys: HashMap<i64, String> = rows
         .iter()
-        .map(|row| Ok((row.try_get(0).map_err(failed(OP))?, row::text(row, 1, OP)?.into_owned())))
+        .map(|row| Ok((row.number(0, OP)?, row.text(1, OP)?.into_owned())))
         .collect::<Result<_>>()?;
     let changes: Vec<_> = changes
         .iter()
@@ -148,6 +133,6 @@ async fn write_deliveries(
     let write =
         sql.query(statement!("settle_deliveries.sql")).bind(&lease.subscription).bind(now).bind(&lease.owner);
     let write = write.bind(serde_json::Value::from(changes).to_string()).bind(lease.epoch);
-    write.execute(conn).await.map_err(failed(OP))?;
+    write.execute(conn, OP).await?;
     Ok(())
 }

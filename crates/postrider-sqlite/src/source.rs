@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, NewEvent, Recordable, Recorded, Result, Source, Store,
+    Clock, Effect, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source, Store,
 };
-use sqlx_core::query::query;
-use sqlx_core::row::Row;
+use postrider_sql::clock::given;
+use postrider_sql::event::Names;
+use postrider_sql::session::permit;
+use postrider_sql::{Columns, json, statement};
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
-use crate::clock::given;
 use crate::error::failed;
-use crate::inbox::check_consumer;
 use crate::outbox::Outbox;
-use crate::row::{self, Names};
+use crate::row;
+use crate::sql::Sql;
 use crate::transaction::HandlerTransaction;
 
 const BEGIN: &str = "begin";
@@ -42,22 +43,18 @@ impl Source for Outbox {
     }
 
     async fn begin(&self, effect: Effect<'_>) -> Result<(Self::Transaction, Vec<bool>)> {
-        check_consumer(effect.consumer)?;
-        let permit = Arc::clone(&self.handlers).acquire_owned().await.map_err(|_| {
-            Error::new(ErrorKind::PoolExhausted, BEGIN, "no more transactions are given to handlers")
-        })?;
+        Limits::check_consumer(effect.consumer)?;
+        let permit = permit(&self.handlers, BEGIN).await?;
         let mut tx = HandlerTransaction::begin(&self.pool, permit).await?;
         if let Some(lease) = effect.lease
             && !is_held(&mut tx, lease).await?
         {
             tx.rollback(BEGIN).await?;
-            let message =
-                "the lease of the lane was lost; nothing was marked, and another relay handles its events";
-            return Err(Error::new(ErrorKind::LeaseLost, BEGIN, message));
+            return Err(Lease::lost(BEGIN));
         }
-        let mark =
-            query(include_str!("../sql/effect.sql")).bind(effect.consumer).bind(to_json(effect.events));
-        let marked = mark.bind(given(&self.clock)).fetch_all(&mut *tx).await.map_err(failed(BEGIN))?;
+        let mark = Sql::default().query(statement!("effect.sql")).bind(effect.consumer);
+        let mark = mark.bind(json::ids(effect.events)).bind(given(&self.clock));
+        let marked = mark.fetch_all(&mut tx, BEGIN).await?;
         let first = ids(&marked, BEGIN)?;
         let first = effect.events.iter().map(|event| first.contains(event)).collect();
         tx.seal().await?;
@@ -81,15 +78,18 @@ impl Source for Outbox {
     }
 
     async fn recorded(&self, after: i64, limit: u32) -> Result<Vec<Recorded>> {
-        let read = query(include_str!("../sql/read.sql")).bind(after).bind(i64::from(limit)).bind(i64::MAX);
-        let rows = read.fetch_all(&self.pool).await.map_err(failed("read"))?;
+        const OP: &str = "read";
+        let read = Sql::default().query(statement!("read.sql")).bind(after).bind(limit).bind(i64::MAX);
+        let mut conn = self.pool.acquire().await.map_err(failed(OP))?;
         let mut names = Names::default();
-        rows.iter().map(|row| Ok(row::recorded(row, &mut names, "read")?.0)).collect()
+        let event = |row| Ok(row::decoded(row, &mut names, OP)?.event);
+        read.fetch_all(&mut conn, OP).await?.iter().map(event).collect()
     }
 
     async fn handled(&self, consumer: &str, events: &[Uuid]) -> Result<Vec<bool>> {
-        let look = query(include_str!("../sql/handled.sql")).bind(consumer).bind(to_json(events));
-        let known = ids(&look.fetch_all(&self.pool).await.map_err(failed(INBOX))?, INBOX)?;
+        let look = Sql::default().query(statement!("handled.sql")).bind(consumer).bind(json::ids(events));
+        let mut conn = self.pool.acquire().await.map_err(failed(INBOX))?;
+        let known = ids(&look.fetch_all(&mut conn, INBOX).await?, INBOX)?;
         Ok(events.iter().map(|event| known.contains(event)).collect())
     }
 }
@@ -102,15 +102,11 @@ impl EventBus<SqliteConnection> for Outbox {
 }
 
 async fn is_held(connection: &mut SqliteConnection, lease: &Lease) -> Result<bool> {
-    let look = query(include_str!("../sql/effect_lease.sql")).bind(&lease.subscription);
-    let look = look.bind(i64::from(lease.lane)).bind(lease.epoch).bind(&lease.owner);
-    Ok(look.fetch_optional(connection).await.map_err(failed(BEGIN))?.is_some())
-}
-
-fn to_json(events: &[Uuid]) -> String {
-    serde_json::Value::from_iter(events.iter().map(|event| event.simple().to_string())).to_string()
+    let look = Sql::default().query(statement!("effect_lease.sql")).bind(&lease.subscription);
+    let look = look.bind(lease.lane).bind(lease.epoch).bind(&lease.owner);
+    Ok(look.fetch_optional(connection, BEGIN).await?.is_some())
 }
 
 fn ids(rows: &[SqliteRow], op: &'static str) -> Result<HashSet<Uuid>> {
-    rows.iter().map(|row| row.try_get(0).map_err(failed(op))).collect()
+    rows.iter().map(|row| row.id(0, op)).collect()
 }

@@ -8,15 +8,16 @@ use postrider_core::{
     Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
     Subscription,
 };
+use postrider_sql::clock::given;
+use postrider_sql::{Columns, statement};
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqliteConnection};
 
 use crate::bell::{LogPoller, SqliteBell};
-use crate::clock;
 use crate::error::{failed, placed};
 use crate::pools::Pools;
-use crate::sql::{Patch, Sql};
+use crate::sql::Sql;
 use crate::{delivery, lane, read, settle, subscribe};
 
 /// The log in an SQLite database, as relays use it. Cheap to clone.
@@ -38,7 +39,6 @@ impl SqliteStore {
     #[doc(hidden)]
     #[must_use]
     pub fn with_sql(mut self, patch: fn(&'static str, &str) -> Option<String>) -> Self {
-        let patch: Patch = patch;
         self.sql = Sql::patched(patch);
         self
     }
@@ -60,7 +60,10 @@ impl SqliteStore {
 
     /// The time, as this store tells it.
     pub(crate) async fn now(&self, conn: &mut SqliteConnection, op: &'static str) -> Result<i64> {
-        clock::now(&self.clock, self.sql, conn, op).await
+        match given(&self.clock) {
+            Some(now) => Ok(now),
+            None => self.sql.query(statement!("now.sql")).fetch_one(conn, op).await?.number(0, op),
+        }
     }
 }
 

@@ -1,73 +1,28 @@
 //! Subscriptions and the lanes that they begin with.
 
-use postrider_core::{Error, ErrorKind, Pattern, Result, Start, Subscribed, Subscription};
-use sqlx_core::row::Row;
+use postrider_core::{Result, Subscribed, Subscription};
+use postrider_sql::subscription::{Generation, patterns_to_json, start};
+use postrider_sql::{Columns, statement};
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
-use crate::clock::micros;
 use crate::error::failed;
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 use crate::store::SqliteStore;
+
+const OP: &str = "subscribe";
 
 /// Creates a subscription, or gives it its new filter, policies and number of lanes.
 pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Result<Subscribed> {
-    const OP: &str = "subscribe";
     wanted.check()?;
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
-    let (order, on_dead) = (wanted.order.as_str(), wanted.on_dead.as_str());
-    let (streams, types) = (patterns_to_json(&wanted.filter.streams), patterns_to_json(&wanted.filter.types));
     let subscribed = match found(store.sql, &mut tx, &wanted.name, OP).await? {
         None => {
-            let (start, since) = match wanted.start {
-                Start::Beginning => ("beginning", None),
-                Start::Now => ("now", None),
-                Start::At(time) => ("at", Some(micros(time))),
-            };
-            let created =
-                store.sql.query(statement!("subscribe.sql")).bind(&wanted.name).bind(streams).bind(types);
-            let created =
-                created.bind(order).bind(on_dead).bind(i64::from(wanted.lanes)).bind(start).bind(since);
-            let created = created.bind(now).bind(wanted.replay);
-            let row = created.fetch_one(&mut *tx).await.map_err(failed(OP))?;
-            let frontier: i64 = row.try_get("start_frontier").map_err(failed(OP))?;
-            let fresh = Generation { lanes: i64::from(wanted.lanes), position: frontier, epoch: 0 };
-            make_lanes(store.sql, &mut tx, &wanted.name, fresh, now, OP).await?;
+            create(store.sql, &mut tx, wanted, now).await?;
             Subscribed::New
         }
         Some(row) => {
-            let was: (String, String) = (
-                row.try_get("order_policy").map_err(failed(OP))?,
-                row.try_get("on_dead").map_err(failed(OP))?,
-            );
-            let again = store
-                .sql
-                .query(statement!("subscribe_again.sql"))
-                .bind(&wanted.name)
-                .bind(streams)
-                .bind(types);
-            again
-                .bind(order)
-                .bind(on_dead)
-                .bind(wanted.replay)
-                .execute(&mut *tx)
-                .await
-                .map_err(failed(OP))?;
-            if (was.0.as_str(), was.1.as_str()) != (order, on_dead) {
-                let holds = store
-                    .sql
-                    .query(statement!("subscribe_holds.sql"))
-                    .bind(&wanted.name)
-                    .bind(order)
-                    .bind(on_dead);
-                holds.execute(&mut *tx).await.map_err(failed(OP))?;
-            }
-            let lanes = store
-                .sql
-                .query(statement!("relane_want.sql"))
-                .bind(&wanted.name)
-                .bind(i64::from(wanted.lanes));
-            lanes.execute(&mut *tx).await.map_err(failed(OP))?;
+            change(store.sql, &mut tx, wanted, &row).await?;
             Subscribed::Known
         }
     };
@@ -75,12 +30,32 @@ pub(crate) async fn subscribe(store: &SqliteStore, wanted: &Subscription) -> Res
     Ok(subscribed)
 }
 
-/// A set of lanes to be made.
-#[derive(Clone, Copy)]
-pub(crate) struct Generation {
-    pub(crate) lanes: i64,
-    pub(crate) position: i64,
-    pub(crate) epoch: i64,
+async fn create(sql: Sql, conn: &mut SqliteConnection, wanted: &Subscription, now: i64) -> Result<()> {
+    let (start, since) = start(wanted.start);
+    let created = sql.query(statement!("subscribe.sql")).bind(&wanted.name);
+    let created = created.bind(patterns_to_json(&wanted.filter.streams));
+    let created = created.bind(patterns_to_json(&wanted.filter.types));
+    let created = created.bind(wanted.order.as_str()).bind(wanted.on_dead.as_str()).bind(wanted.lanes);
+    let created = created.bind(start).bind(since).bind(now).bind(wanted.replay);
+    let position = created.fetch_one(conn, OP).await?.number("start_frontier", OP)?;
+    let fresh = Generation { lanes: i64::from(wanted.lanes), position, epoch: 0 };
+    make_lanes(sql, conn, &wanted.name, fresh, now, OP).await
+}
+
+/// Gives a subscription its new filter and policies.
+async fn change(sql: Sql, conn: &mut SqliteConnection, wanted: &Subscription, row: &SqliteRow) -> Result<()> {
+    let (order, on_dead) = (wanted.order.as_str(), wanted.on_dead.as_str());
+    let again = sql.query(statement!("subscribe_again.sql")).bind(&wanted.name);
+    let again = again.bind(patterns_to_json(&wanted.filter.streams));
+    let again = again.bind(patterns_to_json(&wanted.filter.types));
+    again.bind(order).bind(on_dead).bind(wanted.replay).execute(conn, OP).await?;
+    if (&*row.text("order_policy", OP)?, &*row.text("on_dead", OP)?) != (order, on_dead) {
+        let holds = sql.query(statement!("subscribe_holds.sql")).bind(&wanted.name);
+        holds.bind(order).bind(on_dead).execute(conn, OP).await?;
+    }
+    let lanes = sql.query(statement!("relane_want.sql")).bind(&wanted.name).bind(wanted.lanes);
+    lanes.execute(conn, OP).await?;
+    Ok(())
 }
 
 /// Makes the lanes of a subscription, and the settled batches that they begin with.
@@ -93,10 +68,9 @@ pub(crate) async fn make_lanes(
     op: &'static str,
 ) -> Result<()> {
     let lanes = sql.query(statement!("lanes.sql")).bind(subscription).bind(fresh.lanes).bind(fresh.position);
-    lanes.bind(fresh.epoch).execute(&mut *conn).await.map_err(failed(op))?;
-    let base =
-        sql.query(statement!("lanes_base.sql")).bind(subscription).bind(fresh.lanes).bind(fresh.position);
-    base.bind(now).execute(conn).await.map_err(failed(op))?;
+    lanes.bind(fresh.epoch).execute(conn, op).await?;
+    let base = sql.query(statement!("lanes_base.sql")).bind(subscription).bind(fresh.lanes);
+    base.bind(fresh.position).bind(now).execute(conn, op).await?;
     Ok(())
 }
 
@@ -107,27 +81,5 @@ pub(crate) async fn found(
     subscription: &str,
     op: &'static str,
 ) -> Result<Option<SqliteRow>> {
-    sql.query(statement!("subscription.sql"))
-        .bind(subscription)
-        .fetch_optional(conn)
-        .await
-        .map_err(failed(op))
-}
-
-/// There is no such subscription.
-pub(crate) fn unknown(subscription: &str, op: &'static str) -> Error {
-    Error::new(ErrorKind::NotFound, op, format!("there is no subscription {subscription:?}"))
-}
-
-fn patterns_to_json(patterns: &[Pattern]) -> String {
-    serde_json::Value::from_iter(patterns.iter().map(Pattern::as_str)).to_string()
-}
-
-/// The patterns of a filter, as the tables keep them.
-pub(crate) fn patterns_from_json(json: &str) -> Result<Vec<Pattern>> {
-    let patterns: Vec<String> = serde_json::from_str(json).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "claim", "the filter of the subscription is not a list of patterns")
-            .caused_by(error)
-    })?;
-    Ok(patterns.into_iter().map(Pattern::new).collect())
+    sql.query(statement!("subscription.sql")).bind(subscription).fetch_optional(conn, op).await
 }

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept, month_of};
-use sqlx_core::row::Row;
+use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
+use postrider_sql::clock::{micros_of, month};
+use postrider_sql::{Columns, statement};
 use sqlx_sqlite::SqliteConnection;
 
-use crate::clock::{micros, micros_of, time_of};
+use crate::archive;
 use crate::error::failed;
-use crate::sql::{Statement, statement};
 use crate::store::SqliteStore;
-use crate::{archive, row};
 
 const OP: &str = "sweep";
 
@@ -33,33 +32,31 @@ pub(crate) async fn sweepable(store: &SqliteStore, sweep: &Sweep) -> Result<Swee
     let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(sweep.older_than()));
     let (statement, upto) = match sweep {
         Sweep::Archive { .. } | Sweep::Prune { .. } => {
-            let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut *conn).await;
-            let horizon: Option<i64> = horizon.and_then(|row| row.try_get("horizon")).map_err(failed(OP))?;
-            let Some(horizon) = horizon else { return Ok(Sweepable::of(0)) };
+            let Some(horizon) = horizon(store, &mut conn, cutoff).await? else { return Ok(Sweepable::of(0)) };
             let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
-            let chosen = chosen.bind(i64::from(Sweepable::MOST)).fetch_all(&mut *conn).await;
-            return Ok(Sweepable::of(chosen.map_err(failed(OP))?.len() as u64));
+            let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
+            return Ok(Sweepable::of(chosen.len() as u64));
         }
         Sweep::Inbox { .. } => (statement!("sweepable_inbox.sql"), cutoff),
         Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
     };
-    let count = store.sql.query(statement).bind(upto).bind(i64::from(Sweepable::MOST));
-    let row = count.fetch_one(&mut *conn).await.map_err(failed(OP))?;
-    Ok(Sweepable::of(row.try_get::<i64, _>(0).map_err(failed(OP))?.unsigned_abs()))
+    let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
+    Ok(Sweepable::of(count.number(0, OP)?.unsigned_abs()))
 }
 
-/// When the month of a time began.
-fn month(time: i64) -> i64 {
-    micros(month_of(time_of(time)))
+/// Up to which id every subscription had settled everything by a time; nothing while there is no subscription.
+async fn horizon(store: &SqliteStore, conn: &mut SqliteConnection, cutoff: i64) -> Result<Option<i64>> {
+    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(conn, OP).await?;
+    horizon.maybe_number("horizon", OP)
 }
 
 async fn archived(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<Swept> {
     let mut tx = store.write(OP).await?;
     let cutoff = store.now(&mut tx, OP).await?.saturating_sub(micros_of(older_than));
-    let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(i64::from(limit));
-    let taken = delete.execute(&mut *tx).await.map_err(failed(OP))?.rows_affected();
+    let delete = store.sql.query(statement!("sweep_archived.sql")).bind(month(cutoff)).bind(limit);
+    let taken = delete.execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(taken, limit))
+    Ok(Swept::of(taken, limit))
 }
 
 /// Deletes events, or files them first.
@@ -72,20 +69,14 @@ async fn events(
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let cutoff = now.saturating_sub(micros_of(older_than));
-    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut *tx).await;
-    let horizon: Option<i64> = horizon.and_then(|row| row.try_get("horizon")).map_err(failed(OP))?;
-    let Some(horizon) = horizon else { return Ok(Swept::default()) };
+    let Some(horizon) = horizon(store, &mut tx, cutoff).await? else { return Ok(Swept::default()) };
 
-    let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(i64::from(limit));
-    let chosen = chosen.fetch_all(&mut *tx).await.map_err(failed(OP))?;
+    let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(limit);
+    let chosen = chosen.fetch_all(&mut tx, OP).await?;
     if chosen.is_empty() {
         return Ok(Swept::default());
     }
-    let mut ids = chosen
-        .iter()
-        .map(|row| row.try_get::<i64, _>(0))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed(OP))?;
+    let mut ids = chosen.iter().map(|row| row.number(0, OP)).collect::<Result<Vec<_>>>()?;
     if keep.is_some_and(|archiving| !archiving.is_plain()) {
         ids.truncate(archive::fitting(store, &mut tx, &ids).await?);
     }
@@ -94,53 +85,43 @@ async fn events(
     match keep {
         Some(archiving) if archiving.is_plain() => {
             let archive = store.sql.query(statement!("sweep_archive.sql")).bind(&ids).bind(now);
-            archive.execute(&mut *tx).await.map_err(failed(OP))?;
+            archive.execute(&mut tx, OP).await?;
         }
         Some(archiving) => archive::file(store, &mut tx, archiving, &ids, now).await?,
         None => {}
     }
-    run(store, &mut tx, statement!("sweep_mark.sql"), &ids).await?;
-    store.sql.query(statement!("sweep_guard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
-    run(store, &mut tx, statement!("sweep_events.sql"), &ids).await?;
-    store.sql.query(statement!("sweep_unguard.sql")).execute(&mut *tx).await.map_err(failed(OP))?;
-    run(store, &mut tx, statement!("sweep_deliveries.sql"), &ids).await?;
+    store.sql.run(&mut tx, statement!("sweep_mark.sql"), &ids, OP).await?;
+    store.sql.query(statement!("sweep_guard.sql")).execute(&mut tx, OP).await?;
+    store.sql.run(&mut tx, statement!("sweep_events.sql"), &ids, OP).await?;
+    store.sql.query(statement!("sweep_unguard.sql")).execute(&mut tx, OP).await?;
+    store.sql.run(&mut tx, statement!("sweep_deliveries.sql"), &ids, OP).await?;
     let batches = store.sql.query(statement!("sweep_batches.sql")).bind(cutoff).bind(horizon);
-    batches.execute(&mut *tx).await.map_err(failed(OP))?;
+    batches.execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
-    let swept = swept(taken as u64, limit);
+    let swept = Swept::of(taken as u64, limit);
     Ok(Swept { more: swept.more || taken < chosen.len(), ..swept })
-}
-
-async fn run(
-    store: &SqliteStore,
-    conn: &mut SqliteConnection,
-    statement: Statement,
-    ids: &str,
-) -> Result<()> {
-    store.sql.query(statement).bind(ids).execute(conn).await.map_err(failed(OP))?;
-    Ok(())
 }
 
 async fn inbox(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<Swept> {
     let mut tx = store.write(OP).await?;
-    let now = store.now(&mut tx, OP).await?;
-    let forget =
-        store.sql.query(statement!("sweep_inbox.sql")).bind(now.saturating_sub(micros_of(older_than)));
-    let rows = forget.bind(i64::from(limit)).fetch_all(&mut *tx).await.map_err(failed(OP))?;
+    let cutoff = store.now(&mut tx, OP).await?.saturating_sub(micros_of(older_than));
+    let forget = store.sql.query(statement!("sweep_inbox.sql")).bind(cutoff).bind(limit);
+    let rows = forget.fetch_all(&mut tx, OP).await?;
     let mut forgotten: BTreeMap<String, i64> = BTreeMap::new();
     for row in &rows {
-        let at: i64 = row.try_get("handled_at").map_err(failed(OP))?;
-        let last = forgotten.entry(row::text(row, 0, OP)?.into_owned()).or_insert(at);
+        let at = row.number("handled_at", OP)?;
+        let last = forgotten.entry(row.text(0, OP)?.into_owned()).or_insert(at);
         *last = at.max(*last);
     }
     for (consumer, at) in forgotten {
-        let note = store.sql.query(statement!("sweep_forgotten.sql")).bind(consumer).bind(at);
-        note.execute(&mut *tx).await.map_err(failed(OP))?;
+        store
+            .sql
+            .query(statement!("sweep_forgotten.sql"))
+            .bind(consumer)
+            .bind(at)
+            .execute(&mut tx, OP)
+            .await?;
     }
     tx.commit().await.map_err(failed(OP))?;
-    Ok(swept(rows.len() as u64, limit))
-}
-
-fn swept(taken: u64, limit: u32) -> Swept {
-    Swept { taken, more: taken > 0 && taken >= u64::from(limit) }
+    Ok(Swept::of(rows.len() as u64, limit))
 }

@@ -5,13 +5,12 @@
 //! given out only higher numbers since: one writer at a time, and the counter of numbers goes with the rows.
 
 use postrider_core::{Error, ErrorKind, Result, Witness};
-use sqlx_core::row::Row;
+use postrider_sql::event::{column, event_id};
+use postrider_sql::{Columns, statement};
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
-use crate::error::failed;
-use crate::row;
-use crate::sql::{Sql, statement};
+use crate::sql::Sql;
 
 /// A row of the log, by its number and its event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub(crate) struct Passed {
 impl Passed {
     /// A row of read.sql.
     pub(crate) fn of(row: &SqliteRow, op: &'static str) -> Result<Self> {
-        Ok(Self { id: row.try_get(0).map_err(failed(op))?, event_id: row::event_id(row) })
+        Ok(Self { id: row.number(column::ID, op)?, event_id: event_id(row, op) })
     }
 
     /// Whether the log has it.
@@ -34,7 +33,7 @@ impl Passed {
         op: &'static str,
     ) -> Result<bool> {
         let look = sql.query(statement!("settle_witness.sql")).bind(self.id).bind(self.event_id);
-        Ok(look.fetch_optional(conn).await.map_err(failed(op))?.is_some())
+        Ok(look.fetch_optional(conn, op).await?.is_some())
     }
 }
 

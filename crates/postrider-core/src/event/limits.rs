@@ -17,6 +17,16 @@ impl Limits {
     /// The longest aggregate id and ordering key, in bytes. The tables have the same limit.
     pub const KEY: usize = 500;
 
+    /// Checks that an inbox can keep the name of a consumer.
+    pub fn check_consumer(consumer: &str) -> Result<()> {
+        if consumer.is_empty() || consumer.len() > Self::NAME || consumer.contains('\0') {
+            let message =
+                format!("a consumer's name must have 1 to {} bytes and no NUL character", Self::NAME);
+            return Err(Error::new(ErrorKind::Invalid, "inbox", message));
+        }
+        Ok(())
+    }
+
     pub(crate) fn check_text(what: &str, value: &str, longest: usize) -> Result<()> {
         let problem = if value.is_empty() {
             "must not be empty".to_owned()

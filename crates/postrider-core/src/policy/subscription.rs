@@ -117,6 +117,26 @@ impl Subscription {
     /// The default number of lanes.
     pub const LANES: u32 = 1;
 
+    /// Checks that a subscription can have this many lanes.
+    pub fn check_lanes(lanes: u32, op: &'static str) -> Result<()> {
+        if lanes == 0 || lanes > Self::MOST_LANES {
+            let message = format!("lanes must be between 1 and {}, not {lanes}", Self::MOST_LANES);
+            return Err(Error::new(ErrorKind::Invalid, op, message));
+        }
+        Ok(())
+    }
+
+    /// The error of a subscription that does not exist.
+    pub fn unknown(name: &str, op: &'static str) -> Error {
+        Error::new(ErrorKind::NotFound, op, format!("there is no subscription {name:?}; subscribe first"))
+    }
+
+    /// The error of a subscription that must not be removed, because a relay holds one of its lanes.
+    pub fn held(name: &str, owner: &str) -> Error {
+        let message = format!("{owner:?} holds a lane of {name:?}; stop its relays first, or force it");
+        Error::new(ErrorKind::Refused, "remove", message)
+    }
+
     /// Maximum number of lanes: each of them scans the log.
     pub const MOST_LANES: u32 = 256;
 }

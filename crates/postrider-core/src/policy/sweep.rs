@@ -106,6 +106,13 @@ pub struct Swept {
     pub more: bool,
 }
 
+impl Swept {
+    /// The result of a round that took this many rows and was to take at most `limit`.
+    pub fn of(taken: u64, limit: u32) -> Self {
+        Self { taken, more: taken > 0 && taken >= u64::from(limit) }
+    }
+}
+
 /// How many rows a sweep would process, over all its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sweepable {

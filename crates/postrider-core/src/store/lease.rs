@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Filter, Order, Position};
+use crate::{Error, ErrorKind, Filter, Order, Position};
 
 /// The right to work on one lane until a given time.
 ///
@@ -54,6 +54,20 @@ impl Lease {
     pub fn away_to_keep(&self) -> Option<String> {
         let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
         self.away.as_deref().map(|reason| reason.chars().take(Self::LONGEST_REASON).map(plain).collect())
+    }
+
+    /// The error of a lease that was lost before its handlers began.
+    pub fn lost(op: &'static str) -> Error {
+        let message =
+            "the lease of the lane was lost; nothing was marked, and another relay handles its events";
+        Error::new(ErrorKind::LeaseLost, op, message)
+    }
+
+    /// The error of a lease whose lane is no longer where the lease says.
+    pub fn moved(op: &'static str) -> Error {
+        let message = "the position of the lane has changed since this lease read it: another relay claimed it, a replay reset it, or \
+                       the database was restored; the relay claims it again";
+        Error::new(ErrorKind::LeaseLost, op, message)
     }
 }
 

@@ -167,7 +167,9 @@ impl<S: Source> DispatcherBuilder<S> {
         match &self.last {
             Some(handled) => self.follow_ups.entry(handled.clone()).or_default().push(event_type.to_owned()),
             None => {
-                self.refuse(format!("the follow-up {event_type} must come after the handler that records it"));
+                self.refuse(format!(
+                    "the follow-up {event_type} must come after the handler that records it"
+                ));
             }
         }
     }

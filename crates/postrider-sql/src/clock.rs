@@ -1,24 +1,20 @@
-//! Times as the tables keep them: microseconds since 1970, and those of events as dates in UTC.
+//! Times as the tables keep them: microseconds since 1970.
 
 use std::time::Duration;
 
-use postrider_core::{Clock, Result};
-use sqlx_mysql::MySqlConnection;
-use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
-
-use crate::row::number;
-use crate::sql::{Sql, statement};
+use postrider_core::{Clock, month_of};
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// A hundred years: no lease and no retry is longer.
 const LONGEST: i64 = 100 * 366 * 24 * 3_600 * 1_000_000;
 
 /// A time as the tables keep it.
-pub(crate) fn micros(time: OffsetDateTime) -> i64 {
+pub fn micros(time: OffsetDateTime) -> i64 {
     i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000)).unwrap_or(i64::MAX)
 }
 
 /// A time from the tables; one that no calendar has is the nearest that it has.
-pub(crate) fn time_of(micros: i64) -> OffsetDateTime {
+pub fn time_of(micros: i64) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1_000).unwrap_or(if micros < 0 {
         PrimitiveDateTime::MIN.assume_utc()
     } else {
@@ -26,33 +22,24 @@ pub(crate) fn time_of(micros: i64) -> OffsetDateTime {
     })
 }
 
-/// A time as the log keeps it.
-pub(crate) fn date(time: OffsetDateTime) -> PrimitiveDateTime {
-    let time = time.to_offset(UtcOffset::UTC);
-    PrimitiveDateTime::new(time.date(), time.time())
-}
-
 /// A duration as the tables keep it.
-pub(crate) fn micros_of(duration: Duration) -> i64 {
+pub fn micros_of(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(LONGEST).min(LONGEST)
 }
 
 /// What a statement is given as the time: nothing means that the database's own clock answers.
-pub(crate) fn given(clock: &Clock) -> Option<i64> {
+pub fn given(clock: &Clock) -> Option<i64> {
     clock.now().map(micros)
 }
 
-/// The time, by the manual clock or the database's.
-pub(crate) async fn now(
-    clock: &Clock,
-    sql: Sql,
-    conn: &mut MySqlConnection,
-    op: &'static str,
-) -> Result<i64> {
-    if let Some(now) = given(clock) {
-        return Ok(now);
-    }
-    number(&sql.query(statement!("now.sql")).fetch_one(conn, op).await?, "now", op)
+/// When the month of a time began.
+pub fn month(time: i64) -> i64 {
+    micros(month_of(time_of(time)))
+}
+
+/// The time from one to another, in seconds.
+pub fn seconds_between(earlier: i64, later: i64) -> f64 {
+    (later - earlier) as f64 / 1_000_000.0
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! The settings that every outbox on a database has.
+
+use postrider_core::{Clock, Limits, RecordOptions, Trace};
+
+/// What the builder of an outbox was told.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The header `source` of events that have none.
+    pub source: Option<String>,
+    /// Gives the header `traceparent` of events that have none.
+    pub trace: Option<Trace>,
+    /// The limits, if there are some of its own.
+    pub limits: Option<Limits>,
+    /// The clock of leases, retries and retention.
+    pub clock: Clock,
+}
+
+impl Settings {
+    /// The largest payload, if one was set.
+    pub fn max_payload(&self) -> Option<usize> {
+        self.limits.as_ref().map(|limits| limits.payload)
+    }
+
+    /// How events are recorded in a log that takes payloads of so many bytes. Unless there are limits of its own, a payload may be what
+    /// the log takes.
+    pub fn record_options(&self, most: usize) -> RecordOptions {
+        let limits = self.limits.clone();
+        let mut limits = limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
+        limits.payload = limits.payload.min(most);
+        RecordOptions { source: self.source.as_deref().map(Into::into), trace: self.trace.clone(), limits }
+    }
+}
+
+/// The methods of a builder that has [`Settings`] in its field `settings`.
+#[macro_export]
+macro_rules! settings {
+    () => {
+        /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet:
+        /// [`migrated`](Self::migrated) writes it down, and [`connect`](Self::connect) takes the smaller of the two.
+        #[must_use]
+        pub fn limits(mut self, limits: ::postrider_core::Limits) -> Self {
+            self.settings.limits = Some(limits);
+            self
+        }
+
+        /// The name of the application, which becomes the header `source` of events that have none.
+        #[must_use]
+        pub fn source(mut self, source: impl Into<String>) -> Self {
+            self.settings.source = Some(source.into());
+            self
+        }
+
+        /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+        #[must_use]
+        pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+            self.settings.trace = Some(::postrider_core::Trace::new(current));
+            self
+        }
+
+        /// The clock of leases, retries and retention; the database's unless set.
+        #[must_use]
+        pub fn clock(mut self, clock: ::postrider_core::Clock) -> Self {
+            self.settings.clock = clock;
+            self
+        }
+    };
+}
