@@ -146,7 +146,7 @@ fn the_trait_is_looked_for_only_where_the_struct_says_that_it_is() {
         }
     }
 
-    /// An event of that other trait, and of no other.
+    // An event of that other trait, and of no other. Without a doc comment: that trait has no summary.
     #[derive(Event)]
     #[event(crate = "elsewhere", aggregate = "Order", id = 0)]
     struct OrderPaid(i64);
