@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions};
+use postrider_testkit::until;
 use sqlx::postgres::PgPoolOptions;
 use support::{Pg, PgLog, server};
 use xtask::line::Line;
@@ -22,14 +23,6 @@ async fn ground() -> (PgLog, Line, Outbox) {
     let outbox = Outbox::builder().schema(&log.schema).store_options(options);
     let outbox = outbox.connect(&pool.connect_lazy_with(through)).await.expect("an outbox");
     (log, line, outbox)
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}: not in time");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// How soon it works again: what a connection has to say that it is there, and a new one.

@@ -10,7 +10,7 @@ use postrider_core::{
     Source, StateQuery, Subscription, Sweep, Uuid,
 };
 use sqlx::Row;
-use support::{Database, Pg, PgLog};
+use support::{Pg, PgLog, new_database};
 
 /// Lets rows in as they were before they were refused.
 async fn admit(log: &PgLog) {
@@ -153,7 +153,7 @@ async fn nothing_that_a_publisher_can_insert_stops_a_subscription_or_a_search() 
 /// Everything that reads events, on a log whose database takes a text that can't be sent: `bad` is such a text as SQL.
 async fn goes_on(encoding: &str, bad: &str) {
     let reason = "can't send it as UTF-8";
-    let database = Database::create(encoding).await;
+    let database = new_database(encoding).await;
     let log = Pg::default().log_on(database.options(), Clock::Database).await;
     admit(&log).await;
     subscribe(&log.store, "all").await;
@@ -293,7 +293,7 @@ async fn a_row_that_the_server_cannot_send_stops_nothing_but_itself() {
 
 #[tokio::test]
 async fn a_text_that_is_not_utf8_is_refused_where_it_is_recorded() {
-    let database = Database::create("SQL_ASCII").await;
+    let database = new_database("SQL_ASCII").await;
     let log = Pg::default().log_on(database.options(), Clock::Database).await;
     for column in ["stream", "event_type", "aggregate_type", "aggregate_id", "ordering_key", "content_type"] {
         let sql = format!(

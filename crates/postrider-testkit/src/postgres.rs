@@ -1,7 +1,7 @@
 //! Databases and schemas of a test's own on a PostgreSQL.
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::{address, cleanup};
 
@@ -74,7 +74,7 @@ impl Schema {
 
     /// The same on another server.
     pub fn on(server: PgConnectOptions) -> Self {
-        Self { server: server.disable_statement_logging(), name: crate::unique("t") }
+        Self { server, name: crate::unique("t") }
     }
 
     /// Its name.

@@ -48,6 +48,14 @@ impl Process {
         self.0.wait().expect("it is gone");
     }
 
+    /// The most memory that it ever had resident, in megabytes; Linux only.
+    pub fn most_memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("a process on Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
+        line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") * 1024.0 / 1e6
+    }
+
     /// How it ended, if it did.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().expect("its state")

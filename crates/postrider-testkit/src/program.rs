@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
@@ -80,17 +81,23 @@ impl Program {
     }
 
     /// Waits until it has ended, and returns its exit code.
-    pub fn exit_code(&mut self) -> Option<i32> {
-        match self.process.wait() {
-            Some(status) => status.code(),
-            None => self.fail(&format!("did not end within {PATIENCE:?}")),
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.process.ended() {
+                return status.code();
+            }
+            if Instant::now() > end {
+                self.fail(&format!("did not end within {PATIENCE:?}"));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// Asks it to end with SIGTERM, waits until it has, and returns its exit code.
-    pub fn stop(mut self) -> Option<i32> {
+    pub async fn stop(mut self) -> Option<i32> {
         self.process.signal("TERM");
-        self.exit_code()
+        self.exit_code().await
     }
 
     fn fail(&self, what: &str) -> ! {

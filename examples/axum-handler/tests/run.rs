@@ -33,10 +33,10 @@ async fn a_payment_gets_its_receipt() {
     until_receipts(&address, 2).await;
     shop.process.signal("TERM");
     shop.line("stopped").await;
-    assert_eq!(shop.exit_code(), Some(0));
+    assert_eq!(shop.exit_code().await, Some(0));
 
     let (shop, address) = start(&folder).await;
     http::request("POST", &address, "/orders/7/payments").expect("an answer");
     until_receipts(&address, 3).await;
-    assert_eq!(shop.stop(), Some(0));
+    assert_eq!(shop.stop().await, Some(0));
 }

@@ -22,6 +22,6 @@ async fn what_is_recorded_comes_back_from_kafka() {
         assert!(invoices.contains(&format!("{} of order 8", run + 1)), "{invoices:?}");
         example.process.signal("TERM");
         example.line("stopped").await;
-        assert_eq!(example.exit_code(), Some(0));
+        assert_eq!(example.exit_code().await, Some(0));
     }
 }

@@ -42,5 +42,5 @@ async fn a_server_that_was_away_gets_every_payment() {
 
     shop.process.signal("TERM");
     shop.line("stopped").await;
-    assert_eq!(shop.exit_code(), Some(0));
+    assert_eq!(shop.exit_code().await, Some(0));
 }

@@ -11,5 +11,5 @@ async fn a_parcel_is_announced() {
     let mut shop = Program::start("the shop", command.current_dir(folder.path()));
     let line = shop.line("{").await;
     assert!(line.contains("\"type\":\"ParcelPacked\"") && line.contains("\"subject\":\"7\""), "{line}");
-    assert_eq!(shop.stop(), Some(0));
+    assert_eq!(shop.stop().await, Some(0));
 }
