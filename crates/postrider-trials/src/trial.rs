@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use postrider::Uuid;
 use postrider::store::{EventState, Figures, Source, State, StateQuery, Store};
+use postrider_testkit::until_within;
 use tokio::time::Instant;
 
-use crate::relay_process::{RelayProcess, Said};
+use crate::relay_process::{Errors, RelayProcess};
 use crate::ride::Ride;
 use crate::test_store::{Keep, TestStore};
 use crate::verdict::{Kill, Verdict};
@@ -25,12 +26,8 @@ pub fn is_soak() -> bool {
 }
 
 /// Waits until a condition holds; fails the test when that takes too long.
-pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + patience();
-    while !condition().await {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
+    until_within(what, patience(), condition).await;
 }
 
 /// A ground and what happens on it.
@@ -39,7 +36,7 @@ pub struct Trial<G: TestStore> {
     pub ground: G,
     program: &'static str,
     store: Arc<dyn Store>,
-    relay_processes: Mutex<Vec<(String, Said)>>,
+    relay_processes: Mutex<Vec<(String, Errors)>>,
     /// Dropped last.
     _keep: Keep,
 }
@@ -63,7 +60,7 @@ impl<G: TestStore> Trial<G> {
         let mut ride = self.ground.ride(&format!("relay_process {}", relay_processes.len() + 1));
         change(&mut ride);
         let relay_process = RelayProcess::start(self.program, &ride);
-        relay_processes.push((relay_process.name.clone(), relay_process.said()));
+        relay_processes.push((relay_process.name.clone(), relay_process.errors()));
         relay_process
     }
 
