@@ -1,30 +1,9 @@
 //! What the binary says of its settings, good and bad.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-/// A folder that goes away.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("postrider-config-{}", postrider::Uuid::new_v4()));
-        std::fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use postrider_testkit::Folder;
 
 fn check(file: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
@@ -319,7 +298,7 @@ fn a_file_in_this_folder_is_found_unless_one_is_named() {
     let other = folder.file("other.toml", "[relay]\nlease = \"12s\"\n").display().to_string();
     let shown = |flags: &[&str], variables: &[(&str, &str)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-        command.args(["config", "check"]).args(flags).current_dir(&folder.0).env_clear();
+        command.args(["config", "check"]).args(flags).current_dir(folder.path()).env_clear();
         let output = command.envs(variables.iter().copied()).output().expect("it runs");
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };

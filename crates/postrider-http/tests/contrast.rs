@@ -13,6 +13,7 @@ use postrider::store::{EventState, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Order, Relay, Retry, Running, Subscriber, Uuid};
 use postrider_http::{Blame, Format, Http, HttpBuilder};
+use postrider_testkit::until;
 use support::{Endpoint, Request};
 
 /// Every status that is the endpoint's trouble for as long as nothing succeeds; a garbled answer; and none at all.
@@ -111,14 +112,6 @@ async fn state(relay: &Running, name: &str, event_id: Uuid) -> EventState {
     let query =
         StateQuery { subscription: Some(name.to_owned()), event_id: Some(event_id), ..StateQuery::default() };
     relay.store().states(&query).await.expect("states").pop().expect("a state")
-}
-
-async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition().await {
-        assert!(Instant::now() < end, "it did not come: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// Whether the breaker of a subscription is open.

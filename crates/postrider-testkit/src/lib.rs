@@ -8,6 +8,7 @@ pub mod address;
 pub mod cleanup;
 pub mod folder;
 pub mod http;
+pub mod logged;
 pub mod mysql;
 pub mod postgres;
 pub mod process;
@@ -15,9 +16,10 @@ pub mod program;
 pub mod wait;
 
 pub use folder::Folder;
+pub use logged::Logged;
 pub use process::Process;
 pub use program::Program;
-pub use wait::{PATIENCE, until, until_within};
+pub use wait::{PATIENCE, until, until_true, until_within};
 
 /// A new name for a database, a schema or a topic: the prefix, and letters and digits that nobody else has.
 pub fn unique(prefix: &str) -> String {

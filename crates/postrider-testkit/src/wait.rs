@@ -6,11 +6,16 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits until a condition holds, at most for [`PATIENCE`]. `what` continues "it took too long until".
 pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
     until_within(what, PATIENCE, condition).await;
+}
+
+/// The same for a condition that needs no `await`.
+pub async fn until_true(what: &str, mut condition: impl FnMut() -> bool) {
+    until(what, async || condition()).await;
 }
 
 /// Waits until a condition holds, at most this long.
