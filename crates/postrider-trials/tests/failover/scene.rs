@@ -396,10 +396,6 @@ impl Scene {
 }
 
 /// Looks until it is so.
-pub async fn wait_for(trouble: &str, mut done: impl AsyncFnMut() -> bool) {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    while !done().await {
-        assert!(tokio::time::Instant::now() < end, "{trouble}, {PATIENCE:?} long");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+pub async fn wait_for(trouble: &str, done: impl AsyncFnMut() -> bool) {
+    postrider_testkit::until_within(&format!("this is over: {trouble}"), PATIENCE, done).await;
 }
