@@ -172,12 +172,12 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
 async fn a_health_check_does_not_take_another_process_for_its_relay() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let rider = ground.relay("one");
+    let relay = ground.relay("one");
     until_true("it is ready", || {
-        rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+        relay.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
     .await;
-    let own = rider.address().expect("an address");
+    let own = relay.address().expect("an address");
     let settings = std::fs::read_to_string(ground.folder.path().join("one.toml")).expect("its settings");
     let health = |settings: &str, more: &[&str]| {
         let file = ground.folder.file("asked.toml", settings);

@@ -19,8 +19,8 @@ const TABLES: &str = "
                        account text not null, version bigint not null, attempt bigint not null, relay_process text not null);
     create table applied (at integer primary key autoincrement, event_id blob not null, account text not null,
                           version bigint not null, relay_process text not null);
-    create index seen_rider on seen (relay_process);
-    create index applied_rider on applied (relay_process);";
+    create index seen_relay on seen (relay_process);
+    create index applied_relay on applied (relay_process);";
 
 /// An SQLite database in a folder of its own.
 #[derive(Clone)]

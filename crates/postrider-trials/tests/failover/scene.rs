@@ -13,6 +13,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 use xtask::postgres::{Cluster, Standby};
 
+use crate::wait_for;
+
 /// Small servers: there are many of them.
 pub const SMALL: [(&str, &str); 4] = [
     ("shared_buffers", "32MB"),
@@ -393,9 +395,4 @@ impl Scene {
             relay.stop().await.expect("the relay stops");
         }
     }
-}
-
-/// Looks until it is so.
-pub async fn wait_for(trouble: &str, done: impl AsyncFnMut() -> bool) {
-    postrider_testkit::until_within(&format!("this is over: {trouble}"), PATIENCE, done).await;
 }
