@@ -2,11 +2,12 @@
 
 use super::*;
 
-/// Each file, and what is said of it.
-#[test]
-fn what_is_wrong_is_named_with_what_would_be_right() {
-    let s = subscription;
-    let cases: Vec<(String, &[&str])> = vec![
+/// Files, and what is said of each.
+type Cases = Vec<(String, &'static [&'static str])>;
+
+/// The store, the relay, its log and its endpoints.
+fn of_the_store_and_the_relay() -> Cases {
+    vec![
         ("[store\n".into(), &["line 1"]),
         ("a = 1\n".into(), &["a: there is no such setting"]),
         ("[stroe]\nurl = \"x\"\n".into(), &["stroe: there is no such setting", "\"store\""]),
@@ -14,7 +15,10 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[store]\nurl = \"oracle://x\"\n".into(), &["store.url", "postgres://"]),
         ("[store]\nurl = [1]\n".into(), &["store.url: it must be text, not a list"]),
         ("[store]\nurl = \"env:NOT_THERE\"\n".into(), &["store.url", "NOT_THERE is not set"]),
-        ("[store]\nurl = \"file:/nowhere/at/all\"\n".into(), &["store.url", "/nowhere/at/all", "does not exist"]),
+        (
+            "[store]\nurl = \"file:/nowhere/at/all\"\n".into(),
+            &["store.url", "/nowhere/at/all", "does not exist"],
+        ),
         (
             "[store]\nurl = \"postgres://ada:ge@heim@db/shop\"\n".into(),
             &["store.url: the user or password contains an unescaped @; write it as %40"],
@@ -32,7 +36,8 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             &["store.url: its channel_binding=require can't be met", "write channel_binding=prefer"],
         ),
         (
-            "[store]\nurl = \"postgres://db/shop\"\nlisten_url = \"postgres://db/shop?pgbouncer=true\"\n".into(),
+            "[store]\nurl = \"postgres://db/shop\"\nlisten_url = \"postgres://db/shop?pgbouncer=true\"\n"
+                .into(),
             &["store.listen_url: its pgbouncer=true names a pooler", "name the database itself"],
         ),
         ("[store]\nconnections = 1\n".into(), &["store.connections", "2 or more"]),
@@ -43,11 +48,20 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[relay]\nlease = \"1ms\"\n".into(), &["relay.lease", "it must be between 100ms and 1d"]),
         ("[http]\nlisten = \"everywhere\"\n".into(), &["http.listen", "127.0.0.1:7678"]),
         ("[log]\nformat = \"xml\"\n".into(), &["log.format", "\"human\", \"json\""]),
-        ("[log]\nlevel = \"postrider=loud\"\n".into(), &["log.level: \"postrider=loud\" is not a log level", "info"]),
+        (
+            "[log]\nlevel = \"postrider=loud\"\n".into(),
+            &["log.level: \"postrider=loud\" is not a log level", "info"],
+        ),
         ("[log]\nlevel = \"inof\"\n".into(), &["log.level: \"inof\" is not a log level", "info"]),
         ("[store]\nurl = \"postgres://h:port/db\"\n".into(), &["store.url", "is not a valid database URL"]),
         ("[store]\nurl = \"postgres://h/db\"\nschema = \"\"\n".into(), &["store.schema"]),
         ("[relay]\nname = \"\"\n".into(), &["relay.name: it must not be empty"]),
+    ]
+}
+
+/// Sinks.
+fn of_sinks() -> Cases {
+    vec![
         ("[sink.x]\n".into(), &["sink.x.type: it is required", "\"kafka\""]),
         ("[sink.x]\ntype = \"kafak\"\n".into(), &["sink.x.type", "not \"kafak\""]),
         ("[sink.x]\ntype = \"kafka\"\n".into(), &["sink.x.brokers: it is required", "127.0.0.1:9092"]),
@@ -106,23 +120,54 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nlongest_retry_after = \"0s\"\n".into(),
             &["sink.x.longest_retry_after: it must be greater than 0"],
         ),
+    ]
+}
+
+/// Subscriptions.
+fn of_subscriptions() -> Cases {
+    let s = subscription;
+    vec![
         ("[[subscription]]\nsink = \"out\"\n".into(), &["subscription[1].name: it is required"]),
-        (format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"otu\"\n"), &["subscription[s].sink", "\"out\""]),
+        (
+            format!("{SINKS}[[subscription]]\nname = \"s\"\nsink = \"otu\"\n"),
+            &["subscription[s].sink", "\"out\""],
+        ),
         (s("order = \"keys\""), &["subscription[s].order", "\"key\", \"strict\", \"none\""]),
         (s("lanes = 0"), &["subscription[s].lanes: it must be 1 or more"]),
         (s("lanes = 1000"), &["\"s\": lanes must be between 1 and 256, not 1000"]),
         (s("types = [\"a\\u0000\"]"), &["\"s\": a pattern of its filter must not contain a NUL"]),
-        (format!("{SINKS}[[subscription]]\nname = \"\"\nsink = \"out\"\n"), &["a subscription's name must have 1 to"]),
+        (
+            format!("{SINKS}[[subscription]]\nname = \"\"\nsink = \"out\"\n"),
+            &["a subscription's name must have 1 to"],
+        ),
         (s("batch = -1"), &["subscription[s].batch", "1 or more"]),
         (s("streams = []"), &["subscription[s].streams", "it must not be empty"]),
         (s("streams = \"a\"\ntypes = 3"), &["subscription[s].types", "it must be a list"]),
         (s("start = \"yesterday\""), &["subscription[s].start", "\"beginning\""]),
         (s("retry = { schedule = [] }"), &["subscription[s].retry", "must have at least one pause"]),
-        (s("retry = { schedule = [\"soon\"] }"), &["subscription[s].retry.schedule", "\"soon\" is not a duration"]),
-        (s("retry = { every = \"1s\", schedule = [\"1s\"] }"), &["subscription[s].retry", "every and schedule can't be used together"]),
-        (s("retry = { every = \"1s\", max_atempts = 3 }"), &["subscription[s].retry.max_atempts", "\"max_attempts\""]),
+        (
+            s("retry = { schedule = [\"soon\"] }"),
+            &["subscription[s].retry.schedule", "\"soon\" is not a duration"],
+        ),
+        (
+            s("retry = { every = \"1s\", schedule = [\"1s\"] }"),
+            &["subscription[s].retry", "every and schedule can't be used together"],
+        ),
+        (
+            s("retry = { every = \"1s\", max_atempts = 3 }"),
+            &["subscription[s].retry.max_atempts", "\"max_attempts\""],
+        ),
         (s("timeout = \"0s\""), &["subscription[s].timeout", "it must be greater than 0"]),
-        (format!("{}[[subscription]]\nname = \"s\"\nsink = \"out\"\n", s("")), &["two subscriptions are named \"s\""]),
+        (
+            format!("{}[[subscription]]\nname = \"s\"\nsink = \"out\"\n", s("")),
+            &["two subscriptions are named \"s\""],
+        ),
+    ]
+}
+
+/// Retention.
+fn of_retention() -> Cases {
+    vec![
         ("[retention]\nat = \"25:00\"\n".into(), &["retention.at", "\"02:00\""]),
         ("[retention]\nmask = [\"card\"]\n".into(), &["retention.archive"]),
         ("[retention]\narchive = true\nmask = [\"card.\"]\n".into(), &["retention.mask", "\"card.\" is not a field name", "card.number"]),
@@ -147,6 +192,12 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             "[retention]\narchive = true\narchived = \"5y\"\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"id\" }\n".into(),
             &["retention.archived", "Postrider never deletes from your table"],
         ),
+    ]
+}
+
+/// Alerts, and who is told.
+fn of_alerts() -> Cases {
+    vec![
         ("[[alert]]\nto = [\"log\"]\n".into(), &["alert[1].when: it is required"]),
         ("[[alert]]\nwhen = \"undeliverd > 3\"\n".into(), &["alert[1].when", "undelivered"]),
         ("[[alert]]\nwhen = \"dead > many\"\n".into(), &["alert[1].when", "\"many\" is not a number"]),
@@ -170,7 +221,13 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("[notify.p]\ntype = \"webhook\"\nurl = \"https://h/\"\ntoken = \"\\u0007\"\n".into(), &["notify.p.token", "not allowed in a header"]),
         ("[notify.p]\ntype = \"pagerduty\"\n".into(), &["notify.p.key: it is required"]),
         ("[notify.p]\ntype = \"slack\"\nurl = \"hooks\"\n".into(), &["notify.p.url", "https://"]),
-    ];
+    ]
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_would_be_right() {
+    let cases =
+        [of_the_store_and_the_relay(), of_sinks(), of_subscriptions(), of_retention(), of_alerts()].concat();
     for (text, words) in &cases {
         let sentence = complaint(text);
         for word in *words {
