@@ -10,6 +10,24 @@ use crate::task_error::TaskError;
 /// Waits for a line or for the end of its input. The end without a line means that the owner died.
 const WAIT: &str = "read -r _ && exit 0\n";
 
+/// A script for `sh` that writes its own process id into the folder `$1` and turns into the program that follows, with the same
+/// id: there is no moment at which a server runs and its keeper can't find it.
+pub const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
+
+/// A script for a keeper: ends the process that [`LAUNCH`] started in the folder `$1`, and removes the folder. The process with
+/// that id may be a stranger by now: ours mentions its folder.
+pub const CLEAN_UP: &str = r#"
+if pid=$(cat "$1/pid"); then
+    case "$(tr '\0' ' ' < "/proc/$pid/cmdline" || ps -ww -p "$pid" -o command=)" in
+        *"$1"*) kill -s KILL "$pid" ;;
+    esac
+fi
+for attempt in 1 2 3 4 5; do
+    rm -rf "$1" && exit 0
+    sleep 1
+done
+"#;
+
 /// A small shell that waits beside this process and runs a script once the process is gone.
 ///
 /// It covers what `Drop` cannot: a kill, an abort, `exit`, and servers held in a `static`. It notices by its

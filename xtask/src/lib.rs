@@ -21,6 +21,7 @@ pub mod kind;
 pub mod line;
 pub mod mariadb;
 pub mod maven;
+pub mod nats;
 pub mod node;
 pub mod openssl;
 pub mod package;

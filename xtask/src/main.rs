@@ -11,7 +11,7 @@ use xtask::process::shell_quoted;
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{TaskError, checks, compat, docs, jdbc, node, openssl, python, say, suite, workspace};
+use xtask::{TaskError, checks, compat, docs, jdbc, nats, node, openssl, python, say, suite, workspace};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -243,6 +243,7 @@ fn run_tests(
         python::prepare()?;
         node::prepare()?;
         jdbc::prepare()?;
+        nats::prepare()?;
     }
     let session = Session::open(&Services::of_workspace(), kinds)?;
     let servers = session.describe();

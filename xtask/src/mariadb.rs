@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::Keeper;
+use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::port;
 use crate::process;
 use crate::task_error::TaskError;
@@ -60,23 +60,6 @@ const GONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// The first byte of what a server says that takes connections: the version of its protocol.
 const GREETING: u8 = 10;
-
-/// Writes its own process id, which stays that of the program it turns into.
-const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
-
-/// What is left to do when the owner of a server died. The process with that id may be a stranger by now: ours
-/// mentions its folder.
-const CLEAN_UP: &str = r#"
-if pid=$(cat "$1/pid"); then
-    case "$(tr '\0' ' ' < "/proc/$pid/cmdline" || ps -ww -p "$pid" -o command=)" in
-        *"$1"*) kill -s KILL "$pid" ;;
-    esac
-fi
-for attempt in 1 2 3 4 5; do
-    rm -rf "$1" && exit 0
-    sleep 1
-done
-"#;
 
 /// A throw-away MariaDB on a loopback port, with the user `root`, no password and a database `test`; a MySQL, if its programs are
 /// those of one.

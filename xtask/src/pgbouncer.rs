@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::Keeper;
+use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::kind::Kind;
 use crate::port;
 use crate::process;
@@ -42,20 +42,6 @@ const PORT_ATTEMPTS: usize = 5;
 
 /// How long a pooler may take until it answers, on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-
-/// Writes its own process id, which stays that of the program it turns into.
-const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
-
-/// What is left to do when the owner of a pooler died. The process with that id may be a stranger by now: ours mentions its
-/// folder.
-const CLEAN_UP: &str = r#"
-if pid=$(cat "$1/pid"); then
-    case "$(tr '\0' ' ' < "/proc/$pid/cmdline" || ps -ww -p "$pid" -o command=)" in
-        *"$1"*) kill -s KILL "$pid" ;;
-    esac
-fi
-rm -rf "$1"
-"#;
 
 /// A throw-away PgBouncer on a loopback port. Users and databases are those of the server behind it.
 ///

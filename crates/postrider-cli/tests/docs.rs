@@ -68,14 +68,15 @@ impl Page {
     }
 }
 
-/// README.md and its neighbours, and everything in docs/.
+/// README.md and its neighbours, everything in docs/, and the page of the examples.
 fn pages() -> Vec<Page> {
     let markdown = |folder: PathBuf| {
         let entries =
             std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect::<Vec<_>>()
     };
-    let paths = [markdown(root()), markdown(root().join("docs"))].concat();
+    let folders = [root(), root().join("docs"), root().join("examples")];
+    let paths = folders.map(markdown).concat();
     paths.into_iter().map(Page::read).collect()
 }
 
@@ -334,7 +335,11 @@ fn every_command_that_is_shown_exists_with_its_flags() {
         for line in page.blocks("sh").into_iter().flat_map(|(_, block)| block.lines()) {
             let arguments = match words(line) {
                 words if words.first().is_some_and(|word| word == "postrider") => words[1..].to_vec(),
-                words if words.starts_with(&["cargo".into(), "run".into()]) => {
+                // Without a package, it is the binary.
+                words
+                    if words.starts_with(&["cargo".into(), "run".into()])
+                        && !words.contains(&"-p".into()) =>
+                {
                     words.split(|word| word == "--").nth(1).unwrap_or_default().to_vec()
                 }
                 _ => continue,

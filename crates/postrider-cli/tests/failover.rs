@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Row};
-use support::{Folder, RelayProcess, postrider, until};
+use support::{Folder, RelayProcess, postrider, until_true};
 use xtask::postgres::{Cluster, Standby};
 
 /// An HTTP endpoint that answers only while it is open.
@@ -108,10 +108,10 @@ async fn a_relay_delivers_all_that_a_promoted_standby_has_to_its_endpoint() {
          [[subscription]]\nname = \"hook\"\nstreams = [\"orders\"]\nsink = \"hook\"\nbatch = 500\ntimeout = \"60s\"\n\
          [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/events\"\n"
     );
-    let mut relay = RelayProcess::with(&folder.0, &url, "relay", &text);
+    let mut relay = RelayProcess::with(folder.path(), &url, "relay", &text);
     let old = connect(&primary).await;
     let first = record(&old, "orders", 10).await;
-    until("the first are delivered", || endpoint.missing(&first) == 0).await;
+    until_true("the first are delivered", || endpoint.missing(&first) == 0).await;
     let settled = "select frontier >= (select max(id) from postrider.event) from postrider.lane";
     for attempt in 0.. {
         let row = sqlx::query(settled).fetch_one(&old).await.expect("the lane");
@@ -123,12 +123,12 @@ async fn a_relay_delivers_all_that_a_promoted_standby_has_to_its_endpoint() {
     }
     // Frozen, so that it reads at once what the standby still gets and what it never does.
     endpoint.with(|state| state.closed = true);
-    relay.signal("-STOP");
+    relay.signal("STOP");
     let mut recorded = record(&old, "orders", 20).await;
     standby.catch_up(&primary).and_then(|()| standby.cut_off()).expect("the standby is cut off");
     record(&old, "refunds", 150).await;
-    relay.signal("-CONT");
-    until("they are at the endpoint", || endpoint.with(|state| state.waiting >= 10)).await;
+    relay.signal("CONT");
+    until_true("they are at the endpoint", || endpoint.with(|state| state.waiting >= 10)).await;
 
     primary.kill().expect("the primary dies");
     standby.take_address_of(&primary).expect("the standby has its address");
@@ -146,6 +146,6 @@ async fn a_relay_delivers_all_that_a_promoted_standby_has_to_its_endpoint() {
     }
     let missing = endpoint.missing(&recorded);
     assert_eq!(missing, 0, "{missing} of {} never came: {}", recorded.len(), relay.log());
-    relay.signal("-TERM");
+    relay.signal("TERM");
     assert_eq!(relay.ended(), Some(0), "{}", relay.log());
 }

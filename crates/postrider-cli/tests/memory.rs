@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use postrider::{NewEvent, mysql, sqlite};
+use postrider_testkit::mysql::Database;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use sqlx::{AssertSqlSafe, MySqlPool};
-use support::{Fixture, Folder, RelayProcess, until};
+use support::{Fixture, Folder, RelayProcess, until_true};
 use xtask::kafka::{Broker, Options};
 
 /// The bar, in megabytes.
@@ -95,7 +96,7 @@ async fn to_an_endpoint(folder: &Path, url: &str, name: &str, lanes: &[u32], for
     let sink = format!("type = \"http\"\nurl = \"http://{}/\"\nformat = \"{format}\"", endpoint.address);
     let relay = RelayProcess::with(folder, url, name, &settings(name, lanes, &sink));
     let all = events * lanes.len();
-    until(&format!("all are delivered: {name}"), || endpoint.count.load(Ordering::SeqCst) >= all).await;
+    until_true(&format!("all are delivered: {name}"), || endpoint.count.load(Ordering::SeqCst) >= all).await;
     assert_bar(&relay, name);
 }
 
@@ -116,7 +117,7 @@ async fn wide_events_to_an_endpoint_take_no_more_memory_than_the_bar() {
         ("several", &[1, 4, 2], "structured"),
         ("slow", &[1, 4, 2], "binary"),
     ] {
-        to_an_endpoint(&ground.folder.0, &ground.url, name, lanes, format, 300).await;
+        to_an_endpoint(ground.folder.path(), &ground.url, name, lanes, format, 300).await;
     }
 }
 
@@ -129,7 +130,7 @@ fn wide(number: u32) -> NewEvent {
 #[tokio::test(flavor = "multi_thread")]
 async fn wide_events_in_a_file_take_no_more_memory_than_the_bar() {
     let folder = Folder::new();
-    let file = folder.0.join("log.db");
+    let file = folder.path().join("log.db");
     let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
     let pool = SqlitePool::connect_with(options).await.expect("a file");
     let outbox = sqlite::Outbox::migrated(&pool).await.expect("migrated");
@@ -137,31 +138,21 @@ async fn wide_events_in_a_file_take_no_more_memory_than_the_bar() {
         outbox.record_outside_transaction(&wide(number)).await.expect("recorded");
     }
     let url = format!("sqlite:{}", file.display());
-    to_an_endpoint(&folder.0, &url, "sqlite", &[1, 2], "binary", 200).await;
+    to_an_endpoint(folder.path(), &url, "sqlite", &[1, 2], "binary", 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wide_events_on_mariadb_take_no_more_memory_than_the_bar() {
-    let server = std::env::var("POSTRIDER_TEST_MYSQL")
-        .expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`");
-    let (base, _) = server.rsplit_once('/').expect("an address with a database");
-    let database = format!("cli_{}", postrider::Uuid::new_v4().simple());
-    let run = async |sql: String| {
-        let pool = MySqlPool::connect(&server).await.expect("the server of the tests");
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.expect("executed");
-        pool.close().await;
-    };
-    run(format!("create database {database} character set utf8mb4")).await;
-    let url = format!("{base}/{database}");
+    let database = Database::new().await;
+    let url = database.url();
     let pool = MySqlPool::connect(&url).await.expect("connected");
     let outbox = mysql::Outbox::migrated(&pool).await.expect("migrated");
     for number in 0..200 {
         outbox.record_outside_transaction(&wide(number)).await.expect("recorded");
     }
     let folder = Folder::new();
-    to_an_endpoint(&folder.0, &url, "mysql", &[1, 2], "binary", 200).await;
+    to_an_endpoint(folder.path(), &url, "mysql", &[1, 2], "binary", 200).await;
     pool.close().await;
-    run(format!("drop database {database}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,10 +163,11 @@ async fn wide_events_to_kafka_take_no_more_memory_than_the_bar() {
     ground.run(&["migrate"]);
     record(&ground, 300).await;
     let sink = format!("type = \"kafka\"\nbrokers = \"{}\"", broker.bootstrap());
-    let relay = RelayProcess::with(&ground.folder.0, &ground.url, "kafka", &settings("kafka", &[1], &sink));
+    let relay =
+        RelayProcess::with(ground.folder.path(), &ground.url, "kafka", &settings("kafka", &[1], &sink));
     let client: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
-    until("all are delivered to Kafka", || {
+    until_true("all are delivered to Kafka", || {
         let end = |partition| {
             client.fetch_watermarks("orders", partition, Duration::from_secs(10)).expect("its end").1
         };

@@ -1,49 +1,30 @@
 //! The relay as a program on MariaDB: publishers call a procedure, and a relay that is killed has an heir.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, MySqlPool};
+use postrider_testkit::mysql::Database;
+use postrider_testkit::{Folder, Logged, PATIENCE, address, until_true};
+use sqlx::MySqlPool;
 use xtask::mariadb::Mariadb;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A database of its own on the server of the tests, and a folder; both go away.
 struct Fixture {
-    folder: PathBuf,
-    server: String,
+    folder: Folder,
     url: String,
-    database: String,
+    _database: Database,
 }
 
 impl Fixture {
     async fn new() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_MYSQL")
-            .expect("POSTRIDER_TEST_MYSQL is not set: run `cargo xtask test`");
-        Self::on(&server).await
+        Self::on(&address::mysql()).await
     }
 
     async fn on(server: &str) -> Self {
-        let server = server.to_owned();
-        let database = format!("cli_{}", postrider::Uuid::new_v4().simple());
-        let pool = MySqlPool::connect(&server).await.expect("the server of the tests");
-        let create = format!("create database {database} character set utf8mb4");
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&pool).await.expect("created");
-        pool.close().await;
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{database}");
-        let folder = std::env::temp_dir().join(&database);
-        std::fs::create_dir(&folder).expect("a folder");
-        Self { folder, server, url, database }
-    }
-
-    async fn end(self) {
-        let pool = MySqlPool::connect(&self.server).await.expect("connected");
-        let drop = format!("drop database {}", self.database);
-        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&pool).await.expect("dropped");
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let database = Database::on(server.parse().expect("an address of a MariaDB")).await;
+        let url = address::with_database(server, database.name());
+        Self { folder: Folder::new(), url, _database: database }
     }
 
     fn run(&self, url: &str, arguments: &[&str]) -> (Option<i32>, String) {
@@ -62,27 +43,20 @@ impl Fixture {
     }
 
     fn relay_with(&self, name: &str, text: &str) -> RelayProcess {
-        let config = self.folder.join(format!("{name}.toml"));
-        std::fs::write(&config, text).expect("the settings");
-        let out = self.folder.join(format!("{name}.out"));
+        let config = self.folder.file(&format!("{name}.toml"), text);
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", &self.url);
-        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
-        command.stderr(std::fs::File::create(self.folder.join(format!("{name}.log"))).expect("a file"));
-        RelayProcess { process: command.spawn().expect("it starts"), out }
+        RelayProcess(Logged::start(&mut command, self.folder.path(), name))
     }
 }
 
 /// A relay in a process of its own; it is killed with the test.
-struct RelayProcess {
-    process: Child,
-    out: PathBuf,
-}
+struct RelayProcess(Logged);
 
 impl RelayProcess {
     /// The number of each event that it wrote.
     fn numbers(&self) -> Vec<u64> {
-        let text = std::fs::read_to_string(&self.out).unwrap_or_default();
+        let text = self.0.out();
         // A process that was killed may have left half a line.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let number = |line| {
@@ -90,21 +64,6 @@ impl RelayProcess {
             event["data"]["number"].as_u64().expect("a number")
         };
         whole.lines().map(number).collect()
-    }
-}
-
-impl Drop for RelayProcess {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -132,18 +91,16 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     };
     let mut first = ground.relay("first");
     record(0, 150).await;
-    until("the first delivers", || first.numbers().len() >= 50).await;
-    first.process.kill().expect("killed");
-    first.process.wait().expect("gone");
+    until_true("the first delivers", || first.numbers().len() >= 50).await;
+    first.0.process.kill();
     record(150, 200).await;
     let second = ground.relay("second");
     let all = || -> HashSet<u64> { first.numbers().into_iter().chain(second.numbers()).collect() };
-    until("all of it arrives", || all().len() == 200).await;
+    until_true("all of it arrives", || all().len() == 200).await;
     let heir = second.numbers();
     assert!(heir.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice: {heir:?}");
     drop((first, second));
     pool.close().await;
-    ground.end().await;
 }
 
 /// There is no NOTIFY: the relay asks, seldom while nothing happens, and hears of another process's event long before its
@@ -168,7 +125,7 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
         call.bind(format!("{{\"number\": {number}}}")).execute(&pool).await.expect("recorded");
     };
     record(0).await;
-    until("all of them work", || relay.numbers().len() == 6).await;
+    until_true("all of them work", || relay.numbers().len() == 6).await;
     let asked = async || -> i64 {
         let row = sqlx::query("show global status like 'Questions'").fetch_one(&pool).await.expect("a count");
         sqlx::Row::get::<String, _>(&row, 1).parse().expect("a number")
@@ -197,7 +154,7 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
         let begun = Instant::now();
         record(number).await;
         let wanted = 6 * (number as usize + 1);
-        until("it arrives", || relay.numbers().len() == wanted).await;
+        until_true("it arrives", || relay.numbers().len() == wanted).await;
         took.push(begun.elapsed());
         // The next one comes when it is slow to ask again: no more than four times in half a second.
         let end = Instant::now() + PATIENCE;
@@ -209,14 +166,13 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
     assert!(took[5] < Duration::from_secs(2), "half of them took longer than {:?}", took[5]);
     drop(relay);
     pool.close().await;
-    ground.end().await;
 }
 
 /// The limit of payloads is a setting of the log: publishers meet it by SQL, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_payload_is_set_by_migrate_and_met_by_publishers() {
     let ground = Fixture::new().await;
-    let config = ground.folder.join("limit.toml").display().to_string();
+    let config = ground.folder.path().join("limit.toml").display().to_string();
     let pool = MySqlPool::connect(&ground.url).await.expect("connected");
     let record = async |bytes: usize| {
         let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', ?)");
@@ -232,7 +188,6 @@ async fn the_largest_payload_is_set_by_migrate_and_met_by_publishers() {
         assert!(said.contains(&format!("more than the limit of {limit}")), "{said}");
     }
     pool.close().await;
-    ground.end().await;
 }
 
 /// L13: an archive that has events is partitioned when somebody says so, and not before.
@@ -249,7 +204,7 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     .execute(&pool)
     .await
     .expect("an old event");
-    let config = ground.folder.join("months.toml").display().to_string();
+    let config = ground.folder.path().join("months.toml").display().to_string();
     let settings = "[retention]\ndelivered = \"0s\"\narchive = true\narchived = \"5y\"\nby_month = true\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     std::fs::write(&config, settings).expect("the settings");
@@ -270,7 +225,6 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     let left: i64 = sqlx::query_scalar(left).fetch_one(&pool).await.expect("a count");
     assert_eq!(left, 0, "its month is gone");
     pool.close().await;
-    ground.end().await;
 }
 
 /// An address where nobody listens.
@@ -290,5 +244,4 @@ async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
         let (code, said) = ground.run(url, &["migrate"]);
         assert!(matches!(code, Some(1 | 2)) && said.contains(part) && !said.contains("hush"), "{said}");
     }
-    ground.end().await;
 }

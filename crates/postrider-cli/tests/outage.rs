@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use support::{Fixture, RelayProcess, until};
+use support::{Fixture, RelayProcess, until_true};
 
 /// An endpoint that answers everything with the status that it is told.
 #[derive(Clone, Default)]
@@ -92,11 +92,11 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
              [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/\"\nlongest_retry_after = \"5s\"\n\
              statuses = {{ 404 = \"event\" }}\n"
         );
-        let mut relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "hook", &settings);
+        let mut relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "hook", &settings);
         ground.record(0, 6).await;
-        until("it is asked again and again", || endpoint.with(|state| state.failed) >= 6).await;
+        until_true("it is asked again and again", || endpoint.with(|state| state.failed) >= 6).await;
         let breaker = |open: u8| format!("postrider_breaker_open{{subscription=\"hook\"}} {open}");
-        until("the breaker is open", || {
+        until_true("the breaker is open", || {
             relay_process.get("/metrics").is_some_and(|text| text.contains(&breaker(1)))
         })
         .await;
@@ -106,7 +106,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         let (state, away) = status(&ground);
         let why = away["reason"].as_str().expect("a reason");
         assert!(state == "away" && why.contains(&reason) && away["since"].is_string(), "{state}: {away}");
-        until("the next probe shows", || status(&ground).1["next_probe"].is_string()).await;
+        until_true("the next probe shows", || status(&ground).1["next_probe"].is_string()).await;
         let (_, text) = ground.run(&["status"]);
         let line = "hook: its destination has been unavailable since 2";
         assert!(text.contains(" away ") && text.contains(line) && text.contains(&reason), "{text}");
@@ -115,8 +115,8 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         let (code, dead) = ground.run(&["dead", "list", "--json"]);
         assert!(code == Some(0) && !dead.contains("http_"), "{answer}: {dead}");
         endpoint.with(|state| state.answer = "204 No Content");
-        until("all are delivered", || endpoint.with(|state| state.took.len()) >= 6).await;
-        until("the breaker is closed", || {
+        until_true("all are delivered", || endpoint.with(|state| state.took.len()) >= 6).await;
+        until_true("the breaker is closed", || {
             relay_process.get("/metrics").is_some_and(|text| text.contains(&breaker(0)))
         })
         .await;
@@ -125,10 +125,10 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
             "{}",
             relay_process.log()
         );
-        until("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
+        until_true("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
         let (_, text) = ground.run(&["status"]);
         assert!(!text.contains("away") && !text.contains("unavailable"), "{text}");
-        relay_process.signal("-TERM");
+        relay_process.signal("TERM");
         assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
         let mut took = endpoint.with(|state| state.took.clone());
         took.sort();

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::{Connection, Executor, PgConnection, Row};
-use support::{Fixture, RelayProcess, postrider, until};
+use support::{Fixture, RelayProcess, postrider, until_true};
 use xtask::pgbouncer::{Pgbouncer, place_of};
 
 /// How many sessions the pooler has for all: the application's, the relays' and the operators'.
@@ -44,7 +44,7 @@ impl Pooled {
             "{settings}[relay]\nlease = \"2s\"\npoll_interval = \"500ms\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
              [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 50\n[sink.out]\ntype = \"stdout\"\n"
         );
-        RelayProcess::with(&self.ground.folder.0, &self.url, name, &text)
+        RelayProcess::with(self.ground.folder.path(), &self.url, name, &text)
     }
 
     /// A publisher of the application, in transactions of its own on the same pooler; it prepares nothing.
@@ -88,16 +88,16 @@ async fn a_relay_behind_a_pooler_that_is_killed_has_an_heir_and_nothing_is_lost(
     let (first, second) = (pooled.relay("first", ""), pooled.relay("second", ""));
     let publisher = pooled.publish(0, 3000);
     let killed = async {
-        until("some are delivered", || first.lines().len() + second.lines().len() > 300).await;
+        until_true("some are delivered", || first.lines().len() + second.lines().len() > 300).await;
         // Whoever has the lane.
         let first_holds = first.lines().len() > second.lines().len();
-        if first_holds { first.signal("-KILL") } else { second.signal("-KILL") }
+        if first_holds { first.signal("KILL") } else { second.signal("KILL") }
     };
     tokio::join!(publisher, killed);
     let third = pooled.relay("third", "");
     let all = || [first.lines(), second.lines(), third.lines()];
     let seen = || all().concat().iter().map(|(_, number)| *number).collect::<HashSet<_>>().len();
-    until("all are delivered", || seen() == 3000).await;
+    until_true("all are delivered", || seen() == 3000).await;
     for lines in all() {
         in_order(&lines);
     }
@@ -110,7 +110,7 @@ async fn what_operators_and_retention_do_works_behind_a_pooler() {
     pooled.run(&["migrate"]);
     pooled.publish(0, 30).await;
     let mut relay = pooled.relay("one", "");
-    until("all are delivered", || relay.lines().len() == 30).await;
+    until_true("all are delivered", || relay.lines().len() == 30).await;
     assert!(pooled.run(&["status"]).contains("out"));
     assert!(pooled.run(&["subscriptions", "list"]).contains("out"));
     assert!(pooled.run(&["events"]).contains("OrderPaid"));
@@ -131,14 +131,14 @@ async fn what_operators_and_retention_do_works_behind_a_pooler() {
         let event = ["--type", "OrderPaid", "--aggregate", "Order", "1", "{\"number\": 31}"];
         pooled.run(&[&["record", "--stream", "orders", "--once", "--id", once][..], &event].concat());
     }
-    until("it is delivered", || relay.lines().len() == 32).await;
+    until_true("it is delivered", || relay.lines().len() == 32).await;
     pooled.run(&["subscriptions", "pause", "out", "--yes"]);
     pooled.publish(32, 33).await;
     pooled.run(&["subscriptions", "resume", "out", "--yes"]);
-    until("it is delivered after the pause", || relay.lines().len() == 33).await;
+    until_true("it is delivered after the pause", || relay.lines().len() == 33).await;
     pooled.run(&["replay", "out", "--since", "1h", "--yes"]);
-    until("they come again", || relay.lines().len() >= 66).await;
-    relay.signal("-TERM");
+    until_true("they come again", || relay.lines().len() >= 66).await;
+    relay.signal("TERM");
     assert_eq!(relay.ended(), Some(0), "{}", relay.log());
     let left = async || {
         let row = sqlx::query("select count(*) from postrider.event").fetch_one(&pooled.ground.pool).await;
@@ -178,21 +178,21 @@ async fn with_an_address_to_listen_at_a_relay_behind_a_pooler_is_rung() {
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n",
         pooled.ground.url
     );
-    let relay = RelayProcess::with(&pooled.ground.folder.0, &pooled.url, "rung", &settings);
+    let relay = RelayProcess::with(pooled.ground.folder.path(), &pooled.url, "rung", &settings);
     let armed = async || {
         let row = sqlx::query(
             "select last_value > extract(epoch from clock_timestamp()) * 1000000 from postrider.bell",
         );
         row.fetch_one(&pooled.ground.pool).await.is_ok_and(|row| row.get(0))
     };
-    let end = std::time::Instant::now() + support::PATIENCE;
+    let end = std::time::Instant::now() + postrider_testkit::PATIENCE;
     for number in 0..5 {
         while !armed().await {
             assert!(std::time::Instant::now() < end, "it does not fall asleep: {}", relay.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         pooled.publish(number, number + 1).await;
-        until("it was rung", || relay.lines().len() == number as usize + 1).await;
+        until_true("it was rung", || relay.lines().len() == number as usize + 1).await;
     }
 }
 

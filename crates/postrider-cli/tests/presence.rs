@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Fixture, RelayProcess, until};
+use support::{Fixture, RelayProcess, until_true};
 
 const SETTINGS: &str = "[relay]\nlease = \"2s\"\nfigures_every = \"1s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
      [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
@@ -25,7 +25,7 @@ async fn a_minute_later(ground: &Fixture) {
 }
 
 async fn ready(relay_process: &RelayProcess) {
-    until("it is ready", || relay_process.get("/readyz").is_some_and(|answer| answer.contains("ready")))
+    until_true("it is ready", || relay_process.get("/readyz").is_some_and(|answer| answer.contains("ready")))
         .await;
 }
 
@@ -35,7 +35,7 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let mut relay_process = ground.relay("night-1");
     ready(&relay_process).await;
-    until("it is idle", || status(&ground)["state"] == "idle").await;
+    until_true("it is idle", || status(&ground)["state"] == "idle").await;
     let relays = json(&ground, &["relays", "--json"]);
     let relay = &relays["relays"][0];
     assert_eq!((&relay["live"], &relay["version"]), (&true.into(), &env!("CARGO_PKG_VERSION").into()));
@@ -45,10 +45,10 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
     let (code, text) = ground.run(&["doctor", "--json"]);
     assert!(code == Some(0) && text.contains("every subscription has one"), "{text}");
 
-    relay_process.signal("-KILL");
+    relay_process.signal("KILL");
     relay_process.ended();
     a_minute_later(&ground).await;
-    until("its lease has run out", || status(&ground)["state"] == "no_relay").await;
+    until_true("its lease has run out", || status(&ground)["state"] == "no_relay").await;
     let gone = status(&ground);
     assert_eq!((&gone["last_relay"]["name"], &gone["relays"]), (&relay["name"], &Value::Array(vec![])));
     let text = ground.run(&["status"]).1;
@@ -68,7 +68,7 @@ async fn a_relay_that_stops_is_known_no_longer() {
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let mut relay_process = ground.relay("night-1");
     ready(&relay_process).await;
-    relay_process.signal("-TERM");
+    relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0));
     assert_eq!(json(&ground, &["relays", "--json"])["relays"], Value::Array(vec![]));
     assert_eq!(status(&ground)["state"], "no_relay");
@@ -82,12 +82,12 @@ async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so()
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let relay_process = ground.relay("night-1");
     ready(&relay_process).await;
-    until("its lane is given back", || status(&ground)["lanes"][0]["owner"].is_null()).await;
+    until_true("its lane is given back", || status(&ground)["lanes"][0]["owner"].is_null()).await;
     let (code, text) = ground.run(&["subscriptions", "remove", "out", "--yes"]);
     assert!(code == Some(1) && text.contains("stop it first, or force it"), "{text}");
     assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes", "--force"]).0, Some(0));
     let removed = "the subscription \"out\" was removed";
-    until("it is not ready", || {
+    until_true("it is not ready", || {
         relay_process
             .get("/readyz")
             .is_some_and(|answer| answer.contains(" 503 ") && answer.contains(removed))
@@ -103,16 +103,16 @@ async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so()
 async fn a_paused_subscription_is_still_measured() {
     let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "night-1", SETTINGS);
+    let relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "night-1", SETTINGS);
     ready(&relay_process).await;
     ground.record(0, 3).await;
-    until("they are delivered", || relay_process.lines().len() == 3).await;
+    until_true("they are delivered", || relay_process.lines().len() == 3).await;
     let pause = ["subscriptions", "pause", "out", "--yes", "--who", "ada", "--why", "the supplier migrates"];
     assert_eq!(ground.run(&pause).0, Some(0));
-    until("nobody holds it", || status(&ground)["lanes"][0]["owner"].is_null()).await;
+    until_true("nobody holds it", || status(&ground)["lanes"][0]["owner"].is_null()).await;
     ground.record(3, 8).await;
     let pending = "postrider_pending{subscription=\"out\",stream=\"orders\"} 5";
-    until("they are measured", || {
+    until_true("they are measured", || {
         relay_process.get("/metrics").is_some_and(|answer| answer.contains(pending))
     })
     .await;
@@ -128,18 +128,18 @@ async fn relays_that_do_not_fit_together_are_shown() {
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
     let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
-    let first = RelayProcess::with(&ground.folder.0, &ground.url, "a", &named);
+    let first = RelayProcess::with(ground.folder.path(), &ground.url, "a", &named);
     ready(&first).await;
-    let second = RelayProcess::with(&ground.folder.0, &ground.url, "b", &other);
+    let second = RelayProcess::with(ground.folder.path(), &ground.url, "b", &other);
     ready(&second).await;
     // The first one reports again within 20 s: until then it may have been killed when the second started.
     let conflicts = || json(&ground, &["relays", "--json"])["conflicts"].to_string();
-    until("both are there", || conflicts() != "[]").await;
+    until_true("both are there", || conflicts() != "[]").await;
     let conflicts = conflicts();
     assert!(conflicts.contains("two relays are named twin"), "{conflicts}");
     assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
     assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");
-    until("the second one says so, too", || {
+    until_true("the second one says so, too", || {
         let log = second.log();
         log.contains("another relay has the same name") && log.contains("settings=[\"concurrency\"]")
     })

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::Value;
 use support::log::said;
-use support::{Fixture, Folder, RelayProcess, until};
+use support::{Fixture, Folder, RelayProcess, until_true};
 use xtask::kafka::{Broker, Options};
 
 /// An endpoint that answers every request with this status; what it was sent.
@@ -69,7 +69,7 @@ fn a_probe_arrives_marked_as_one_and_needs_no_log() {
     let probed = run(&hook(address), &["sinks", "test", "hook"]);
     assert_eq!(probed.code, Some(0), "{}", probed.err);
     assert!(probed.err.contains("sink hook accepted the probe"), "{}", probed.err);
-    let request = heard.recv_timeout(support::PATIENCE).expect("a request");
+    let request = heard.recv_timeout(postrider_testkit::PATIENCE).expect("a request");
     for part in [
         "ce-type: PostriderProbe",
         "ce-postriderprobe: true",
@@ -131,7 +131,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let mut relay_process = ground.relay("one");
-    until("it is ready", || {
+    until_true("it is ready", || {
         relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
     .await;
@@ -145,7 +145,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     assert_eq!(health(&address, &[]).good(), format!("ready: the relay at {address}\n"));
     // As in a container, where it listens for others as well.
     assert_eq!(health(&format!("0.0.0.0:{port}"), &["--json"]).json()["ready"], true);
-    relay_process.signal("-TERM");
+    relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0));
     let sentence = health(&address, &[]).sentence(1);
     assert!(
@@ -159,8 +159,8 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     // It waits for a database that is away, and is not ready.
     let settings = "[http]\nlisten = \"127.0.0.1:0\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let url = format!("postgres://nobody@{}/shop", nobody());
-    let waiting = RelayProcess::with(&ground.folder.0, &url, "waiting", settings);
-    until("it answers", || waiting.get("/healthz").is_some()).await;
+    let waiting = RelayProcess::with(ground.folder.path(), &url, "waiting", settings);
+    until_true("it answers", || waiting.get("/healthz").is_some()).await;
     let address = waiting.address().expect("an address");
     let sentence = health(&address, &[]).sentence(1);
     assert!(sentence.contains("is not ready: starting: the database has not answered yet"), "{sentence}");
@@ -172,11 +172,13 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
 async fn a_health_check_does_not_take_another_process_for_its_relay() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let rider = ground.relay("one");
-    until("it is ready", || rider.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")))
-        .await;
-    let own = rider.address().expect("an address");
-    let settings = std::fs::read_to_string(ground.folder.0.join("one.toml")).expect("its settings");
+    let relay = ground.relay("one");
+    until_true("it is ready", || {
+        relay.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    })
+    .await;
+    let own = relay.address().expect("an address");
+    let settings = std::fs::read_to_string(ground.folder.path().join("one.toml")).expect("its settings");
     let health = |settings: &str, more: &[&str]| {
         let file = ground.folder.file("asked.toml", settings);
         let mut command = support::postrider(&ground.url, &["health"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use sqlx::AssertSqlSafe;
-use support::{Fixture, RelayProcess, until};
+use support::{Fixture, RelayProcess, until_true};
 use xtask::kafka::{Broker, Options};
 use xtask::postgres::Cluster;
 
@@ -32,15 +32,15 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let mut first = ground.relay("first");
     ground.record(0, 300).await;
-    until("some are delivered", || first.lines().len() > 100).await;
-    first.signal("-TERM");
+    until_true("some are delivered", || first.lines().len() > 100).await;
+    first.signal("TERM");
     ground.record(300, 400).await;
     assert_eq!(first.ended(), Some(0), "{}", first.log());
     let second = ground.relay("second");
     let all = || [first.lines(), second.lines()].concat();
-    until("all are delivered", || all().len() >= 400).await;
+    until_true("all are delivered", || all().len() >= 400).await;
     ground.record(400, 401).await;
-    until("the last one is delivered", || all().iter().any(|(_, number)| *number == 400)).await;
+    until_true("the last one is delivered", || all().iter().any(|(_, number)| *number == 400)).await;
     let lines = all();
     assert_eq!((in_order(&lines), lines.len()), (401, 401), "none is lost and none came twice");
     drop((first, second));
@@ -53,20 +53,21 @@ async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
     ground.run(&["migrate"]);
     let settings = "[relay]\nlease = \"2m\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start = |ignores, name| RelayProcess::hung_up(ignores, &ground.folder.0, &ground.url, name, settings);
+    let start =
+        |ignores, name| RelayProcess::hung_up(ignores, ground.folder.path(), &ground.url, name, settings);
     let mut closed = start(false, "closed");
     ground.record(0, 1).await;
-    until("it is delivered", || closed.lines().len() == 1).await;
-    closed.signal("-HUP");
+    until_true("it is delivered", || closed.lines().len() == 1).await;
+    closed.signal("HUP");
     assert_eq!(closed.ended(), Some(0), "{}", closed.log());
     // The lane was given back: nobody waits for two minutes.
     let mut outlives = start(true, "outlives");
     ground.record(1, 2).await;
-    until("it is delivered", || outlives.lines().len() == 1).await;
-    outlives.signal("-HUP");
+    until_true("it is delivered", || outlives.lines().len() == 1).await;
+    outlives.signal("HUP");
     ground.record(2, 3).await;
-    until("it goes on", || outlives.lines().len() == 2).await;
-    outlives.signal("-TERM");
+    until_true("it goes on", || outlives.lines().len() == 2).await;
+    outlives.signal("TERM");
     assert_eq!(outlives.ended(), Some(0), "{}", outlives.log());
 }
 
@@ -77,18 +78,18 @@ async fn a_relay_that_is_killed_has_an_heir() {
     let (mut first, second) = (ground.relay("first"), ground.relay("second"));
     let all = |first: &RelayProcess, second: &RelayProcess| [first.lines(), second.lines()];
     ground.record(0, 200).await;
-    until("some are delivered", || all(&first, &second).concat().len() > 50).await;
+    until_true("some are delivered", || all(&first, &second).concat().len() > 50).await;
     // Whoever has the lane.
     let first_holds = !first.lines().is_empty();
     if first_holds {
-        first.signal("-KILL");
+        first.signal("KILL");
     } else {
-        second.signal("-KILL");
+        second.signal("KILL");
     }
     ground.record(200, 300).await;
     let seen =
         || all(&first, &second).concat().iter().map(|(_, number)| *number).collect::<HashSet<_>>().len();
-    until("all are delivered", || seen() == 300).await;
+    until_true("all are delivered", || seen() == 300).await;
     for lines in all(&first, &second) {
         in_order(&lines);
     }
@@ -103,22 +104,24 @@ async fn a_relay_says_how_it_is_doing() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let relay_process = ground.relay("one");
-    until("it is ready", || {
+    until_true("it is ready", || {
         relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
     .await;
     assert!(relay_process.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n")));
     ground.record(0, 3).await;
     let delivered = "postrider_delivered_total{subscription=\"out\",stream=\"orders\"} 3";
-    until("it is counted", || relay_process.get("/metrics").is_some_and(|answer| answer.contains(delivered)))
-        .await;
+    until_true("it is counted", || {
+        relay_process.get("/metrics").is_some_and(|answer| answer.contains(delivered))
+    })
+    .await;
     drop(relay_process);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
     let ground = Fixture::new().await;
-    let config = ground.folder.0.join("q.toml");
+    let config = ground.folder.path().join("q.toml");
     std::fs::write(&config, "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n")
         .expect("the settings");
     let config = config.display().to_string();
@@ -155,15 +158,16 @@ async fn a_relay_waits_for_a_database_that_is_away() {
     cluster.stop().expect("stopped");
 
     let mut impatient = RelayProcess::start(cluster.folder(), &url, "impatient");
-    until("it is up", || impatient.get("/readyz").is_some_and(|answer| answer.contains("503"))).await;
-    impatient.signal("-TERM");
+    until_true("it is up", || impatient.get("/readyz").is_some_and(|answer| answer.contains("503"))).await;
+    impatient.signal("TERM");
     assert_eq!(impatient.ended(), Some(0), "{}", impatient.log());
 
     let patient = RelayProcess::start(cluster.folder(), &url, "patient");
     let waits = "retrying until it answers";
-    until("it says that it waits", || patient.log().contains(waits)).await;
+    until_true("it says that it waits", || patient.log().contains(waits)).await;
     cluster.start().expect("started");
-    until("it is ready", || patient.get("/readyz").is_some_and(|answer| answer.contains("200 OK"))).await;
+    until_true("it is ready", || patient.get("/readyz").is_some_and(|answer| answer.contains("200 OK")))
+        .await;
     let log = patient.log();
     assert_eq!(log.matches(waits).count(), 1, "once: {log}");
     assert!(log.contains("connected to the database"), "{log}");
@@ -174,10 +178,10 @@ async fn a_relay_waits_for_a_database_that_is_away() {
 async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
-    let mut relay_process = RelayProcess::unheard(&ground.folder.0, &ground.url);
+    let mut relay_process = RelayProcess::unheard(ground.folder.path(), &ground.url);
     ground.record(0, 50).await;
-    until("all are delivered", || relay_process.lines().len() >= 50).await;
-    relay_process.signal("-TERM");
+    until_true("all are delivered", || relay_process.lines().len() >= 50).await;
+    relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0));
     assert_eq!((in_order(&relay_process.lines()), relay_process.lines().len()), (50, 50));
 }
@@ -188,9 +192,9 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
     ground.run(&["migrate"]);
     let settings = "[log]\nformat = \"json\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let mut relay_process = RelayProcess::with(&ground.folder.0, &ground.url, "json", settings);
-    until("it works", || relay_process.log().contains("the relay is running")).await;
-    relay_process.signal("-TERM");
+    let mut relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "json", settings);
+    until_true("it works", || relay_process.log().contains("the relay is running")).await;
+    relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
     let log = relay_process.log();
     let lines: Vec<serde_json::Value> =
@@ -212,7 +216,7 @@ async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&ground.pool).await.expect("it runs by hand");
     let relay_process = ground.relay("one");
     ground.record(0, 3).await;
-    until("all are delivered", || relay_process.lines().len() == 3).await;
+    until_true("all are delivered", || relay_process.lines().len() == 3).await;
     let (code, said) = ground.run(&["migrate", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((code, &said["done"], &said["schema"]), (Some(0), &"nothing".into(), &"postrider".into()));
@@ -237,7 +241,7 @@ async fn a_migration_says_what_it_did() {
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((code, &said["done"]), (Some(0), &"updated".into()));
     assert_eq!((&said["from"], &said["to"]), (&3.into(), &latest.into()));
-    let url = format!("sqlite:{}", ground.folder.0.join("shop.db").display());
+    let url = format!("sqlite:{}", ground.folder.path().join("shop.db").display());
     let (code, said) = ground.run(&["migrate", "--store", &url]);
     assert!(code == Some(0) && said.starts_with("created the schema, version "), "{said}");
     let (code, said) = ground.run(&["migrate", "--store", &url]);
@@ -250,11 +254,11 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     let ground = Fixture::new().await;
     ground.run(&["migrate"]);
     let usual = "[relay]\nlease = \"2s\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start = |name: &str| RelayProcess::with(&ground.folder.0, &ground.url, name, usual);
+    let start = |name: &str| RelayProcess::with(ground.folder.path(), &ground.url, name, usual);
     let relays = [start("first"), start("second")];
     for relay in &relays {
         let alive = || relay.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n"));
-        until("it answers", alive).await;
+        until_true("it answers", alive).await;
     }
     let logs = [relays[0].log(), relays[1].log()];
     assert_ne!(relays[0].address(), relays[1].address());
@@ -267,7 +271,7 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address");
     let chosen = format!("{usual}[http]\nlisten = \"{address}\"\n");
-    let mut refused = RelayProcess::with(&ground.folder.0, &ground.url, "refused", &chosen);
+    let mut refused = RelayProcess::with(ground.folder.path(), &ground.url, "refused", &chosen);
     assert_eq!(refused.ended(), Some(1), "{}", refused.log());
     assert!(
         refused
@@ -283,9 +287,9 @@ async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
     ground.run(&["migrate"]);
     let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     ground.folder.file("postrider.toml", settings);
-    let relay_process = RelayProcess::in_folder(&ground.folder.0, &ground.url, "found");
+    let relay_process = RelayProcess::in_folder(ground.folder.path(), &ground.url, "found");
     ground.record(0, 1).await;
-    until("it is delivered", || relay_process.lines().len() == 1).await;
+    until_true("it is delivered", || relay_process.lines().len() == 1).await;
     assert!(
         relay_process
             .log()
@@ -355,14 +359,14 @@ async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
          [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{}\"\n",
         broker.bootstrap()
     );
-    let mut first = RelayProcess::with(&ground.folder.0, &ground.url, "first", &settings);
+    let mut first = RelayProcess::with(ground.folder.path(), &ground.url, "first", &settings);
     ground.record(0, 200).await;
-    until("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
-    first.signal("-TERM");
+    until_true("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
+    first.signal("TERM");
     assert_eq!(first.ended(), Some(0), "{}", first.log());
     ground.record(200, 250).await;
-    let _second = RelayProcess::with(&ground.folder.0, &ground.url, "second", &settings);
-    until("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
+    let _second = RelayProcess::with(ground.folder.path(), &ground.url, "second", &settings);
+    until_true("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
     let seen = topic(&broker.bootstrap(), "orders");
     assert_eq!((in_order(&seen), seen.len()), (250, 250), "none is lost and none came twice");
 }

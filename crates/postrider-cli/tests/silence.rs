@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, MySqlPool, PgPool};
-use support::{Database, Folder, RelayProcess, postrider, until};
+use postrider_testkit::mysql;
+use sqlx::{MySqlPool, PgPool};
+use support::{Database, Folder, RelayProcess, postrider, until_true};
 use xtask::line::Line;
 
 /// The lease of these relays.
@@ -35,26 +36,6 @@ enum Publisher {
     Mysql(MySqlPool),
 }
 
-/// A MariaDB database that goes away.
-struct Dropped {
-    server: String,
-    name: String,
-}
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        let (server, drop) = (self.server.clone(), format!("drop database {}", self.name));
-        let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(async {
-                let pool = MySqlPool::connect(&server).await.expect("connected");
-                sqlx::raw_sql(AssertSqlSafe(drop)).execute(&pool).await.expect("dropped");
-            });
-        });
-        let _ = dropping.join();
-    }
-}
-
 fn ok(mut command: Command) {
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -63,27 +44,21 @@ fn ok(mut command: Command) {
 impl Fixture {
     async fn postgres() -> Self {
         let database = Database::new().await;
-        ok(postrider(&database.url, &["migrate"]));
-        let (line, through) = Line::before(&database.url).expect("a line");
-        let pool = PgPool::connect(&database.url).await.expect("connected");
+        ok(postrider(&database.url(), &["migrate"]));
+        let (line, through) = Line::before(&database.url()).expect("a line");
+        let pool = PgPool::connect(&database.url()).await.expect("connected");
         let (folder, publisher) = (Folder::new(), Publisher::Postgres(pool));
         Self { line, through, folder, publisher, _keep: Box::new(database) }
     }
 
     async fn mysql() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_MYSQL").expect("POSTRIDER_TEST_MYSQL is not set");
-        let name = format!("cli_{}", postrider::Uuid::new_v4().simple());
-        let pool = MySqlPool::connect(&server).await.expect("the server of the tests");
-        let create = format!("create database {name} character set utf8mb4");
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&pool).await.expect("created");
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{name}");
+        let database = mysql::Database::new().await;
+        let url = database.url();
         ok(postrider(&url, &["migrate"]));
         let (line, through) = Line::before(&url).expect("a line");
         let pool = MySqlPool::connect(&url).await.expect("connected");
-        let dropped = Dropped { server, name };
         let (folder, publisher) = (Folder::new(), Publisher::Mysql(pool));
-        Self { line, through, folder, publisher, _keep: Box::new(dropped) }
+        Self { line, through, folder, publisher, _keep: Box::new(database) }
     }
 
     async fn record(&self, numbers: std::ops::Range<u64>) {
@@ -106,7 +81,7 @@ impl Fixture {
     }
 
     fn relay(&self) -> RelayProcess {
-        RelayProcess::with(&self.folder.0, &self.through, "relay", SETTINGS)
+        RelayProcess::with(self.folder.path(), &self.through, "relay", SETTINGS)
     }
 }
 
@@ -131,7 +106,7 @@ async fn until_it_wrote(relay_process: &RelayProcess, count: usize) {
         numbers.dedup();
         numbers.len()
     };
-    until(&format!("{count} are delivered: {}", relay_process.log()), || distinct() >= count).await;
+    until_true(&format!("{count} are delivered: {}", relay_process.log()), || distinct() >= count).await;
 }
 
 /// Silent in the middle of work, for longer than a lease; then new connections work, and the old ones stay silent. Then silent
@@ -143,10 +118,12 @@ async fn goes_on(ground: Fixture) {
 
     ground.line.fall_silent();
     ground.record(50..100).await;
-    until("the relay says so", || relay_process.log().contains("the database does not answer as it should"))
-        .await;
+    until_true("the relay says so", || {
+        relay_process.log().contains("the database does not answer as it should")
+    })
+    .await;
     let began = Instant::now();
-    until("longer than a lease", || began.elapsed() > 2 * LEASE).await;
+    until_true("longer than a lease", || began.elapsed() > 2 * LEASE).await;
     ground.line.let_new_ones_through();
     let spoke = Instant::now();
     until_it_wrote(&relay_process, 100).await;
@@ -154,14 +131,14 @@ async fn goes_on(ground: Fixture) {
 
     // It sleeps after a lease or so: nothing is in flight when the line falls silent.
     let began = Instant::now();
-    until("it sleeps", || began.elapsed() > 2 * LEASE).await;
+    until_true("it sleeps", || began.elapsed() > 2 * LEASE).await;
     ground.line.fall_silent();
     ground.line.let_new_ones_through();
     let spoke = Instant::now();
     ground.record(100..110).await;
     until_it_wrote(&relay_process, 110).await;
     assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), relay_process.log());
-    until("no connection is kept that says nothing", || ground.line.kept() == 0).await;
+    until_true("no connection is kept that says nothing", || ground.line.kept() == 0).await;
     assert_whole(&relay_process, 110);
 }
 
@@ -173,7 +150,7 @@ async fn ends(ground: Fixture) {
     ground.line.fall_silent();
     ground.record(10..20).await;
     let began = Instant::now();
-    relay_process.signal("-TERM");
+    relay_process.signal("TERM");
     relay_process.ended();
     assert!(began.elapsed() < HALF_A_MINUTE, "{:?}", began.elapsed());
 }

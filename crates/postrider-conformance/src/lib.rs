@@ -91,9 +91,9 @@ macro_rules! conformance {
             operating: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
                 a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
-                events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
-                a_chain_shows_causes_and_what_followed, stuck_deliveries_are_listed_with_their_failures,
-                what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+                stuck_deliveries_are_listed_with_their_failures, what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+            search: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
+                a_chain_shows_causes_and_what_followed;
             duties: a_duty_is_done_by_one_at_a_time, the_next_holder_of_a_duty_reads_what_was_noted,
                 of_sixteen_who_want_a_duty_one_gets_it;
             replay: everything_from_an_event_on_comes_again, a_dry_run_counts_and_changes_nothing,
@@ -118,7 +118,7 @@ macro_rules! conformance_of_concurrent_writers {
                 an_older_transaction_that_commits_first_hides_nothing, late_events_survive_a_change_of_lanes,
                 late_events_count_as_pending_until_they_are_read, a_subscription_that_starts_now_sees_what_commits_later;
             bytes: wide_late_events_are_cut_by_their_bytes_none_lost_or_twice;
-            replay: a_replay_forgets_no_late_event, replays_among_writers_lose_nothing;
+            replay_among_writers: a_replay_forgets_no_late_event, replays_among_writers_lose_nothing;
             bell: a_late_commit_rings_or_is_found, a_slow_insert_rings, a_wait_that_is_dropped_forgets_nothing, a_fast_relay_does_not_make_every_commit_ring
         );
     };

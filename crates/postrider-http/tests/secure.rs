@@ -17,6 +17,7 @@ use postrider::store::{Attempt, Delivery, Outcome, Sink, Source, Unavailable};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{ErrorKind, NewEvent, OffsetDateTime, Relay, Retry};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
+use postrider_testkit::Folder;
 use sha2::Sha256;
 use support::{Endpoint, Request};
 
@@ -101,7 +102,9 @@ fn an_authority_that_is_none_is_refused_when_the_sink_is_made() {
     let refused = |file: PathBuf| {
         Http::builder().authority(file).build("https://host/").err().expect("refused").to_string()
     };
-    assert!(refused(folder.0.join("nowhere.pem")).contains("nowhere.pem; it must be a file in PEM format"));
+    assert!(
+        refused(folder.path().join("nowhere.pem")).contains("nowhere.pem; it must be a file in PEM format")
+    );
     assert!(refused(folder.file("empty.pem", "nothing")).contains("it must be a file in PEM format"));
     let der = Http::builder().root_certificate(b"nothing".to_vec()).build("https://host/");
     assert!(der.err().expect("refused").to_string().contains("can't use the certificate"));
@@ -201,28 +204,5 @@ async fn a_receiver_and_the_library_of_standard_webhooks_verify_every_signature(
     assert_eq!(verdicts.lines().count(), requests.len());
     for verdict in verdicts.lines() {
         assert_eq!(verdict, "True False False", "as it came, and with another body or id");
-    }
-}
-
-/// A folder that goes away.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("postrider-http-{}", postrider::Uuid::new_v4()));
-        std::fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -10,6 +10,7 @@ use postrider::store::{Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Relay, Retry, Uuid};
 use postrider_http::Http;
+use postrider_testkit::until_true;
 use support::{Endpoint, Request};
 
 async fn record(outbox: &Outbox, order: &str, version: i64) -> Uuid {
@@ -20,14 +21,6 @@ async fn record(outbox: &Outbox, order: &str, version: i64) -> Uuid {
 fn arrived(request: &Request) -> (String, i64) {
     let version = String::from_utf8_lossy(&request.body).parse().expect("a version");
     (request.header("ce-subject").to_owned(), version)
-}
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < end, "it did not come: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// As it was found: A hangs, and B, another key, was recorded 0.7 s later and arrived after 19 s.
@@ -44,13 +37,15 @@ async fn a_request_that_hangs_delays_its_key_alone() {
         .await
         .expect("started");
     record(&outbox, "a", 1).await;
-    until("a hangs", || endpoint.requests().iter().any(|request| arrived(request).0 == "a")).await;
+    until_true("a hangs", || endpoint.requests().iter().any(|request| arrived(request).0 == "a")).await;
     for version in 1..=20 {
         let began = Instant::now();
         record(&outbox, "a", 1 + version).await;
         record(&outbox, "b", version).await;
-        until("b arrives", || endpoint.requests().iter().any(|each| arrived(each) == ("b".into(), version)))
-            .await;
+        until_true("b arrives", || {
+            endpoint.requests().iter().any(|each| arrived(each) == ("b".into(), version))
+        })
+        .await;
         assert!(began.elapsed() < Duration::from_secs(5), "b{version} took {:?}", began.elapsed());
     }
     let of_a = endpoint.requests().iter().filter(|request| arrived(request).0 == "a").count();
@@ -137,10 +132,10 @@ async fn a_new_key_is_tried_soon_although_the_endpoint_seems_to_be_away() {
         .expect("started");
     let fails = record(&outbox, "a", 1).await;
     // Five tries, with pauses that double each time: the next one would be in eight seconds.
-    until("a is tried again and again", || endpoint.requests().len() >= 5).await;
+    until_true("a is tried again and again", || endpoint.requests().len() >= 5).await;
     let began = Instant::now();
     record(&outbox, "b", 1).await;
-    until("b arrives", || endpoint.requests().iter().any(|each| arrived(each).0 == "b")).await;
+    until_true("b arrives", || endpoint.requests().iter().any(|each| arrived(each).0 == "b")).await;
     assert!(began.elapsed() < Duration::from_secs(4), "b took {:?}", began.elapsed());
     until_quiet(&relay, "hook").await.expect("quiet");
     let query = StateQuery { event_id: Some(fails), ..StateQuery::default() };

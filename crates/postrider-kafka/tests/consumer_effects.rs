@@ -15,7 +15,7 @@ use postrider::testing;
 use postrider::{Failure, Received};
 use postrider_kafka::{Consumer, DeadLetters, RunningConsumer};
 use support::{
-    Feed, Positions, Process, Seen, brisk, committed, consumer, records, topics, until, until_holding,
+    Feed, Positions, Seen, brisk, committed, consumer, process_of_test, records, topics, until, until_holding,
 };
 use tokio::task::JoinHandle;
 
@@ -147,7 +147,7 @@ async fn a_consumer_killed_between_handling_and_commit_repeats_no_effect() {
     }
     feed.flush();
     let task = format!("{brokers} {}", database.schema);
-    let mut child = Process::of_test("the_consumer_that_is_killed", "POSTRIDER_TEST_KILLED", &task);
+    let mut child = process_of_test("the_consumer_that_is_killed", "POSTRIDER_TEST_KILLED", &task);
     until("all others are applied", async || database.effects().await.len() == 51).await;
     until("the first is committed", async || committed(&brokers, "killed", "killed", 1) == [1]).await;
     child.kill();

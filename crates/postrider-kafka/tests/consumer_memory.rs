@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::Received;
 use postrider::testing::Outbox;
 use postrider_kafka::Consumer;
-use support::{Feed, Positions, Process, topics, until};
+use support::{Feed, Positions, process_of_test, topics, until};
 
 const PARTITIONS: u16 = 8;
 const EACH: usize = 40;
@@ -45,7 +45,7 @@ async fn wide_records_of_many_partitions_take_no_more_memory_than_the_bar() {
         }
     }
     feed.flush();
-    let process = Process::of_test("a_process_that_consumes", TASK, &brokers);
+    let process = process_of_test("a_process_that_consumes", TASK, &brokers);
     let mut positions = Positions::new(&brokers, "wide", "wide", i32::from(PARTITIONS));
     let all = i64::try_from(usize::from(PARTITIONS) * EACH).expect("a number");
     let positions = std::cell::RefCell::new(&mut positions);
@@ -54,10 +54,7 @@ async fn wide_records_of_many_partitions_take_no_more_memory_than_the_bar() {
         done >= all
     })
     .await;
-    let status =
-        std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).expect("a process on Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
-    let most = line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") * 1024.0 / 1e6;
+    let most = process.most_memory();
     println!("{most:.0} MB");
     assert!(most <= 128.0, "{most:.0} MB, 128 allowed");
 }

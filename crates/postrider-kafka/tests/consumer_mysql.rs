@@ -12,7 +12,7 @@ use database::{Database, apply};
 use postrider::mysql::{Outbox, Tx};
 use postrider::{Failure, Received};
 use postrider_kafka::Consumer;
-use support::{Feed, Process, brisk, committed, records, topics, until};
+use support::{Feed, brisk, committed, process_of_test, records, topics, until};
 
 /// A version that a doomed consumer never gets beyond.
 const STUCK: i64 = -1;
@@ -73,7 +73,7 @@ async fn what_comes_again_after_a_kill_or_twice_has_its_effect_once() {
     }
     feed.flush();
     let task = format!("{brokers} {}", database.name);
-    let mut child = Process::of_test("the_consumer_that_is_killed", "POSTRIDER_TEST_KILLED", &task);
+    let mut child = process_of_test("the_consumer_that_is_killed", "POSTRIDER_TEST_KILLED", &task);
     until("all others are applied", async || database.effects().await.len() == 50).await;
     child.kill();
     assert_eq!(committed(&brokers, "killed", "killed", 1), [-1], "nothing is committed");

@@ -13,7 +13,9 @@ use postrider::postgres::{self, Tx};
 use postrider::testing::Outbox;
 use postrider::{Failure, Received};
 use postrider_kafka::{Consumer, RunningConsumer};
-use support::{Feed, Process, Seen, brisk, broker, committed, consumer, topics, until, until_holding};
+use support::{
+    Feed, Seen, brisk, broker, committed, consumer, process_of_test, topics, until, until_holding,
+};
 use xtask::kafka::broker::Broker;
 use xtask::kafka::options::Options;
 
@@ -173,7 +175,7 @@ async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_
     };
     more(1);
     let task = format!("{brokers} {}", database.schema);
-    let mut child = Process::of_test("the_consumer_that_is_frozen", "POSTRIDER_TEST_FROZEN", &task);
+    let mut child = process_of_test("the_consumer_that_is_frozen", "POSTRIDER_TEST_FROZEN", &task);
     until("some are applied", async || database.effects().await.len() > 20).await;
     child.signal("STOP");
     let heir = applying(&database, &brokers).start().await.expect("started");

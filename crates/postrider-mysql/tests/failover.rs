@@ -14,7 +14,7 @@ use postrider_core::{
 use postrider_mysql::{MySqlStore, Outbox};
 use support::copied::Copied;
 use support::switch::Pair;
-use support::{My, MyLog, until};
+use support::{My, MyLog, until_within};
 
 const LEASE: Duration = Duration::from_secs(300);
 
@@ -317,7 +317,7 @@ async fn a_lane_ahead_of_the_log_passes_over_nothing_and_keeps_the_order() {
     let new = record_some(&log, "Wanted", 8).await;
     let mut lease = claim(&store).await;
     assert_all_in_order(&drain(&store, &mut lease).await, &new);
-    until("no lane is ahead any more", Duration::from_secs(10), async || {
+    until_within("no lane is ahead any more", Duration::from_secs(10), async || {
         let checks = store.checks(OffsetDateTime::now_utc()).await.expect("checks");
         checks.iter().any(|check| check.name == "positions" && check.severity == Severity::Good)
     })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use postrider_core::{Clock, ErrorKind, Inspect, Limits, NewEvent, OffsetDateTime, Severity};
 use postrider_mysql::{Outbox, migrate_to, migration_sql};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool};
-use support::{My, MyLog, until};
+use support::{My, MyLog, until_within};
 use tokio::task::JoinHandle;
 
 const MIB: usize = 1 << 20;
@@ -142,7 +142,7 @@ async fn publishers_go_on_while_the_limit_is_set_and_always_meet_one() {
     let publishers = [1, 500, 3_000, 3_000].map(publisher);
     for round in 0..30 {
         let before = written.load(Ordering::Relaxed);
-        until("publishers go on", Duration::from_secs(30), async || {
+        until_within("publishers go on", Duration::from_secs(30), async || {
             written.load(Ordering::Relaxed) >= before + 20 || publishers.iter().any(JoinHandle::is_finished)
         })
         .await;

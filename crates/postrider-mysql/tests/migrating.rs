@@ -17,7 +17,7 @@ use postrider_mysql::{MySqlStore, Outbox, migrate_to, migration_sql};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySqlPool, Row};
 use support::copied::Copied;
-use support::{My, MyLog, run, server, until};
+use support::{My, MyLog, run, server, until_within};
 
 const LEASE: Duration = Duration::from_secs(300);
 
@@ -65,7 +65,7 @@ impl Publishers {
 
     async fn write_more(&self) {
         let before = self.written.load(Ordering::Relaxed);
-        until("publishers go on", Duration::from_secs(30), async || {
+        until_within("publishers go on", Duration::from_secs(30), async || {
             self.written.load(Ordering::Relaxed) >= before + 50
         })
         .await;
@@ -245,13 +245,15 @@ async fn a_settle_that_waits_beside_the_migration_leaves_nothing_that_is_never_f
             store.settle(&mut lease, &settlement).await.map(|_| ())
         }
     });
-    until("the settle waits", LEASE, async || waiting().await == 1).await;
+    until_within("the settle waits", LEASE, async || waiting().await == 1).await;
     let migrating = tokio::spawn({
         let pool = log.pool.clone();
         async move { Outbox::migrated(&pool).await.map(drop) }
     });
-    until("the migration waits, or is done", LEASE, async || migrating.is_finished() || waiting().await == 2)
-        .await;
+    until_within("the migration waits, or is done", LEASE, async || {
+        migrating.is_finished() || waiting().await == 2
+    })
+    .await;
     hand.rollback().await.expect("rollback");
     settling.await.expect("the settle").expect("settle");
     migrating.await.expect("the migration").expect("migrated");

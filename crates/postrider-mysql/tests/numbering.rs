@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use postrider_conformance::TestLog;
 use postrider_core::{Clock, EventLog, NewEvent, Subscription, Uuid};
 use postrider_mysql::{MySqlStore, hash_of};
-use support::{My, MyLog, until};
+use support::{My, MyLog, until_within};
 
 const LEASE: Duration = Duration::from_secs(600);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -125,12 +125,13 @@ async fn the_gap_of_an_open_transaction_is_kept_and_that_of_a_rollback_forgotten
     log.run("update postrider_hole set since = 0").await;
     // Another process looks for old gaps when it begins.
     all(&log.second().await, "second").await;
-    until("only the open one is left", PATIENCE, async || log.count("postrider_hole").await == 1).await;
+    until_within("only the open one is left", PATIENCE, async || log.count("postrider_hole").await == 1)
+        .await;
     open.commit().await.expect("commit");
     assert!(all(&log.patched(), "third").await.contains(&held_back));
     // The first id was taken when the outbox was opened, and lay in the same gap.
     all(&log.second().await, "fourth").await;
-    until("none is left", PATIENCE, async || log.count("postrider_hole").await == 0).await;
+    until_within("none is left", PATIENCE, async || log.count("postrider_hole").await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,7 +146,7 @@ async fn an_event_in_a_gap_that_was_forgotten_is_found_when_everything_is_looked
     // Another process looks everywhere when it begins, while its first reader goes on.
     let second = log.second().await;
     let name = AtomicUsize::new(0);
-    until("it is found", PATIENCE, async || {
+    until_within("it is found", PATIENCE, async || {
         let name = name.fetch_add(1, Ordering::Relaxed);
         all(&second, &format!("again{name}")).await.contains(&held_back)
     })
@@ -170,7 +171,7 @@ async fn arrivals_are_cleared_away_once_they_have_their_numbers_and_no_others() 
     // Another process does so when it begins.
     let second = log.second().await;
     assert_eq!(all(&second, "s").await.len(), 3_600);
-    until("they are cleared away", PATIENCE, async || log.count("postrider_arrival").await == 0).await;
+    until_within("they are cleared away", PATIENCE, async || log.count("postrider_arrival").await == 0).await;
     open.commit().await.expect("commit");
     assert_eq!(all(&second, "again").await.len(), 3_601);
     assert_eq!(log.count("postrider_event").await, 3_601);

@@ -27,7 +27,7 @@ mod promises_by_month {
     postrider_conformance::promises!(partitioned();
         retention: the_archive_can_be_read_but_not_delivered, the_archive_loses_whole_months_only,
             what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take;
-        operating: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on);
+        search: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on);
 }
 
 fn by_month() -> ArchiveOptions {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
 use postrider_mysql::{Outbox, StoreOptions};
+use postrider_testkit::until;
 use sqlx::mysql::MySqlPoolOptions;
 use support::{My, MyLog};
 use xtask::line::Line;
@@ -22,10 +23,6 @@ async fn ground() -> (MyLog, Line, Outbox) {
     let outbox = Outbox::builder().store_options(options);
     let outbox = outbox.connect(&pool.connect_lazy_with(through)).await.expect("an outbox");
     (log, line, outbox)
-}
-
-async fn until(what: &str, holds: impl AsyncFnMut() -> bool) {
-    support::until(what, Duration::from_secs(30), holds).await;
 }
 
 /// How soon it works again: what a connection has to say that it is there, and a new one.

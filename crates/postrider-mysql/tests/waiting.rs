@@ -10,7 +10,7 @@ use postrider_core::{
     Settlement, Store, Subscription, Sweep, Uuid,
 };
 use postrider_mysql::{Outbox, StoreOptions};
-use support::{My, MyLog, run, until};
+use support::{My, MyLog, run, until_within};
 
 const LEASE: Duration = Duration::from_secs(600);
 /// Sessions have patience for ten seconds: who waits takes longer than this.
@@ -43,8 +43,10 @@ async fn neither_clearing_nor_looking_everywhere_waits_for_the_publisher_behind_
     let log = My::default().my_log(Clock::Database).await;
     recorded(&log, 20).await;
     settled(&log.patched(), "first").await;
-    until("what is numbered is cleared away", LEASE, async || log.count("postrider_arrival").await == 0)
-        .await;
+    until_within("what is numbered is cleared away", LEASE, async || {
+        log.count("postrider_arrival").await == 0
+    })
+    .await;
     recorded(&log, 20).await;
     let mut open = log.begin().await;
     open.record(&NewEvent::of("s", "Tested", "A", "open", &1).expect("JSON")).await.expect("record");
@@ -116,7 +118,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
             let waiting = "select cast(id as signed) from information_schema.processlist \
                            where db = database() and info like '%insert into postrider_delivery%' and info not like '%processlist%'";
             let mut session = None;
-            until("the settle waits", LEASE, async || {
+            until_within("the settle waits", LEASE, async || {
                 session =
                     sqlx::query_scalar::<_, i64>(waiting).fetch_optional(&log.pool).await.expect("sessions");
                 session.is_some()
@@ -129,7 +131,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
         store.settle(&mut lease, &settlement)
     );
     outcome.expect_err("it was ended");
-    until("its transaction is over", AT_ONCE, async || {
+    until_within("its transaction is over", AT_ONCE, async || {
         let open = "select count(*) from information_schema.innodb_trx where trx_mysql_thread_id = ?";
         let open = sqlx::query_scalar::<_, i64>(open).bind(killed);
         open.fetch_one(&log.pool).await.expect("transactions") == 0

@@ -72,7 +72,7 @@ async fn a_deadlock_that_a_handler_swallows_leaves_nothing_behind() {
     // What the server says of transactions is not made anew for who asks all the time.
     let waits = "select count(*) from information_schema.processlist \
                  where db = database() and id <> connection_id() and info like 'update app %'";
-    support::until("the other waits", PATIENCE, async || {
+    support::until_within("the other waits", PATIENCE, async || {
         sqlx::query_scalar::<_, i64>(waits).fetch_one(&log.pool).await.expect("look") > 0
     })
     .await;

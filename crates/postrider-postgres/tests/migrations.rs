@@ -17,7 +17,7 @@ use postrider_core::{
 use postrider_postgres::{Outbox, migration_sql, migration_sql_since, schema_version};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};
-use support::Pg;
+use support::{Pg, new_schema, server};
 use tokio::task::JoinSet;
 use xtask::postgres::Cluster;
 
@@ -236,4 +236,62 @@ async fn a_row_without_its_number_is_impossible() {
     sqlx::query("set local session_replication_role = replica").execute(&mut *session).await.expect("set");
     let error = log.outbox.record(&mut session, &event("a", 1)).await.expect_err("no number");
     assert!(error.to_string().contains("session_replication_role must be origin"), "{error}");
+}
+
+/// Ten processes migrate at once; again and again is fine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_migrations_at_once_are_one() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(12).connect_with(server()).await.expect("connect");
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let (pool, schema) = (pool.clone(), schema.clone());
+        tasks.spawn(async move { Outbox::builder().schema(schema).migrated(&pool).await.map(|_| ()) });
+    }
+    for outcome in tasks.join_all().await {
+        outcome.expect("each of them succeeds");
+    }
+    let count = format!("select count(*), max(version) from {schema}.migration");
+    let row = sqlx::query(AssertSqlSafe(count)).fetch_one(&pool).await.expect("count");
+    assert_eq!((row.get::<i64, _>(0), row.get::<i32, _>(1)), (i64::from(schema_version()), schema_version()));
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+}
+
+/// What a DBA runs is what the program runs.
+#[tokio::test]
+async fn the_printed_migration_makes_a_schema_that_is_accepted() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
+    let sql = migration_sql(&schema).expect("a good name");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.expect("run");
+    let outbox = Outbox::builder().schema(&schema).connect(&pool).await.expect("it is up to date");
+    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+}
+
+#[tokio::test]
+async fn a_schema_that_is_missing_old_or_too_new_is_said_so() {
+    let schema = new_schema();
+    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
+    let builder = || Outbox::builder().schema(&schema);
+    let error = builder().connect(&pool).await.expect_err("missing");
+    assert_eq!(error.kind(), ErrorKind::NotMigrated);
+    assert!(error.to_string().contains("run the migration"), "{error}");
+    builder().migrated(&pool).await.expect("migrate");
+    let newer = format!("insert into {schema}.migration (version, name) values (999, 'future')");
+    sqlx::raw_sql(AssertSqlSafe(newer)).execute(&pool).await.expect("insert");
+    for error in [builder().connect(&pool).await, builder().migrated(&pool).await] {
+        let error = error.expect_err("too new");
+        assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
+        assert!(error.to_string().contains("999") && error.to_string().contains("upgrade"), "{error}");
+    }
+    for name in ["", "Has Space", "a\"b", "1a", &"x".repeat(64)] {
+        assert_eq!(
+            Outbox::builder().schema(name).connect(&pool).await.expect_err(name).kind(),
+            ErrorKind::Invalid
+        );
+    }
+    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
+    let gone = builder().connect(&pool).await.expect_err("gone");
+    assert_eq!(gone.kind(), ErrorKind::NotMigrated);
 }

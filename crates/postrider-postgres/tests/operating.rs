@@ -13,7 +13,7 @@ use postrider_conformance::engine::operating::{
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
     a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
-use postrider_conformance::promises::replay;
+use postrider_conformance::promises::replay_among_writers;
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, log_with_clock, read, settle, subscribe,
 };
@@ -84,7 +84,9 @@ async fn a_replay_to_the_snapshot_of_now_is_found() {
         })
     };
     let harness = Pg { patch: Some(obvious), ..Pg::default() };
-    let outcome = tokio::spawn(async move { replay::a_replay_forgets_no_late_event(&harness).await }).await;
+    let outcome =
+        tokio::spawn(async move { replay_among_writers::a_replay_forgets_no_late_event(&harness).await })
+            .await;
     let panic = outcome.expect_err("the bug was not found").into_panic();
     let said = panic.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
     assert!(said.starts_with("1 lanes: "), "it failed because: {said}");

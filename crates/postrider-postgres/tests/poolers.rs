@@ -12,7 +12,7 @@ use postrider_core::{
 use postrider_postgres::{Outbox, PgStore, Pooler, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Row};
-use support::{Database, pooler};
+use support::{Database, new_database, pooler};
 use xtask::pgbouncer::Pgbouncer;
 
 /// A pooler of a test's own in front of the server, with few sessions.
@@ -42,7 +42,7 @@ fn pooler_of(checks: &[Check]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_is_found_by_its_mode_and_however_many_sessions_it_has() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let direct = Outbox::migrated(&connect(database.options()).await).await.expect("migrate");
     assert!(found(&direct.store().await.expect("store")).await.starts_with("none"));
     for (sessions, mode, expected) in [
@@ -61,7 +61,7 @@ async fn a_pooler_is_found_by_its_mode_and_however_many_sessions_it_has() {
 /// Others take sessions and give them back in between, so that one may get its own back by chance.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_is_found_while_others_use_it() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     Outbox::migrated(&connect(database.options()).await).await.expect("migrate");
     let pooler = few(10, "transaction");
     let address = through(&pooler, &database);
@@ -168,7 +168,7 @@ async fn work(pool: &PgPool, outbox: &Outbox, store: &PgStore) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_the_application_have_no_trace_of_a_relay_on_the_same_pooler() {
     const SESSIONS: u32 = 4;
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pooler = few(SESSIONS, "transaction");
     let address = through(&pooler, &database);
     let before = traces(SESSIONS, &address).await;
@@ -183,7 +183,7 @@ async fn sessions_of_the_application_have_no_trace_of_a_relay_on_the_same_pooler
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_listens_at_an_address_that_leads_to_a_pooler() {
     const SESSIONS: u32 = 4;
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pooler = few(SESSIONS, "transaction");
     let address = through(&pooler, &database);
     let before = traces(SESSIONS, &address).await;
@@ -201,7 +201,7 @@ async fn nobody_listens_at_an_address_that_leads_to_a_pooler() {
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_follows_the_work() {
     let longest = Duration::from_millis(400);
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pooler = few(4, "transaction");
     let outbox = Outbox::migrated(&connect(through(&pooler, &database)).await).await.expect("migrate");
     let store = outbox.store().await.expect("store");
@@ -227,7 +227,7 @@ async fn polling_follows_the_work() {
 /// One that was told that there is no pooler learns better by the first statement that is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_was_denied_is_known_by_its_errors_and_ends_nobody() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pooler = few(4, "transaction");
     let pool = connect(through(&pooler, &database)).await;
     let outbox = Outbox::builder().pooler(Pooler::None).migrated(&pool).await.expect("migrate");
@@ -266,7 +266,7 @@ async fn a_pooler_that_was_denied_is_known_by_its_errors_and_ends_nobody() {
 /// The setting works without a look.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_is_named_is_not_looked_for() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pool = connect(database.options()).await;
     let outbox = Outbox::builder().pooler(Pooler::Transaction).migrated(&pool).await.expect("migrate");
     let store = outbox.store().await.expect("store");

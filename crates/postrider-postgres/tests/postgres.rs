@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_conformance::TestLog;
-use postrider_conformance::relay::{
-    LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe, until,
-};
+use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe};
 use postrider_core::{Clock, Effect, ErrorKind, EventLog, Inspect, Operate, Source, Subscription, Uuid};
-use postrider_postgres::{Outbox, StoreOptions, migration_sql, schema_version};
+use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
-use support::{Pg, new_schema, server};
+use support::{Pg, server};
 use tokio::task::JoinSet;
 
 /// Any language: the SQL function, with its defaults, and with everything.
@@ -204,64 +202,6 @@ async fn sequenced_events_are_in_order_without_a_lock_of_the_application() {
     );
 }
 
-/// Ten processes migrate at once; again and again is fine.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_migrations_at_once_are_one() {
-    let schema = new_schema();
-    let pool = PgPoolOptions::new().max_connections(12).connect_with(server()).await.expect("connect");
-    let mut tasks = JoinSet::new();
-    for _ in 0..10 {
-        let (pool, schema) = (pool.clone(), schema.clone());
-        tasks.spawn(async move { Outbox::builder().schema(schema).migrated(&pool).await.map(|_| ()) });
-    }
-    for outcome in tasks.join_all().await {
-        outcome.expect("each of them succeeds");
-    }
-    let count = format!("select count(*), max(version) from {schema}.migration");
-    let row = sqlx::query(AssertSqlSafe(count)).fetch_one(&pool).await.expect("count");
-    assert_eq!((row.get::<i64, _>(0), row.get::<i32, _>(1)), (i64::from(schema_version()), schema_version()));
-    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
-}
-
-/// What a DBA runs is what the program runs.
-#[tokio::test]
-async fn the_printed_migration_makes_a_schema_that_is_accepted() {
-    let schema = new_schema();
-    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
-    let sql = migration_sql(&schema).expect("a good name");
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.expect("run");
-    let outbox = Outbox::builder().schema(&schema).connect(&pool).await.expect("it is up to date");
-    outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
-    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
-}
-
-#[tokio::test]
-async fn a_schema_that_is_missing_old_or_too_new_is_said_so() {
-    let schema = new_schema();
-    let pool = PgPoolOptions::new().max_connections(2).connect_with(server()).await.expect("connect");
-    let builder = || Outbox::builder().schema(&schema);
-    let error = builder().connect(&pool).await.expect_err("missing");
-    assert_eq!(error.kind(), ErrorKind::NotMigrated);
-    assert!(error.to_string().contains("run the migration"), "{error}");
-    builder().migrated(&pool).await.expect("migrate");
-    let newer = format!("insert into {schema}.migration (version, name) values (999, 'future')");
-    sqlx::raw_sql(AssertSqlSafe(newer)).execute(&pool).await.expect("insert");
-    for error in [builder().connect(&pool).await, builder().migrated(&pool).await] {
-        let error = error.expect_err("too new");
-        assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
-        assert!(error.to_string().contains("999") && error.to_string().contains("upgrade"), "{error}");
-    }
-    for name in ["", "Has Space", "a\"b", "1a", &"x".repeat(64)] {
-        assert_eq!(
-            Outbox::builder().schema(name).connect(&pool).await.expect_err(name).kind(),
-            ErrorKind::Invalid
-        );
-    }
-    sqlx::raw_sql(AssertSqlSafe(format!("drop schema {schema} cascade"))).execute(&pool).await.expect("drop");
-    let gone = builder().connect(&pool).await.expect_err("gone");
-    assert_eq!(gone.kind(), ErrorKind::NotMigrated);
-}
-
 /// Least privilege: who records can't read, change, relay; who relays can't change or delete events.
 #[tokio::test]
 async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
@@ -352,45 +292,6 @@ async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
     log.run(&format!("drop owned by {recorder}; drop owned by {relay}")).await;
     let roles = format!("drop role {recorder}; drop role {relay}");
     let _ = sqlx::raw_sql(AssertSqlSafe(roles)).execute(&log.pool).await;
-}
-
-/// A frozen holder's session is ended by its own timeouts, so that its locks are let go.
-#[tokio::test]
-async fn a_frozen_session_lets_its_heir_in() {
-    let log = Pg::default().pg_log(Clock::Database).await;
-    let options = StoreOptions { patience: Duration::from_millis(300), ..StoreOptions::default() };
-    let frozen = log.outbox.store_with(&options).await.expect("store");
-    subscribe(&log.store, "s").await;
-    let mut tx = frozen.pool().begin().await.expect("begin");
-    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
-    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "the row is locked");
-    until("the heir gets in", || async {
-        log.store.claim("s", "heir", LONG).await.expect("claim").is_some()
-    })
-    .await;
-    assert!(tx.commit().await.is_err(), "the frozen session was ended");
-}
-
-/// A lock that somebody else holds is waited for no longer than the relay's patience.
-#[tokio::test]
-async fn a_relay_waits_for_a_lock_no_longer_than_its_patience() {
-    let log = Pg::default().pg_log(Clock::Database).await;
-    subscribe(&log.store, "s").await;
-    commit_one(&log, "a").await;
-    let options = StoreOptions { patience: Duration::from_millis(200), ..StoreOptions::default() };
-    let store = log.outbox.store_with(&options).await.expect("store");
-    let mut lease = claim(&store, "s").await;
-    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
-    let mut tx = log.pool.begin().await.expect("begin");
-    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
-    let settlement = postrider_core::Settlement::of(&batch);
-    let error = store.settle(&mut lease, &settlement).await.expect_err("the row is locked");
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true), "{error}");
-    tx.rollback().await.expect("rollback");
-    assert_eq!(
-        store.settle(&mut lease, &settlement).await.expect("settle"),
-        postrider_core::LeaseStatus::Held
-    );
 }
 
 /// What publishers in any language get wrong is refused in a sentence that says so.

@@ -14,7 +14,7 @@ use postrider_core::{
 use postrider_postgres::{Outbox, migration_sql};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};
-use support::{Database, Pg};
+use support::{Pg, new_database};
 
 async fn connect(options: PgConnectOptions, most: u32) -> PgPool {
     PgPoolOptions::new().max_connections(most).connect_with(options).await.expect("connect")
@@ -61,7 +61,7 @@ async fn works_in(pool: &PgPool, outbox: &Outbox) {
 /// A schema may have the name of any word of SQL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_may_be_named_like_a_word_of_sql() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pool = connect(database.options(), 10).await;
     let outbox = Outbox::builder().schema("order").migrated(&pool).await.expect("migrate");
     Outbox::builder().schema("order").migrated(&pool).await.expect("again");
@@ -97,7 +97,7 @@ const ODD: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_works_whatever_the_database_sets_for_its_sessions() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let plain = connect(database.options(), 1).await;
     for setting in ODD {
         let sql = format!(
@@ -125,7 +125,7 @@ async fn a_relay_works_whatever_the_database_sets_for_its_sessions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_timeout_of_the_role_ends_no_statement_of_a_relay() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let options = database.options().options([("statement_timeout", "2s")]);
     let pool = connect(options, 4).await;
     let store = Outbox::migrated(&pool).await.expect("migrate").store().await.expect("store");
@@ -151,7 +151,7 @@ async fn a_role_without_triggers_is_refused_at_start() {
 /// A session goes back to the application's pool as it came.
 #[tokio::test]
 async fn nothing_that_is_set_for_a_statement_stays_in_the_application_s_session() {
-    let database = Database::create("UTF8").await;
+    let database = new_database("UTF8").await;
     let pool = connect(database.options(), 1).await;
     let settings = async || {
         let sql = "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings";

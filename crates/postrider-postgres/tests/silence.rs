@@ -4,8 +4,10 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use postrider_conformance::relay::{LONG, claim, commit_one, subscribe};
 use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions};
+use postrider_testkit::until;
 use sqlx::postgres::PgPoolOptions;
 use support::{Pg, PgLog, server};
 use xtask::line::Line;
@@ -22,14 +24,6 @@ async fn ground() -> (PgLog, Line, Outbox) {
     let outbox = Outbox::builder().schema(&log.schema).store_options(options);
     let outbox = outbox.connect(&pool.connect_lazy_with(through)).await.expect("an outbox");
     (log, line, outbox)
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}: not in time");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// How soon it works again: what a connection has to say that it is there, and a new one.
@@ -82,4 +76,41 @@ async fn a_handlers_transaction_that_is_not_answered_ends() {
     Outbox::commit(transaction).await.expect("committed");
     assert!(began.elapsed() < SOON, "it took {:?}", began.elapsed());
     drop(log);
+}
+
+/// A frozen holder's session is ended by its own timeouts, so that its locks are let go.
+#[tokio::test]
+async fn a_frozen_session_lets_its_heir_in() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    let options = StoreOptions { patience: Duration::from_millis(300), ..StoreOptions::default() };
+    let frozen = log.outbox.store_with(&options).await.expect("store");
+    subscribe(&log.store, "s").await;
+    let mut tx = frozen.pool().begin().await.expect("begin");
+    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
+    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "the row is locked");
+    until("the heir gets in", async || log.store.claim("s", "heir", LONG).await.expect("claim").is_some())
+        .await;
+    assert!(tx.commit().await.is_err(), "the frozen session was ended");
+}
+
+/// A lock that somebody else holds is waited for no longer than the relay's patience.
+#[tokio::test]
+async fn a_relay_waits_for_a_lock_no_longer_than_its_patience() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    commit_one(&log, "a").await;
+    let options = StoreOptions { patience: Duration::from_millis(200), ..StoreOptions::default() };
+    let store = log.outbox.store_with(&options).await.expect("store");
+    let mut lease = claim(&store, "s").await;
+    let batch = store.read(&lease, &lease.position, 10).await.expect("read");
+    let mut tx = log.pool.begin().await.expect("begin");
+    sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
+    let settlement = postrider_core::Settlement::of(&batch);
+    let error = store.settle(&mut lease, &settlement).await.expect_err("the row is locked");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true), "{error}");
+    tx.rollback().await.expect("rollback");
+    assert_eq!(
+        store.settle(&mut lease, &settlement).await.expect("settle"),
+        postrider_core::LeaseStatus::Held
+    );
 }

@@ -10,7 +10,7 @@ use postrider_core::{
     Source, StateQuery, Subscription, Sweep, Uuid,
 };
 use sqlx::Row;
-use support::{Database, Pg, PgLog};
+use support::{Pg, PgLog, new_database};
 
 /// Lets rows in as they were before they were refused.
 async fn admit(log: &PgLog) {
@@ -150,10 +150,12 @@ async fn nothing_that_a_publisher_can_insert_stops_a_subscription_or_a_search() 
     log.run("select * from {schema}.event_state").await;
 }
 
+/// Why an event can't be read.
+const REASON: &str = "can't send it as UTF-8";
+
 /// Everything that reads events, on a log whose database takes a text that can't be sent: `bad` is such a text as SQL.
 async fn goes_on(encoding: &str, bad: &str) {
-    let reason = "can't send it as UTF-8";
-    let database = Database::create(encoding).await;
+    let database = new_database(encoding).await;
     let log = Pg::default().log_on(database.options(), Clock::Database).await;
     admit(&log).await;
     subscribe(&log.store, "all").await;
@@ -195,7 +197,7 @@ async fn goes_on(encoding: &str, bad: &str) {
         if *id == after {
             assert_eq!(*why, None, "others come as they are");
         } else {
-            assert!(unreadable.contains(id) && why.is_some_and(|why| why.contains(reason)), "{why:?}");
+            assert!(unreadable.contains(id) && why.is_some_and(|why| why.contains(REASON)), "{why:?}");
         }
     }
     let intact = &batch.events.last().expect("the last").event;
@@ -207,7 +209,14 @@ async fn goes_on(encoding: &str, bad: &str) {
     settlement.deliveries.extend(dead.map(|read| DeliveryChange::dead(&read.event, 0, failure())));
     assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
 
-    // The other subscription reads by lanes and a filter, in small portions.
+    every_lane_comes_to_the_end(&log).await;
+    operators_see_them(&log, &mut lease, &unreadable).await;
+    log.store.release(lease).await.expect("release");
+    a_replay_and_a_sweep_go_on(&log, before).await;
+}
+
+/// The other subscription reads by lanes and a filter, in small portions.
+async fn every_lane_comes_to_the_end(log: &PgLog) {
     let mut laned = Vec::new();
     while let Some(mut lease) = log.store.claim("laned", "relay", LONG).await.expect("claim") {
         loop {
@@ -223,8 +232,10 @@ async fn goes_on(encoding: &str, bad: &str) {
     everything.sort_unstable();
     laned.sort_unstable();
     assert_eq!(laned, everything);
+}
 
-    // Operators see them, and may try them again.
+/// Operators see what can't be read, and may try it again.
+async fn operators_see_them(log: &PgLog, lease: &mut Lease, unreadable: &[Uuid]) {
     let stuck = log
         .store
         .open_deliveries(&OpenDeliveryQuery {
@@ -235,14 +246,15 @@ async fn goes_on(encoding: &str, bad: &str) {
     assert_eq!(stuck.expect("stuck").len(), unreadable.len());
     let action = ResolveDead::Requeue { subscription: "all".into(), events: Vec::new() };
     assert_eq!(log.store.resolve_dead(&action).await.expect("requeue"), unreadable.len() as u64);
-    let due = log.store.due(&lease, 100).await.expect("due").deliveries;
+    let due = log.store.due(lease, 100).await.expect("due").deliveries;
     assert!(!due.is_empty());
-    assert!(due.iter().all(|due| due.unreadable.as_deref().is_some_and(|why| why.contains(reason))));
+    assert!(due.iter().all(|due| due.unreadable.as_deref().is_some_and(|why| why.contains(REASON))));
+    let failure = || DeliveryFailure::new("unreadable", "can't be read");
     let settlement = Settlement {
         deliveries: due.iter().map(|due| DeliveryChange::dead(&due.event, 1, failure())).collect(),
         ..Settlement::at(lease.position.clone())
     };
-    assert_eq!(log.store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+    assert_eq!(log.store.settle(lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     let found = log.store.events(&EventQuery::default()).await.expect("events");
     assert_eq!(found.events.len(), unreadable.len() + 2);
     let one = EventQuery { event_id: Some(unreadable[3]), ..EventQuery::default() };
@@ -252,7 +264,9 @@ async fn goes_on(encoding: &str, bad: &str) {
     assert!(states.len() >= unreadable.len() * 2);
     assert!(!log.store.figures("all").await.expect("figures").is_empty());
     log.store.figures_up_to("all", 10).await.expect("figures");
-    log.store.release(lease).await.expect("release");
+}
+
+async fn a_replay_and_a_sweep_go_on(log: &PgLog, before: Uuid) {
     let from = ReplayFrom::Event(before);
     let replay = Replay { subscription: "all".into(), from, effects_may_repeat: false, dry_run: false };
     assert!(log.store.replay(&replay).await.expect("replay").events > 0);
@@ -293,7 +307,7 @@ async fn a_row_that_the_server_cannot_send_stops_nothing_but_itself() {
 
 #[tokio::test]
 async fn a_text_that_is_not_utf8_is_refused_where_it_is_recorded() {
-    let database = Database::create("SQL_ASCII").await;
+    let database = new_database("SQL_ASCII").await;
     let log = Pg::default().log_on(database.options(), Clock::Database).await;
     for column in ["stream", "event_type", "aggregate_type", "aggregate_id", "ordering_key", "content_type"] {
         let sql = format!(

@@ -1,11 +1,11 @@
 //! Waking up, and two processes on one file.
 
-mod common;
+mod fixture;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Database, Fixture, LEASE, event};
+use fixture::{Database, Fixture, LEASE, event};
 use postrider_core::{EventLog, Settlement, Subscription};
 use postrider_sqlite::Outbox;
 use tokio::time::{Instant, timeout};

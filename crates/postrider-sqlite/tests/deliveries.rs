@@ -1,10 +1,10 @@
 //! What did not simply succeed, and what retention takes.
 
-mod common;
+mod fixture;
 
 use std::time::Duration;
 
-use common::{Fixture, LEASE, event};
+use fixture::{Fixture, LEASE, event};
 use postrider_core::{
     ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventRef, Inspect, Lease, OnDead,
     Operate, Order, ResolveDead, Settlement, State, StateQuery, Subscription, Sweep, Uuid,

@@ -1,11 +1,11 @@
 //! The transactions that handlers are given: their marks and their lane; and the outbox as a bus.
 
-mod common;
+mod fixture;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Fixture, LEASE, event};
+use fixture::{Fixture, LEASE, event};
 use postrider_core::{Effect, ErrorKind, EventBus, Lease, Source, Subscription};
 use postrider_sqlite::Outbox;
 use sqlx::SqliteConnection;

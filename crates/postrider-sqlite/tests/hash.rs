@@ -1,8 +1,8 @@
 //! The lane of a key is the same in Rust and in SQL.
 
-mod common;
+mod fixture;
 
-use common::{Fixture, event};
+use fixture::{Fixture, event};
 use postrider_core::{EventLog, Inspect, StateQuery, Subscription};
 use postrider_sqlite::hash_of;
 
@@ -54,7 +54,7 @@ async fn the_view_and_the_filter_agree_on_patterns() {
     }
     for pattern in ["orders", "Orders", "orders*", "or?ers", "[o]rders", "[o]*", "*", "a*b", "*]", "*.eu"] {
         fixture.subscribe(Subscription::new(pattern).streams([pattern])).await;
-        let lease = fixture.store.claim(pattern, "a", common::LEASE).await.expect("claim").expect("free");
+        let lease = fixture.store.claim(pattern, "a", fixture::LEASE).await.expect("claim").expect("free");
         let batch = fixture.store.read(&lease, &lease.position, 100).await.expect("read");
         assert_eq!(batch.scanned, 9, "a narrow filter advances");
         let read: Vec<i64> = batch.events.iter().map(|read| read.event.id).collect();

@@ -1,12 +1,12 @@
 //! Nothing of one row stops a lane, and nothing of another time moves one.
 
-mod common;
+mod fixture;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Database, Fixture, event};
+use fixture::{Database, Fixture, event};
 use postrider::testing::until_quiet;
 use postrider::{Failure, OnDead, Raw, Received, Relay, Retry, Running};
 use postrider_core::{

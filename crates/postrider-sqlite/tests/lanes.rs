@@ -1,10 +1,10 @@
 //! Leases, settling, and changing the number of lanes.
 
-mod common;
+mod fixture;
 
 use std::time::Duration;
 
-use common::{Fixture, LEASE, event};
+use fixture::{Fixture, LEASE, event};
 use postrider_core::{
     ErrorKind, EventLog, Inspect, LeaseStatus, Operate, Position, Relane, Settlement, Start, State,
     StateQuery, Subscription,

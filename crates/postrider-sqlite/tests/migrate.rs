@@ -1,10 +1,10 @@
 //! The schema: many migrators, old and new versions, and a log that went back.
 
-mod common;
+mod fixture;
 
 use std::time::Duration;
 
-use common::{Database, Fixture, event};
+use fixture::{Database, Fixture, event};
 use postrider_core::{
     DeliveryChange, DeliveryFailure, ErrorKind, EventLog, LeaseStatus, OnDead, Operate, ResolveDead,
     Settlement, Subscription,

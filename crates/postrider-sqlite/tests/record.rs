@@ -1,10 +1,10 @@
 //! Recording: from Rust, in the caller's transaction, and from plain SQL.
 
-mod common;
+mod fixture;
 
 use std::sync::Mutex;
 
-use common::{Database, Fixture, event};
+use fixture::{Database, Fixture, event};
 use postrider_core::{ErrorKind, EventLog, Limits, NewEvent, Payload, Subscription};
 use postrider_sqlite::Outbox;
 use time::macros::datetime;
@@ -363,7 +363,7 @@ async fn a_database_in_memory_works_with_one_connection() {
     let store = outbox.store();
     outbox.record_outside_transaction(&event("1")).await.expect("recorded");
     store.subscribe(&Subscription::new("s")).await.expect("subscribed");
-    let lease = store.claim("s", "a", common::LEASE).await.expect("claim").expect("free");
+    let lease = store.claim("s", "a", fixture::LEASE).await.expect("claim").expect("free");
     store.bell().wait(std::time::Duration::from_secs(5)).await.expect("waited");
     assert_eq!(store.read(&lease, &lease.position, 10).await.expect("read").events.len(), 1);
 }

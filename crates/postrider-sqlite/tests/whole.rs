@@ -1,10 +1,10 @@
 //! What a handler's transaction comes to when SQLite, or its handler, has ended it on the way.
 
-mod common;
+mod fixture;
 
 use std::time::Duration;
 
-use common::{Database, event};
+use fixture::{Database, event};
 use postrider_core::{Effect, ErrorKind, Source};
 use postrider_sqlite::Outbox;
 use sqlx::SqlitePool;

@@ -1,4 +1,4 @@
-//! Where a relay_process stands still: a store like any other, but for the point at which it says so and waits.
+//! Where a relay stands still: a store like any other, but for the point at which it says so and waits.
 
 use std::io::{BufRead, Write};
 use std::pin::pin;
@@ -22,7 +22,7 @@ pub fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// The point at which a relay_process stands still, until it is told to go on.
+/// The point at which a relay stands still, until it is told to go on.
 #[derive(Debug)]
 pub struct Gate {
     stand: Option<Stand>,
@@ -49,7 +49,7 @@ impl Gate {
         gate
     }
 
-    /// Whether it is now that the relay_process is to stand still there.
+    /// Whether it is now that the relay is to stand still there.
     fn is_here(&self, point: Point, subscription: &str) -> bool {
         self.stand.as_ref().is_some_and(|stand| {
             stand.point == point
@@ -212,7 +212,7 @@ impl EventLog for GatedStore {
 
 postrider_conformance::pass_on!(GatedStore);
 
-/// Whoever reads what a relay_process said wants to know when it lost a lane.
+/// Whoever reads what a relay said wants to know when it lost a lane.
 fn note(what: &str, lease: &Lease, standing: &Result<LeaseStatus, &Error>) {
     let Lease { subscription, lane, epoch, .. } = lease;
     match standing {

@@ -1,9 +1,10 @@
 //! Trials of the engine: real processes that are killed, frozen, stopped and cut off, on real databases.
 //!
-//! A *relay_process* (the binary of this crate) is an application with a relay. It has two subscriptions: `plain`, whose handler
+//! The binary of this crate, `relay_process`, is an application with a relay. It has two subscriptions: `plain`, whose handler
 //! leaves a row for each call, as an effect on the outside world would; and `effects`, whose handler does its change and
-//! records a follow-up in its transaction. One that is sent to Kafka has the subscription `kafka` and no other. The tests start relay_processes, let eight writers change accounts meanwhile, do to the
-//! relay_processes what the world does to processes, and judge by what the relay_processes left in the database.
+//! records a follow-up in its transaction. A relay that is sent to Kafka has the subscription `kafka` and no other. The tests start
+//! relays, let eight writers change accounts meanwhile, do to the relays what the world does to processes, and judge by what the
+//! relays left in the database.
 //!
 //! Nothing here knows how the engine does it: only what it promised.
 
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub const PLAIN: &str = "plain";
 /// The subscription whose handler acts in its transaction.
 pub const EFFECTS: &str = "effects";
-/// The subscription that goes to Kafka, of relay_processes that are sent there: they have no other.
+/// The subscription that goes to Kafka, of relays that are sent there: they have no other.
 pub const KAFKA: &str = "kafka";
 
 /// An account changed.

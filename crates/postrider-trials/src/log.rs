@@ -1,4 +1,4 @@
-//! What a relay_process says of itself, on stderr, which the test shows when it fails.
+//! What a relay says of itself, on stderr, which the test shows when it fails.
 
 use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        // Seconds of the hour: several relay_processes' lines can be put side by side.
+        // Seconds of the hour: several relays' lines can be put side by side.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() % 3_600_000;
         let mut line = Line(format!("{:8.3} {}", now as f64 / 1000.0, event.metadata().level()));
         event.record(&mut line);

@@ -1,10 +1,10 @@
-//! How a relay_process is to ride: written by a test, read by the relay_process's process.
+//! How a relay is to ride: written by a test, read by the relay's process.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where a relay_process can be made to stand still, to be killed or frozen exactly there.
+/// Where a relay can be made to stand still, to be killed or frozen exactly there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// A lane was claimed; the engine does not know yet.
@@ -77,7 +77,7 @@ pub enum Poison {
 const POISONS: [(Poison, &str); 3] =
     [(Poison::Abort, "abort"), (Poison::Overflow, "overflow"), (Poison::Late, "late")];
 
-/// How a relay_process is to ride.
+/// How a relay is to ride.
 #[derive(Debug, Clone)]
 pub struct Ride {
     /// Its name, and its relay's.

@@ -1,4 +1,4 @@
-//! What a relay_process does: its relay, its handlers.
+//! What the program does: its relay, its handlers.
 
 use std::hint::black_box;
 use std::pin::pin;

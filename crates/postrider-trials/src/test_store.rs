@@ -76,7 +76,7 @@ pub trait StoreKind: Clone + Send + Sync + 'static {
     /// A new one, empty, that nobody else uses.
     async fn make() -> (Self, Keep);
 
-    /// The one that a relay_process is sent to.
+    /// The one that a relay is sent to.
     async fn reach(ride: &Ride) -> postrider::Result<Self>;
 
     /// A ride on this ground.
@@ -122,16 +122,16 @@ pub trait TestStore: StoreKind {
     /// Whether all lanes have read to the end of the log.
     async fn is_read(&self) -> sqlx::Result<bool>;
 
-    /// Lets the leases of a relay_process run out at once.
+    /// Lets the leases of a relay run out at once.
     async fn expire(&self, relay_process: &str) -> sqlx::Result<()>;
 
     /// Everything that settling leaves, but for who holds what: positions, settled batches, deliveries.
     async fn traces(&self) -> sqlx::Result<Vec<String>>;
 
-    /// The lowest number of an event that this relay_process saw.
+    /// The lowest number of an event that this relay saw.
     async fn first_seen_by(&self, relay_process: &str) -> sqlx::Result<Option<i64>>;
 
-    /// How many rows this relay_process has left so far, in both tables.
+    /// How many rows this relay has left so far, in both tables.
     async fn rows_of(&self, relay_process: &str) -> sqlx::Result<i64>;
 }
 

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use postrider::mysql::Outbox;
 use postrider::store::Source;
 use postrider::{Error, ErrorKind, Uuid};
+use postrider_testkit::mysql::Database;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
+use sqlx::{MySqlPool, Row};
 
 use crate::Moved;
 use crate::ride::Ride;
@@ -43,22 +44,14 @@ impl StoreKind for MyTestStore {
     type Outbox = Outbox;
 
     async fn make() -> (Self, Keep) {
-        let server = std::env::var("POSTRIDER_TEST_MYSQL").expect(
-            "POSTRIDER_TEST_MYSQL is not set: run the tests by `cargo xtask test`, or name a MariaDB or MySQL server there",
-        );
-        let database = format!("t{}", Uuid::new_v4().simple());
-        let mut connection = MySqlConnection::connect(&server).await.expect("the server answers");
-        let create = format!("create database {database} character set utf8mb4 collate utf8mb4_bin");
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.expect("a database");
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{database}");
-        let keep = DatabaseKeep { server: server.clone(), database };
+        let database = Database::new().await;
+        let url = database.url();
         let pool = connect(&url, 24).await.expect("the server answers");
         let outbox = Outbox::migrated(&pool).await.expect("migrated");
         for table in TABLES {
             sqlx::raw_sql(table).execute(&pool).await.expect("the application's tables");
         }
-        (Self { outside: pool.clone(), pool, url, name: "trial".to_owned(), outbox }, Box::new(keep))
+        (Self { outside: pool.clone(), pool, url, name: "trial".to_owned(), outbox }, Box::new(database))
     }
 
     async fn reach(ride: &Ride) -> postrider::Result<Self> {
@@ -199,28 +192,5 @@ impl TestStore for MyTestStore {
     async fn rows_of(&self, relay_process: &str) -> sqlx::Result<i64> {
         let sql = "select (select count(*) from seen where relay_process = ?) + (select count(*) from applied where relay_process = ?)";
         sqlx::query_scalar(sql).bind(relay_process).bind(relay_process).fetch_one(&self.pool).await
-    }
-}
-
-/// The database goes with its ground, also after a failure.
-struct DatabaseKeep {
-    server: String,
-    database: String,
-}
-
-impl Drop for DatabaseKeep {
-    fn drop(&mut self) {
-        let (server, database) = (self.server.clone(), self.database.clone());
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = MySqlConnection::connect(&server).await {
-                    let sql = format!("set lock_wait_timeout = 2; drop database {database}");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
     }
 }

@@ -5,8 +5,10 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use postrider::postgres::Outbox;
 use postrider::{Error, ErrorKind, Uuid};
+use postrider_testkit::address;
+use postrider_testkit::postgres::Schema;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 
 use crate::ride::Ride;
 use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, ground};
@@ -36,14 +38,15 @@ pub struct PgTestStore {
 impl PgTestStore {
     /// A new schema on this server.
     pub async fn make_on(url: &str) -> (Self, Keep) {
-        let schema = format!("t{}", Uuid::new_v4().simple());
+        let made = Schema::on(PgConnectOptions::from_str(url).expect("an address of a PostgreSQL server"));
+        let schema = made.name().to_owned();
         let pool = connect(url, "trial", 24).await.expect("the PostgreSQL server answers");
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await.expect("a migrated schema");
         let (url, outside, name) = (url.to_owned(), pool.clone(), "trial".to_owned());
-        let ground = Self { pool, outside, url: url.clone(), schema: schema.clone(), name, outbox };
+        let ground = Self { pool, outside, url, schema, name, outbox };
         let tables = sqlx::raw_sql(ground.sql(TABLES)).execute(&ground.pool);
         tables.await.expect("the application's tables");
-        (ground, Box::new(SchemaKeep { url, schema }))
+        (ground, Box::new(made))
     }
 
     fn sql(&self, text: &str) -> AssertSqlSafe<String> {
@@ -67,10 +70,7 @@ impl StoreKind for PgTestStore {
     type Outbox = Outbox;
 
     async fn make() -> (Self, Keep) {
-        let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
-            "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
-        );
-        Self::make_on(&url).await
+        Self::make_on(&address::postgres()).await
     }
 
     async fn reach(ride: &Ride) -> postrider::Result<Self> {
@@ -100,26 +100,3 @@ impl StoreKind for PgTestStore {
 }
 
 ground!(PgTestStore);
-
-/// The schema goes with its ground, also after a failure.
-struct SchemaKeep {
-    url: String,
-    schema: String,
-}
-
-impl Drop for SchemaKeep {
-    fn drop(&mut self) {
-        let (url, schema) = (self.url.clone(), self.schema.clone());
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect(&url).await {
-                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
-    }
-}

@@ -1,11 +1,12 @@
 //! The ground on SQLite: a file of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::sqlite::Outbox;
 use postrider::{Error, ErrorKind, Uuid};
+use postrider_testkit::Folder;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, Sqlite, SqlitePool, Transaction};
 
@@ -18,8 +19,8 @@ const TABLES: &str = "
                        account text not null, version bigint not null, attempt bigint not null, relay_process text not null);
     create table applied (at integer primary key autoincrement, event_id blob not null, account text not null,
                           version bigint not null, relay_process text not null);
-    create index seen_rider on seen (relay_process);
-    create index applied_rider on applied (relay_process);";
+    create index seen_relay on seen (relay_process);
+    create index applied_relay on applied (relay_process);";
 
 /// An SQLite database in a folder of its own.
 #[derive(Clone)]
@@ -55,15 +56,13 @@ impl StoreKind for LiteTestStore {
     type Outbox = Outbox;
 
     async fn make() -> (Self, Keep) {
-        let folder = std::env::temp_dir().join(format!("postrider-trial-{}", Uuid::new_v4().simple()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let keep = FolderKeep(folder.clone());
-        let path = folder.join("outbox.db");
+        let folder = Folder::new();
+        let path = folder.path().join("outbox.db");
         let pool = connect(&path, true).await.expect("SQLite opens");
         let outbox = Outbox::migrated(&pool).await.expect("a migrated database");
         sqlx::raw_sql(TABLES).execute(&pool).await.expect("the application's tables");
         let (outside, file) = (pool.clone(), path.to_string_lossy().into_owned());
-        (Self { pool, outside, file, name: "trial".to_owned(), outbox }, Box::new(keep))
+        (Self { pool, outside, file, name: "trial".to_owned(), outbox }, Box::new(folder))
     }
 
     async fn reach(ride: &Ride) -> postrider::Result<Self> {
@@ -98,12 +97,3 @@ impl StoreKind for LiteTestStore {
 }
 
 ground!(LiteTestStore);
-
-/// The folder goes with its ground, also after a failure.
-struct FolderKeep(PathBuf);
-
-impl Drop for FolderKeep {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}

@@ -1,4 +1,4 @@
-//! A trial: a ground, its relay_processes, and what to wait for.
+//! A trial: a ground, its relays, and what to wait for.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use postrider::Uuid;
 use postrider::store::{EventState, Figures, Source, State, StateQuery, Store};
+use postrider_testkit::until_within;
 use tokio::time::Instant;
 
-use crate::relay_process::{RelayProcess, Said};
+use crate::relay_process::{Errors, RelayProcess};
 use crate::ride::Ride;
 use crate::test_store::{Keep, TestStore};
 use crate::verdict::{Kill, Verdict};
@@ -25,12 +26,8 @@ pub fn is_soak() -> bool {
 }
 
 /// Waits until a condition holds; fails the test when that takes too long.
-pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + patience();
-    while !condition().await {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
+    until_within(what, patience(), condition).await;
 }
 
 /// A ground and what happens on it.
@@ -39,13 +36,13 @@ pub struct Trial<G: TestStore> {
     pub ground: G,
     program: &'static str,
     store: Arc<dyn Store>,
-    relay_processes: Mutex<Vec<(String, Said)>>,
+    relay_processes: Mutex<Vec<(String, Errors)>>,
     /// Dropped last.
     _keep: Keep,
 }
 
 impl<G: TestStore> Trial<G> {
-    /// A trial on new ground, with relay_processes of this program.
+    /// A trial on new ground, with relays of this program.
     pub async fn new(program: &'static str) -> Self {
         let (ground, keep) = G::make().await;
         Self::on(program, ground, keep).await
@@ -57,24 +54,24 @@ impl<G: TestStore> Trial<G> {
         Self { ground, program, store, relay_processes: Mutex::default(), _keep: keep }
     }
 
-    /// Starts a relay_process, on a ride changed by `change`.
+    /// Starts a relay, on a ride changed by `change`.
     pub fn start(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
         let mut relay_processes = self.relay_processes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ride = self.ground.ride(&format!("relay_process {}", relay_processes.len() + 1));
         change(&mut ride);
         let relay_process = RelayProcess::start(self.program, &ride);
-        relay_processes.push((relay_process.name.clone(), relay_process.said()));
+        relay_processes.push((relay_process.name.clone(), relay_process.errors()));
         relay_process
     }
 
-    /// Starts a relay_process and waits until its relay works.
+    /// Starts a relay and waits until it works.
     pub async fn ride(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
         let mut relay_process = self.start(change);
         relay_process.ready().await;
         relay_process
     }
 
-    /// Waits until a relay_process has left so many rows.
+    /// Waits until a relay has left so many rows.
     pub async fn until_it_left(&self, relay_process: &RelayProcess, rows: i64) {
         let what = format!("{} left {rows} rows", relay_process.name);
         until(&what, || async {
@@ -83,13 +80,13 @@ impl<G: TestStore> Trial<G> {
         .await;
     }
 
-    /// Waits until a relay_process has left so many more rows than it has now.
+    /// Waits until a relay has left so many more rows than it has now.
     pub async fn until_it_left_more(&self, relay_process: &RelayProcess, rows: i64) {
         let left = self.ground.rows_of(&relay_process.name).await.expect("the relay_process's rows");
         self.until_it_left(relay_process, left + rows).await;
     }
 
-    /// Waits until a relay_process holds a lane of a subscription.
+    /// Waits until a relay holds a lane of a subscription.
     pub async fn until_it_holds(&self, relay_process: &RelayProcess, subscription: &str) {
         until(&format!("{} holds a lane of {subscription}", relay_process.name), async || {
             let holders = self.ground.holders().await.expect("the holders");
@@ -99,7 +96,7 @@ impl<G: TestStore> Trial<G> {
         .await;
     }
 
-    /// Freezes a relay_process at a moment when that does not freeze the whole database.
+    /// Freezes a relay at a moment when that does not freeze the whole database.
     pub async fn freeze(&self, relay_process: &RelayProcess) {
         until(&format!("{} can be frozen outside of a transaction", relay_process.name), async || {
             relay_process.signal("STOP");
@@ -112,7 +109,7 @@ impl<G: TestStore> Trial<G> {
         .await;
     }
 
-    /// Kills a relay_process that rides alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
+    /// Kills a relay that rides alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
     pub async fn kill(&self, mut relay_process: RelayProcess) -> Kill {
         relay_process.kill();
         // Of what it saw itself.
@@ -126,19 +123,19 @@ impl<G: TestStore> Trial<G> {
         Kill { relay_process: relay_process.name.clone(), settled }
     }
 
-    /// Kills a relay_process beside another one, who takes over when the leases have run out, and may have settled what this one had
+    /// Kills a relay beside another one, who takes over when the leases have run out, and may have settled what this one had
     /// before anybody can look.
     pub fn kill_beside(&self, mut relay_process: RelayProcess) -> Kill {
         relay_process.kill();
         Kill { relay_process: relay_process.name.clone(), settled: HashSet::new() }
     }
 
-    /// Lets the leases of a relay_process that died run out.
+    /// Lets the leases of a relay that died run out.
     pub async fn bury(&self, relay_process: &RelayProcess) {
         self.ground.expire(&relay_process.name).await.expect("its leases run out");
     }
 
-    /// What a subscription is done with, while relay_processes go on.
+    /// What a subscription is done with, while relays go on.
     pub async fn done(&self, subscription: &str) -> HashSet<Uuid> {
         const PAGE: u32 = 10_000;
         let (subscription, state) = (Some(subscription.to_owned()), Some(State::Done));
@@ -148,7 +145,7 @@ impl<G: TestStore> Trial<G> {
             let page = self.store.states(&query).await.expect("the states");
             query.after = page.last().map_or(query.after, |last| last.id);
             done.extend(page.iter().map(|state| state.event_id));
-            // Not until there is none: relay_processes get done with more, as fast as it is asked for.
+            // Not until there is none: relays get done with more, as fast as it is asked for.
             if page.len() < PAGE as usize {
                 return done;
             }
@@ -228,7 +225,7 @@ impl<G: TestStore> Trial<G> {
         .await;
     }
 
-    /// Waits until everything is delivered, stops the relay_process, and looks.
+    /// Waits until everything is delivered, stops the relay, and looks.
     pub async fn finish(&self, relay_process: RelayProcess) -> Verdict {
         self.until_quiet(&relay_process).await;
         assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
@@ -236,7 +233,7 @@ impl<G: TestStore> Trial<G> {
     }
 }
 
-/// A trial that failed shows what its last relay_processes said.
+/// A trial that failed shows what its last relays said.
 impl<G: TestStore> Drop for Trial<G> {
     fn drop(&mut self) {
         if std::thread::panicking() {

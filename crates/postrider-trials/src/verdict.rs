@@ -1,4 +1,4 @@
-//! What the relay_processes left, held against what was promised.
+//! What the relays left, held against what was promised.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ pub struct Verdict {
     applied: Vec<Applied>,
 }
 
-/// A relay_process that died: what had been settled of the plain subscription by then.
+/// A relay that died: what had been settled of the plain subscription by then.
 #[derive(Debug)]
 pub struct Kill {
-    /// The relay_process.
+    /// The relay.
     pub relay_process: String,
     /// What had been settled.
     pub settled: HashSet<Uuid>,
@@ -125,7 +125,7 @@ impl Verdict {
         self.sights.len() - distinct.len()
     }
 
-    /// No move is seen again, but by an heir: what a relay_process that died had in its hands, which is what it had not settled, and
+    /// No move is seen again, but by an heir: what a relay that died had in its hands, which is what it had not settled, and
     /// at most so many of each.
     pub fn repeats_only_what_was_open(&self, deaths: &[Kill], most: usize) {
         let deaths: HashMap<&str, &Kill> =
@@ -151,7 +151,7 @@ impl Verdict {
         }
     }
 
-    /// How many of those that this relay_process saw came again to others.
+    /// How many of those that this relay saw came again to others.
     pub fn seen_again_after(&self, relay_process: &str) -> usize {
         let mut last: HashMap<Uuid, &str> = HashMap::new();
         let before = self.sights.iter().map(|sight| last.insert(sight.event, &sight.relay_process));
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Three moves of one account, seen in this order by these relay_processes, and applied in this order.
+    /// Three moves of one account, seen in this order by these relays, and applied in this order.
     fn verdict(seen: &[(i64, &str)], applied: &[i64]) -> Verdict {
         let events: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
         let event = |version: i64| events[version as usize - 1];
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_dead_rider_had_open_may_come_again() {
+    fn only_what_a_dead_relay_had_open_may_come_again() {
         let again = verdict(&[(1, "x"), (2, "x"), (2, "y"), (3, "y")], &[1, 2, 3]);
         let open = Kill { relay_process: "x".to_owned(), settled: HashSet::from([again.moves[0].0]) };
         again.keeps_its_promises(&[]);

@@ -9,30 +9,12 @@ use std::time::Duration;
 use super::kit::Kit;
 use super::node::Node;
 use crate::account::Account;
-use crate::keeper::Keeper;
+use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::process;
 use crate::task_error::TaskError;
 
 /// How long a broker that was told to stop may take.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
-
-/// Writes its own process id, which stays that of the program it turns into: there is no moment at which a broker
-/// runs and the keeper cannot find it.
-const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
-
-/// What is left to do when the owner of a broker died. The process with that id may be a stranger by now: ours
-/// mentions its folder.
-const CLEAN_UP: &str = r#"
-if pid=$(cat "$1/pid"); then
-    case "$(tr '\0' ' ' < "/proc/$pid/cmdline" || ps -ww -p "$pid" -o command=)" in
-        *"$1"*) kill -s KILL "$pid" ;;
-    esac
-fi
-for attempt in 1 2 3 4 5; do
-    rm -rf "$1" && exit 0
-    sleep 1
-done
-"#;
 
 /// The process that runs a node, if it was started.
 #[derive(Debug, Default)]

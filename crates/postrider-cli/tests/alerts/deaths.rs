@@ -1,7 +1,8 @@
 //! Events that die: each is told, and its incident ends with its death.
 
-use crate::fixture::{Fixture, until};
+use crate::fixture::Fixture;
 use crate::{SLACK, actions, documented, texts};
+use postrider_testkit::until_true;
 
 /// L8, T4: each event that dies is told with its id and its error, and without its payload; a flood in one message.
 #[tokio::test(flavor = "multi_thread")]
@@ -13,7 +14,7 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
     ear.always("/mail", Some(422));
     let mut relay = ground.start("relay", &["relay"]);
     let ids = ground.record(2).await;
-    until("both are told", || ear.heard(SLACK).len() >= 2 && ear.heard("/own").len() >= 2).await;
+    until_true("both are told", || ear.heard(SLACK).len() >= 2 && ear.heard("/own").len() >= 2).await;
     ground.rounds(3).await;
     let (slack, own, pager) = (ear.heard(SLACK), ear.heard("/own"), ear.heard("/pager"));
     assert_eq!((slack.len(), own.len(), pager.len()), (2, 2, 2), "each once: {slack:?}");
@@ -39,18 +40,18 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
     ground.settings("");
     let mut quiet = ground.start("quiet", &["relay"]);
     let late = ground.record(1).await;
-    until("it was tried", || ear.heard("/mail").len() >= 3).await;
+    until_true("it was tried", || ear.heard("/mail").len() >= 3).await;
     quiet.end();
     let heard = ear.heard(SLACK).len();
     assert_eq!(heard, 2, "nobody looked");
     ground.settings(alerts);
     let mut relay = ground.start("again", &["relay"]);
-    until("it is told", || ear.heard(SLACK).len() > heard).await;
+    until_true("it is told", || ear.heard(SLACK).len() > heard).await;
     assert_eq!(texts(&ear.heard(SLACK)).iter().filter(|text| text.contains(&late[0])).count(), 1);
 
     let before = ear.heard(SLACK).len();
     ground.record(60).await;
-    until("the flood is told", || ear.heard(SLACK).len() > before).await;
+    until_true("the flood is told", || ear.heard(SLACK).len() > before).await;
     ground.rounds(3).await;
     let flood = &texts(&ear.heard(SLACK))[before..];
     assert_eq!(flood.len(), 1, "{flood:?}");
@@ -72,7 +73,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     ear.always("/mail", Some(422));
     let mut relay = ground.start("relay", &["relay"]);
     let ids = ground.record(3).await;
-    until("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
+    until_true("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
     let told = actions(&ear.heard("/pager"));
     let incident = |id: &str| {
         let (_, incident) = told.iter().find(|(_, incident)| incident.contains(id)).expect("its incident");
@@ -85,7 +86,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     // One dies anew: its incident goes on, and is told again.
     let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    until("it is told anew", || ear.heard("/pager").len() >= 4).await;
+    until_true("it is told anew", || ear.heard("/pager").len() >= 4).await;
     ground.rounds(2).await;
     let again = actions(&ear.heard("/pager"));
     let of_it: Vec<_> = again.iter().filter(|(_, each)| *each == incident(&ids[0])).collect();
@@ -101,7 +102,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     let mut relay = ground.start("heir", &["relay"]);
-    until("both are resolved", || {
+    until_true("both are resolved", || {
         let told = actions(&ear.heard("/pager")[before..]);
         [0, 1].iter().all(|each| told.contains(&("resolve".to_owned(), incident(&ids[*each]))))
     })
@@ -123,7 +124,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     // A flood is one incident, until the last of it is dealt with.
     ear.always("/mail", Some(422));
     ground.record(40).await;
-    until("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
+    until_true("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
     ground.rounds(2).await;
     let flood = ear.heard("/pager").len();
     assert!(actions(&ear.heard("/pager")[heard.len()..]).iter().all(|(action, _)| action == "trigger"));
@@ -132,8 +133,8 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     assert_eq!(code, Some(0), "{said}");
     let of_flood: Vec<String> =
         actions(&ear.heard("/pager")[heard.len()..flood]).into_iter().map(|(_, of)| of).collect();
-    until("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
-    until("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
+    until_true("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
+    until_true("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
     relay.end();
     ground.end().await;
 }

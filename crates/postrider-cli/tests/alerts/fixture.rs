@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, PgPool};
+use postrider_testkit::postgres::Database;
+use postrider_testkit::{Folder, Logged, PATIENCE};
+use sqlx::PgPool;
 
 use crate::ear::Ear;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What must never be seen.
 pub(crate) const SECRETS: [&str; 4] = ["planted-hook", "planted-key", "planted-token", "planted-payload"];
@@ -18,28 +18,17 @@ pub(crate) const SECRETS: [&str; 4] = ["planted-hook", "planted-key", "planted-t
 pub(crate) struct Fixture {
     pub(crate) ear: Ear,
     pub(crate) pool: PgPool,
-    folder: PathBuf,
+    folder: Folder,
     url: String,
-    database: String,
+    _database: Database,
 }
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_POSTGRES")
-            .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`");
-        let database = format!("alerts_{}", postrider::Uuid::new_v4().simple());
-        let pool = PgPool::connect(&server).await.expect("the server of the tests");
-        sqlx::raw_sql(AssertSqlSafe(format!("create database {database}")))
-            .execute(&pool)
-            .await
-            .expect("created");
-        pool.close().await;
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{database}");
-        let folder = std::env::temp_dir().join(&database);
-        std::fs::create_dir(&folder).expect("a folder");
+        let database = Database::new().await;
+        let url = database.url();
         let pool = PgPool::connect(&url).await.expect("connected");
-        let ground = Self { ear: Ear::open().await, pool, folder, url, database };
+        let ground = Self { ear: Ear::open().await, pool, folder: Folder::new(), url, _database: database };
         let (code, said) = ground.run(&["migrate"]).await;
         assert_eq!(code, Some(0), "{said}");
         ground
@@ -69,13 +58,13 @@ impl Fixture {
 
     /// A database in a file: its path and its address.
     pub(crate) fn file(&self, name: &str) -> (String, String) {
-        let path = self.folder.join(name).display().to_string();
+        let path = self.folder.path().join(name).display().to_string();
         let url = format!("sqlite:{path}");
         (path, url)
     }
 
     fn config(&self) -> PathBuf {
-        self.folder.join("p.toml")
+        self.folder.path().join("p.toml")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -100,11 +89,9 @@ impl Fixture {
 
     /// Starts `postrider relay`, or another command that stays.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> Process {
-        let log = self.folder.join(format!("{name}.log"));
         let mut command = self.command(arguments);
-        command.args(["--set", &format!("relay.name={name}")]).stdout(Stdio::null());
-        command.stderr(std::fs::File::create(&log).expect("a file"));
-        Process { name: name.to_owned(), child: command.spawn().expect("it starts"), log }
+        command.args(["--set", &format!("relay.name={name}")]);
+        Process { name: name.to_owned(), logged: Logged::start(&mut command, self.folder.path(), name) }
     }
 
     /// Records events in one transaction, each of an aggregate of its own; their ids.
@@ -147,66 +134,31 @@ impl Fixture {
 
     pub(crate) async fn end(self) {
         self.pool.close().await;
-        let server = std::env::var("POSTRIDER_TEST_POSTGRES").expect("the server");
-        let pool = PgPool::connect(&server).await.expect("connected");
-        let drop = format!("drop database {} with (force)", self.database);
-        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&pool).await.expect("dropped");
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 /// A command in a process of its own; it is killed with the test.
 pub(crate) struct Process {
     pub(crate) name: String,
-    child: Child,
-    log: PathBuf,
+    logged: Logged,
 }
 
 impl Process {
     /// What it said; no secret is ever in it.
     pub(crate) fn log(&self) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let log = self.logged.log();
         assert!(!SECRETS.iter().any(|secret| log.contains(secret)), "a secret is shown: {log}");
         log
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill").success());
+        self.logged.signal(signal);
     }
 
     /// Asks it to end, and waits until it has.
     pub(crate) fn end(&mut self) {
-        self.signal("-TERM");
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("a process") {
-                let log = self.log();
-                assert_eq!(status.code(), Some(0), "{log}");
-                return;
-            }
-            assert!(Instant::now() < end, "it does not end: {}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.signal("TERM");
+        let code = self.logged.exit_code();
+        assert_eq!(code, Some(0), "{}", self.log());
     }
 }

@@ -7,7 +7,8 @@ mod fixture;
 use std::time::Duration;
 
 use ear::Heard;
-use fixture::{Fixture, until};
+use fixture::Fixture;
+use postrider_testkit::until_true;
 use serde_json::Value;
 
 /// What the first test sets.
@@ -53,7 +54,7 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     ear.always("/mail", Some(503));
     let mut relay = ground.start("relay", &["relay"]);
     ground.record(3).await;
-    until("it is told", || !ear.heard("/pager").is_empty() && !ear.heard(SLACK).is_empty()).await;
+    until_true("it is told", || !ear.heard("/pager").is_empty() && !ear.heard(SLACK).is_empty()).await;
     let first = ear.heard("/pager");
     let Heard { body, .. } = &first[0];
     assert_eq!((&body["routing_key"], &body["event_action"]), (&"planted-key".into(), &"trigger".into()));
@@ -65,12 +66,12 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     );
     assert_eq!(body["payload"]["severity"], "error");
     assert_eq!(body["payload"]["custom_details"]["value"], 3.0);
-    until("it is told again, and again", || ear.heard("/pager").len() > 2).await;
+    until_true("it is told again, and again", || ear.heard("/pager").len() > 2).await;
     let again = ear.heard("/pager");
     let (many, took) = (again.len() as u32 - 1, again[again.len() - 1].at - again[0].at);
     assert!(many * REPEAT <= took + Duration::from_secs(3), "{many} times more in {took:?}");
     ear.always("/mail", None);
-    until("it is over", || {
+    until_true("it is over", || {
         ear.heard("/own").len() > 1
             && actions(&ear.heard("/pager")).last().is_some_and(|(last, _)| last == "resolve")
     })
@@ -111,10 +112,10 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     ear.always("/mail", Some(422));
     let relays = [ground.start("one", &["relay"]), ground.start("two", &["relay"])];
     ground.record(1).await;
-    until("its death is told", || ear.heard(SLACK).len() == 1 && ear.heard("/own").len() == 1).await;
+    until_true("its death is told", || ear.heard(SLACK).len() == 1 && ear.heard("/own").len() == 1).await;
     ear.always("/mail", Some(503));
     ground.record(3).await;
-    until("it is told", || !ear.heard("/pager").is_empty()).await;
+    until_true("it is told", || !ear.heard("/pager").is_empty()).await;
     ground.rounds(4).await;
     let heard = (ear.heard("/pager").len(), ear.heard("/own").len(), ear.heard(SLACK).len());
     assert_eq!(heard, (1, 1, 1), "one of the two speaks, once");
@@ -124,7 +125,7 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     let (dying, heir) =
         if speaker.starts_with(&format!("{}-", first.name)) { (first, second) } else { (second, first) };
     assert!(speaker.starts_with(&format!("{}-", dying.name)), "{speaker}");
-    dying.signal("-KILL");
+    dying.signal("KILL");
     // They are given up while nobody speaks.
     ear.always("/mail", Some(422));
     let sql = "select event_id::text from postrider.delivery where state = 'dead'";
@@ -137,7 +138,7 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
         assert!(std::time::Instant::now() < end, "the heir does not deliver: {}", heir.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    until("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
+    until_true("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
     ground.rounds(3).await;
     assert!(ground.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
     let told = actions(&ear.heard("/pager"));
@@ -163,14 +164,14 @@ async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
     ear.answers("/mail", &[422]);
     let mut relay = ground.start("relay", &["relay"]);
     ground.record(1).await;
-    until("one is told", || ear.heard("/own").len() == 1).await;
-    until("another is told", || ear.heard("/pager").len() == 3).await;
-    until("it was tried in several rounds", || ear.heard(SLACK).len() >= 3).await;
+    until_true("one is told", || ear.heard("/own").len() == 1).await;
+    until_true("another is told", || ear.heard("/pager").len() == 3).await;
+    until_true("it was tried in several rounds", || ear.heard(SLACK).len() >= 3).await;
     ground.record(20).await;
-    until("events are delivered meanwhile", || ear.heard("/mail").len() >= 21).await;
+    until_true("events are delivered meanwhile", || ear.heard("/mail").len() >= 21).await;
     ear.always(SLACK, None);
     let failed = ear.heard(SLACK).len();
-    until("it is told in the end", || ear.heard(SLACK).len() > failed).await;
+    until_true("it is told in the end", || ear.heard(SLACK).len() > failed).await;
     ground.rounds(3).await;
     assert!(ear.heard(SLACK).len() <= failed + 2, "once it was heard, it is not repeated");
     assert_eq!((ear.heard("/own").len(), ear.heard("/pager").len()), (1, 3), "nor to the others");
@@ -195,7 +196,7 @@ async fn a_message_that_is_refused_holds_up_no_other() {
     let told = |aggregate: &str| {
         ear.heard("/own").iter().filter(|each| each.body["aggregate_id"] == aggregate).count()
     };
-    until("the other is told", || told("2") == 1 && told("1") > 1).await;
+    until_true("the other is told", || told("2") == 1 && told("1") > 1).await;
     ground.rounds(2).await;
     assert_eq!(told("2"), 1, "and not again");
     relay.end();
@@ -229,12 +230,12 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
     ground.ear.always("/mail", Some(422));
     let mut relay = ground.start("relay", &["relay"]);
     ground.record(10).await;
-    until("they are dead", || ground.ear.heard("/mail").len() >= 10).await;
+    until_true("they are dead", || ground.ear.heard("/mail").len() >= 10).await;
     relay.end();
     ground.ear.always("/mail", Some(503));
     let mut relay = ground.start("relay", &["relay"]);
     ground.record(100).await;
-    until("they are tried", || ground.ear.heard("/mail").len() >= 110).await;
+    until_true("they are tried", || ground.ear.heard("/mail").len() >= 110).await;
     relay.end();
     sql("update postrider.delivery set attempts = 9 where state in ('waiting', 'retrying')").await;
     ground.record(899).await;
@@ -293,12 +294,12 @@ async fn alerts_run_without_a_relay_and_can_be_tried() {
     let (code, said) = ground.run(&["alerts", "check"]).await;
     assert!(code == Some(0) && said.contains("no such subscription"), "{said}");
     let mut relay = ground.start("relay", &["relay", "--set", "relay.alerts_every=1d"]);
-    until("it works", || relay.log().contains("the relay is running")).await;
+    until_true("it works", || relay.log().contains("the relay is running")).await;
     relay.end();
     ground.record(2).await;
     let mut watch = ground.start("watch", &["alerts", "run"]);
     let ear = &ground.ear;
-    until("it is told", || !ear.heard("/own").is_empty()).await;
+    until_true("it is told", || !ear.heard("/own").is_empty()).await;
     let own = ear.heard("/own");
     let text = own[0].body["text"].as_str().expect("a text");
     is_told(text, "undelivered >= 2 for mail: it is 2, since 20", "; next: postrider status mail");
@@ -344,13 +345,13 @@ async fn what_was_said_and_not_written_down_is_not_said_again() {
     .await;
     let mut watch = ground.start("watch", &["alerts", "run"]);
     let ear = &ground.ear;
-    until("it is told", || !ear.heard("/own").is_empty()).await;
-    until("it could not be written down", || watch.log().contains("can't evaluate alerts")).await;
+    until_true("it is told", || !ear.heard("/own").is_empty()).await;
+    until_true("it could not be written down", || watch.log().contains("can't evaluate alerts")).await;
     // Nothing can be looked up for some rounds.
     sql("alter table postrider.delivery rename to hidden").await;
     ground.rounds(2).await;
     sql("alter table postrider.hidden rename to delivery; drop trigger refuse on postrider.duty").await;
-    until("all is well again", || watch.log().contains("alerts are evaluated again")).await;
+    until_true("all is well again", || watch.log().contains("alerts are evaluated again")).await;
     ground.rounds(2).await;
     assert_eq!(ear.heard("/own").len(), 1, "once: {}", watch.log());
     watch.end();
@@ -375,7 +376,7 @@ async fn alerts_are_told_on_sqlite_too() {
     sqlx::query(insert).execute(&pool).await.expect("recorded");
     pool.close().await;
     let ear = &ground.ear;
-    until("it is told", || !ear.heard(SLACK).is_empty() && !ear.heard("/own").is_empty()).await;
+    until_true("it is told", || !ear.heard(SLACK).is_empty() && !ear.heard("/own").is_empty()).await;
     assert!(texts(&ear.heard(SLACK))[0].contains("OrderPaid of Order 7"));
     assert_eq!(ear.heard("/own")[0].body["source"], path.as_str());
     relay.end();

@@ -1,35 +1,27 @@
 //! A database and a folder of a test's own, and what the doctor says of them.
 
-use std::path::PathBuf;
 use std::process::Command;
 
+use postrider_testkit::Folder;
+use postrider_testkit::postgres::Database;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, PgPool};
 
 /// A database on the server of the tests, and a folder; both go away with the test, however it ends.
 pub(crate) struct Fixture {
     pub(crate) url: String,
     pub(crate) pool: PgPool,
-    database: String,
-    server: String,
-    folder: PathBuf,
+    folder: Folder,
+    _database: Database,
 }
 
 impl Fixture {
     /// With nothing in it.
     pub(crate) async fn empty() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_POSTGRES")
-            .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`");
-        let database = format!("doctor_{}", postrider::Uuid::new_v4().simple());
-        let mut connection = PgConnection::connect(&server).await.expect("the server of the tests");
-        let create = AssertSqlSafe(format!("create database {database}"));
-        sqlx::raw_sql(create).execute(&mut connection).await.expect("created");
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{database}");
+        let database = Database::new().await;
+        let url = database.url();
         let pool = PgPool::connect(&url).await.expect("connected");
-        let folder = std::env::temp_dir().join(&database);
-        std::fs::create_dir(&folder).expect("a folder");
-        Self { url, pool, database, server, folder }
+        Self { url, pool, folder: Folder::new(), _database: database }
     }
 
     /// With a schema.
@@ -58,34 +50,14 @@ impl Fixture {
 
     /// A file of settings.
     pub(crate) fn settings(&self, text: &str) -> String {
-        let path = self.folder.join(format!("{}.toml", postrider::Uuid::new_v4()));
-        std::fs::write(&path, text).expect("the settings");
-        path.display().to_string()
+        let name = format!("{}.toml", postrider::Uuid::new_v4());
+        self.folder.file(&name, text).display().to_string()
     }
 
     /// What the doctor finds, with these settings.
     pub(crate) fn doctor(&self, settings: &str) -> Diagnosis {
         let file = self.settings(settings);
         diagnosis(self.command(&["doctor", "--json", "--config", &file]))
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let (server, database) = (self.server.clone(), self.database.clone());
-        let drop = move || {
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-                return;
-            };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect(&server).await {
-                    let sql = AssertSqlSafe(format!("drop database {database} with (force)"));
-                    let _ = sqlx::raw_sql(sql).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use postrider_testkit::address;
 use sqlx::{Connection, PgConnection};
 
 use crate::fixture::{Fixture, diagnosis};
@@ -60,7 +61,7 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
         found.assert(about, "bad", words);
         found.assert("sink out", "ok", &[]);
     }
-    let missing = ground.url.replace("/doctor_", "/nobody_has_");
+    let missing = address::with_database(&ground.url, "nobody_has_it");
     let found = diagnosis(ground.command(&["doctor", "--json", "--store", &missing]));
     found.assert("database", "bad", &["there is no such database", "store.url"]);
 

@@ -7,7 +7,7 @@ use postrider::Uuid;
 use postrider::store::{DeliveryChange, DeliveryFailure, Subscription};
 
 use crate::support::log::{Log, Mess};
-use crate::support::{RelayProcess, postrider, until};
+use crate::support::{RelayProcess, postrider, until_true};
 
 crate::on_both!(
     the_dead_are_listed_and_shown_with_their_errors,
@@ -82,22 +82,22 @@ async fn the_dead_fit_into_80_columns_with_what_went_wrong(log: Log) {
 async fn a_requeue_keeps_the_order_of_its_aggregate(log: Log) {
     let mess = Mess::new(log).await;
     mess.free().await;
-    let relay_process = RelayProcess::with(&mess.log.folder.0, &mess.log.url, "relay_process", RELAY);
+    let relay_process = RelayProcess::with(mess.log.folder.path(), &mess.log.url, "relay_process", RELAY);
     let of_gone = || {
         let lines = relay_process.lines().into_iter().filter(|(key, _)| key.contains("gone"));
         lines.map(|(_, number)| number).collect::<Vec<u64>>()
     };
     let fresh = |number: u64| relay_process.lines().iter().any(|(_, each)| *each == number);
-    until("another key goes on", || fresh(7)).await;
+    until_true("another key goes on", || fresh(7)).await;
     mess.log.record("gone", 8).await;
     mess.log.record("fine", 9).await;
-    until("what came after is delivered", || fresh(9)).await;
+    until_true("what came after is delivered", || fresh(9)).await;
     assert!(of_gone().is_empty(), "the key waits for an operator: {:?}", of_gone());
 
     let id = mess.dead.to_string();
     let out = mess.log.run(&["dead", "requeue", &id, "--yes", "--who", "ada", "--why", "mended"]).good();
     assert_eq!(out, "requeued 1 dead event\n");
-    until("all of the key are delivered", || of_gone().len() >= 4).await;
+    until_true("all of the key are delivered", || of_gone().len() >= 4).await;
     assert_eq!(of_gone(), [4, 5, 6, 8], "in the order in which they were recorded");
     let audit = mess.log.run(&["audit", "--json"]).json();
     let entry = &audit[0];

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::log::{Log, Mess};
-use crate::support::{RelayProcess, postrider, until};
+use crate::support::{RelayProcess, postrider, until_true};
 
 crate::on_both!(
     a_replay_brings_everything_from_an_event_on_again,
@@ -18,14 +18,16 @@ crate::on_both!(
 const RELAY: &str = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
 
 async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
-    let relay_process = RelayProcess::with(&log.folder.0, &log.url, "relay_process", RELAY);
+    let relay_process = RelayProcess::with(log.folder.path(), &log.url, "relay_process", RELAY);
     let mut events = Vec::new();
     for number in 0..10 {
         events.push(log.record(&(number % 2).to_string(), number).await.to_string());
     }
-    until("all are delivered", || relay_process.lines().len() == 10).await;
-    until("all are settled", || log.run(&["status", "--json"]).json()["subscriptions"][0]["processing"] == 0)
-        .await;
+    until_true("all are delivered", || relay_process.lines().len() == 10).await;
+    until_true("all are settled", || {
+        log.run(&["status", "--json"]).json()["subscriptions"][0]["processing"] == 0
+    })
+    .await;
     let dry = log.run(&["replay", "out", "--event", &events[4], "--dry-run", "--json"]).json();
     assert_eq!((&dry["events"], &dry["counted"], &dry["dry_run"]), (&6.into(), &true.into(), &true.into()));
     let text = log.run(&["replay", "out", "--since", "1h", "--dry-run"]).good();
@@ -77,9 +79,11 @@ async fn a_replay_as_a_new_subscription_leaves_the_old_one_alone(log: Log) {
         .expect("it is there");
     assert_eq!((&new["on_dead"], &new["lanes"]), (&"hold".into(), &1.into()), "like the old one");
     let settings = RELAY.replace("name = \"out\"", "name = \"mail-again\"\non_dead = \"hold\"");
-    let relay_process = RelayProcess::with(&mess.log.folder.0, &mess.log.url, "relay_process", &settings);
-    until("all from there on are delivered", || relay_process.lines().iter().any(|(_, number)| *number == 7))
-        .await;
+    let relay_process = RelayProcess::with(mess.log.folder.path(), &mess.log.url, "relay_process", &settings);
+    until_true("all from there on are delivered", || {
+        relay_process.lines().iter().any(|(_, number)| *number == 7)
+    })
+    .await;
     let numbers: Vec<u64> = relay_process.lines().into_iter().map(|(_, number)| number).collect();
     assert!((2..=7).all(|number| numbers.contains(&number)) && !numbers.contains(&0), "{numbers:?}");
     let sentence = mess.log.run(&["replay", "mail", "--since", "1h", "--as", "resting", "--yes"]).sentence(1);
@@ -135,7 +139,7 @@ async fn a_replay_that_was_killed_is_found_by_who_looks(log: Log) {
     let replay = ["replay", "mail", "--since", "1h", "--yes", "--no-wait", "--who", "ada"];
     let mut child = postrider(&log.url, &replay).stderr(Stdio::null()).spawn().expect("it starts");
     let status = || log.run(&["status", "--json"]).json()["subscriptions"][0].clone();
-    until("it is paused", || status()["paused"] == true).await;
+    until_true("it is paused", || status()["paused"] == true).await;
     child.kill().expect("killed");
     child.wait().expect("gone");
 
@@ -184,7 +188,7 @@ async fn a_replay_that_is_given_up_leaves_nothing_behind(log: Log) {
     let child = postrider(&log.url, &replay).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.expect("it starts");
     let status = || log.run(&["status", "--json"]).json()["subscriptions"][0].clone();
-    until("it is paused", || status()["paused"] == true).await;
+    until_true("it is paused", || status()["paused"] == true).await;
     let asked = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(asked.expect("kill").success());
     let output = child.wait_with_output().expect("it ends");

@@ -1,7 +1,7 @@
 //! `subscriptions` shows them, makes them, and does to them what operators say.
 
 use crate::support::log::{Log, Mess};
-use crate::support::{RelayProcess, until};
+use crate::support::{RelayProcess, until_true};
 
 crate::on_both!(
     subscriptions_are_listed_as_they_are_in_force,
@@ -88,13 +88,13 @@ async fn on_a_terminal_what_adds_something_is_asked_first(log: Log) {
 
 async fn a_pause_holds_and_a_resume_lets_go(log: Log) {
     let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let relay_process = RelayProcess::with(&log.folder.0, &log.url, "relay_process", settings);
+    let relay_process = RelayProcess::with(log.folder.path(), &log.url, "relay_process", settings);
     log.record("a", 1).await;
-    until("it is delivered", || relay_process.lines().len() == 1).await;
+    until_true("it is delivered", || relay_process.lines().len() == 1).await;
     assert!(log.run(&["subscriptions", "pause", "out"]).sentence(2).contains("pass --yes"));
     log.run(&["subscriptions", "pause", "out", "--yes", "--why", "the shop moves"]).good();
     assert!(log.run(&["subscriptions", "pause", "out", "--yes"]).good().contains("already paused"));
-    until("nobody holds it", || {
+    until_true("nobody holds it", || {
         let status = log.run(&["status", "--json"]).json();
         status["subscriptions"][0]["lanes"][0]["owner"].is_null()
     })
@@ -107,7 +107,7 @@ async fn a_pause_holds_and_a_resume_lets_go(log: Log) {
     );
     let answer = log.run(&["subscriptions", "resume", "out", "--json"]).json();
     assert_eq!((&answer["subscription"], &answer["changed"]), (&"out".into(), &true.into()));
-    until("it goes on", || relay_process.lines().len() == 2).await;
+    until_true("it goes on", || relay_process.lines().len() == 2).await;
     let audit = log.run(&["audit", "--json"]).json();
     assert_eq!(
         (&audit[0]["what"], &audit[1]["what"], &audit[1]["why"]),
@@ -120,17 +120,17 @@ async fn a_pause_holds_and_a_resume_lets_go(log: Log) {
 
 async fn lanes_are_changed_while_a_relay_runs(log: Log) {
     let settings = "[relay]\nlease = \"2s\"\n[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let relay_process = RelayProcess::with(&log.folder.0, &log.url, "relay_process", settings);
+    let relay_process = RelayProcess::with(log.folder.path(), &log.url, "relay_process", settings);
     for number in 0..50 {
         log.record(&(number % 5).to_string(), number).await;
     }
-    until("some are delivered", || !relay_process.lines().is_empty()).await;
+    until_true("some are delivered", || !relay_process.lines().is_empty()).await;
     assert!(log.run(&["subscriptions", "lanes", "out", "3"]).sentence(2).contains("from 1 to 3"));
     let said = log.run(&["subscriptions", "lanes", "out", "3", "--yes"]);
     assert_eq!(said.good(), "out has 3 lanes\n");
     let list = log.run(&["subscriptions", "list", "--json"]).json();
     assert_eq!((&list[0]["lanes"], &list[0]["lanes_next"]), (&3.into(), &serde_json::Value::Null));
-    until("all are delivered", || relay_process.lines().len() >= 50).await;
+    until_true("all are delivered", || relay_process.lines().len() >= 50).await;
     assert_eq!(relay_process.lines().len(), 50, "none came twice");
     assert!(log.run(&["subscriptions", "lanes", "out", "3", "--yes"]).good().contains("already"));
     assert_eq!(log.run(&["subscriptions", "lanes", "out", "0"]).code, Some(2));

@@ -2,11 +2,12 @@
 
 use std::process::Stdio;
 
+use postrider_testkit::address;
 use sqlx::PgPool;
 use xtask::postgres::Cluster;
 
 use crate::support::log::{Log, Mess, said};
-use crate::support::{Database, Folder, postrider, server};
+use crate::support::{Database, Folder, postrider};
 
 /// Every command that opens the log.
 fn commands(event: &str) -> Vec<Vec<&str>> {
@@ -44,7 +45,7 @@ async fn a_schema_that_was_not_migrated_is_a_sentence() {
     let database = Database::new().await;
     let folder = Folder::new();
     let file = folder.file("empty.db", "");
-    for url in [database.url.clone(), format!("sqlite:{}", file.display())] {
+    for url in [database.url(), format!("sqlite:{}", file.display())] {
         for sentence in sentences(&url) {
             assert!(sentence.contains("postrider migrate"), "{sentence}");
         }
@@ -72,7 +73,10 @@ async fn a_database_that_is_away_is_a_sentence() {
             assert!(!sentence.contains("planted-password"), "{sentence}");
         }
     }
-    let missing = server().rsplit_once('/').map(|(base, _)| format!("{base}/not_there")).expect("an address");
+    let missing = address::postgres()
+        .rsplit_once('/')
+        .map(|(base, _)| format!("{base}/not_there"))
+        .expect("an address");
     for sentence in sentences(&missing) {
         assert!(sentence.contains("there is no such database"), "{sentence}");
         assert!(sentence.contains("database not_there"), "{sentence}");

@@ -1,11 +1,12 @@
 //! A database of a test's own, publishers beside it and a relay on it; all of it goes away, however the test ends.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use postrider_testkit::postgres::{Database, execute};
+use postrider_testkit::{Folder, Logged};
+use sqlx::{Connection, PgConnection};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -27,32 +28,28 @@ impl IncomingEvent {
 
 /// A folder, and a database on the server of the tests.
 pub(crate) struct Fixture {
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) url: String,
-    database: Option<(String, String)>,
+    _database: Option<Database>,
 }
 
 impl Fixture {
     /// On PostgreSQL, with the schema and the shop's table.
     pub(crate) async fn postgres() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_POSTGRES")
-            .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`");
-        let name = format!("publishers_{}", postrider::Uuid::new_v4().simple());
-        execute(&server, format!("create database {name}")).await;
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let (url, folder) = (format!("{base}/{name}"), folder(&name));
-        let ground = Self { folder, url, database: Some((server, name)) };
+        let database = Database::new().await;
+        let (url, options) = (database.url(), database.options());
+        let ground = Self { folder: Folder::new(), url, _database: Some(database) };
         ground.migrate();
         let shop = std::fs::read_to_string(example("shop.sql")).expect("the shop's table");
-        execute(&ground.url, shop).await;
+        execute(&options, shop).await;
         ground
     }
 
     /// On SQLite, with the schema.
     pub(crate) fn sqlite() -> Self {
-        let folder = folder(&format!("publishers_{}", postrider::Uuid::new_v4().simple()));
-        let url = format!("sqlite:{}", folder.join("shop.db").display());
-        let ground = Self { folder, url, database: None };
+        let folder = Folder::new();
+        let url = format!("sqlite:{}", folder.path().join("shop.db").display());
+        let ground = Self { folder, url, _database: None };
         ground.migrate();
         ground
     }
@@ -65,14 +62,14 @@ impl Fixture {
 
     /// Starts a relay to that sink, as the settings file has it.
     pub(crate) fn relay(&self, sink: &str) -> Running {
-        let config = self.folder.join("postrider.toml");
+        let config = self.folder.path().join("postrider.toml");
         let text = format!(
             "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"shop\"\nsink = \"to\"\nbatch = 50\n[sink.to]\n{sink}\n"
         );
         std::fs::write(&config, text).expect("the settings");
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", &self.url);
-        Running::start(command, &self.folder, "relay")
+        Running::start(command, self.folder.path(), "relay")
     }
 
     /// The address of the database as Java's drivers have it.
@@ -89,7 +86,7 @@ impl Fixture {
         if !command.get_envs().any(|(variable, _)| variable == "DATABASE_URL") {
             command.env("DATABASE_URL", &self.url);
         }
-        Running::start(command, &self.folder, name)
+        Running::start(command, self.folder.path(), name)
     }
 
     /// How many payments each order has: what was committed, in the shop's own words.
@@ -101,76 +98,40 @@ impl Fixture {
     }
 }
 
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-        let Some((server, name)) = self.database.take() else { return };
-        // A runtime of its own: the test's may be ending.
-        let dropping = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(execute(&server, format!("drop database if exists {name} with (force)")));
-        });
-        let _ = dropping.join();
-    }
-}
-
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir(&folder).expect("a folder");
-    folder
-}
-
 /// A file of the examples that the documents quote.
 pub(crate) fn example(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/publishers").join(path)
 }
 
-async fn execute(url: &str, sql: String) {
-    let mut connection = PgConnection::connect(url).await.expect("the server of the tests");
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("executed");
-    connection.close().await.expect("closed");
-}
-
 /// A process that is killed with the test. What it writes goes to files.
-pub(crate) struct Running {
-    process: Child,
-    pub(crate) out: PathBuf,
-    err: PathBuf,
-}
+pub(crate) struct Running(Logged);
 
 impl Running {
     fn start(mut command: Command, folder: &Path, name: &str) -> Self {
-        let (out, err) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.err")));
-        command.stdin(Stdio::null()).stdout(File::create(&out).expect("a file"));
-        let process = command.stderr(File::create(&err).expect("a file")).spawn().expect("it starts");
-        Self { process, out, err }
+        Self(Logged::start(&mut command, folder, name))
+    }
+
+    /// What it wrote so far.
+    pub(crate) fn out(&self) -> String {
+        self.0.out()
     }
 
     /// Waits until it has ended well; what it said.
     pub(crate) fn ended(&mut self) -> String {
-        let status = self.process.wait().expect("it ends");
+        let code = self.0.exit_code();
         let said = self.said();
-        assert!(status.success(), "{said}");
+        assert_eq!(code, Some(0), "{said}");
         said
     }
 
     pub(crate) fn said(&self) -> String {
-        std::fs::read_to_string(&self.err).unwrap_or_default()
+        self.0.log()
     }
 
     /// Asks it to end, and waits until it has.
     pub(crate) fn stop(&mut self) {
-        let status = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
-        assert!(status.expect("kill").success());
+        self.0.signal("TERM");
         self.ended();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -58,8 +58,7 @@ fn check(arrivals: &[IncomingEvent], payments: &[(u64, u64)]) {
     assert!(by_order.is_empty(), "orders that nobody knows: {by_order:?}");
 }
 
-fn lines(out: &Path) -> Vec<IncomingEvent> {
-    let text = std::fs::read_to_string(out).unwrap_or_default();
+fn lines(text: &str) -> Vec<IncomingEvent> {
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let event = |line: &str| {
         let event: serde_json::Value = serde_json::from_str(line).expect("a JSON object");
@@ -75,10 +74,10 @@ async fn to_stdout(ground: Fixture, command: impl Fn() -> Command) {
     let payments = ground.payments().await;
     let all: u64 = payments.iter().map(|(_, payments)| payments).sum();
     assert_eq!(all, 3 * COMMITTED);
-    until("every committed event arrived", || lines(&relay.out).len() as u64 >= all);
+    until("every committed event arrived", || lines(&relay.out()).len() as u64 >= all);
     // What it had in hand would come now.
     relay.stop();
-    check(&lines(&relay.out), &payments);
+    check(&lines(&relay.out()), &payments);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +88,7 @@ async fn what_python_commits_arrives_on_stdout_in_order_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
     let ground = Fixture::postgres().await;
-    let script = script_of_node(&ground.folder);
+    let script = script_of_node(ground.folder.path());
     to_stdout(ground, || {
         let mut command = Command::new("node");
         command.arg(&script);
@@ -126,11 +125,11 @@ fn what_python_commits_to_sqlite_arrives_in_order_and_nothing_else() {
     let ground = Fixture::sqlite();
     let mut relay = ground.relay("type = \"stdout\"");
     let mut command = python("python/publisher_sqlite.py");
-    command.arg(ground.folder.join("shop.db")).arg(ATTEMPTS.to_string());
+    command.arg(ground.folder.path().join("shop.db")).arg(ATTEMPTS.to_string());
     ground.publisher("publisher", command).ended();
-    until("every committed event arrived", || lines(&relay.out).len() as u64 >= COMMITTED);
+    until("every committed event arrived", || lines(&relay.out()).len() as u64 >= COMMITTED);
     relay.stop();
-    let arrivals = lines(&relay.out);
+    let arrivals = lines(&relay.out());
     let of = |order| arrivals.iter().filter(|arrival| arrival.order == order).count() as u64;
     let payments: Vec<(u64, u64)> = (1..=7).map(|order| (order, of(order))).collect();
     check(&arrivals, &payments);

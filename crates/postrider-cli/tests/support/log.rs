@@ -67,11 +67,11 @@ impl Said {
 impl Log {
     pub async fn postgres() -> Self {
         let database = Database::new().await;
-        let pool = PgPool::connect(&database.url).await.expect("connected");
+        let pool = PgPool::connect(&database.url()).await.expect("connected");
         let outbox = postgres::Outbox::migrated(&pool).await.expect("migrated");
         let store = Arc::new(outbox.store().await.expect("a store"));
         Self {
-            url: database.url.clone(),
+            url: database.url(),
             log: store.clone(),
             store,
             folder: Folder::new(),
@@ -82,7 +82,7 @@ impl Log {
 
     pub async fn sqlite() -> Self {
         let folder = Folder::new();
-        let file = folder.0.join("shop.db");
+        let file = folder.path().join("shop.db");
         let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
         let pool = SqlitePool::connect_with(options).await.expect("connected");
         let outbox = sqlite::Outbox::migrated(&pool).await.expect("migrated");

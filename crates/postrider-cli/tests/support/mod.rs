@@ -4,83 +4,13 @@
 
 pub mod log;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use sqlx::{AssertSqlSafe, PgPool};
-
-/// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The server of the tests.
-pub fn server() -> String {
-    std::env::var("POSTRIDER_TEST_POSTGRES")
-        .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`")
-}
-
-/// A database of its own on the server of the tests; it goes away, also when the test fails.
-pub struct Database {
-    name: String,
-    /// Its address.
-    pub url: String,
-}
-
-impl Database {
-    pub async fn new() -> Self {
-        let name = format!("cli_{}", postrider::Uuid::new_v4().simple());
-        execute(format!("create database {name}")).await;
-        let server = server();
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        let url = format!("{base}/{name}");
-        Self { name, url }
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let drop = format!("drop database {} with (force)", self.name);
-        // A runtime of its own: this one may be ending.
-        let dropping = std::thread::spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(execute(drop));
-        });
-        let _ = dropping.join();
-    }
-}
-
-/// Runs a statement on the server of the tests.
-pub async fn execute(statement: String) {
-    let pool = PgPool::connect(&server()).await.expect("the server of the tests");
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&pool).await.expect("executed");
-    pool.close().await;
-}
-
-/// A folder that goes away.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("postrider-{}", postrider::Uuid::new_v4().simple()));
-        std::fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    /// Writes a file into it.
-    pub fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+pub use postrider_testkit::postgres::Database;
+pub use postrider_testkit::{Folder, until_true};
+use postrider_testkit::{Logged, http};
+use sqlx::PgPool;
 
 /// The binary, with nothing in its environment but the address of a database.
 pub fn postrider(url: &str, arguments: &[&str]) -> Command {
@@ -100,7 +30,7 @@ pub struct Fixture {
 impl Fixture {
     pub async fn new() -> Self {
         let database = Database::new().await;
-        let url = database.url.clone();
+        let url = database.url();
         let pool = PgPool::connect(&url).await.expect("connected");
         Self { folder: Folder::new(), pool, url, database }
     }
@@ -115,7 +45,7 @@ impl Fixture {
 
     /// Starts a relay to stdout, which is a file.
     pub fn relay(&self, name: &str) -> RelayProcess {
-        RelayProcess::start(&self.folder.0, &self.url, name)
+        RelayProcess::start(self.folder.path(), &self.url, name)
     }
 
     /// Records events, as any language does.
@@ -129,11 +59,7 @@ impl Fixture {
 }
 
 /// A relay in a process of its own; it is killed with the test.
-pub struct RelayProcess {
-    process: Child,
-    out: PathBuf,
-    log: PathBuf,
-}
+pub struct RelayProcess(Logged);
 
 impl RelayProcess {
     /// A relay with one subscription, `out`, to its standard output.
@@ -150,12 +76,9 @@ impl RelayProcess {
 
     /// A relay that is started in a folder and told of no settings.
     pub fn in_folder(folder: &Path, url: &str, name: &str) -> Self {
-        let (out, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.arg("relay").current_dir(folder).env_clear().env("POSTRIDER_STORE_URL", url);
-        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
-        command.stderr(std::fs::File::create(&log).expect("a file"));
-        Self { process: command.spawn().expect("it starts"), out, log }
+        Self(Logged::start(&mut command, folder, name))
     }
 
     /// The same, ignoring SIGHUP from the start or not, whatever the tests themselves do.
@@ -169,11 +92,8 @@ impl RelayProcess {
     fn by(mut command: Command, folder: &Path, url: &str, name: &str, settings: &str) -> Self {
         let config = folder.join(format!("{name}.toml"));
         std::fs::write(&config, settings).expect("the settings");
-        let (out, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", url);
-        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
-        command.stderr(std::fs::File::create(&log).expect("a file"));
-        Self { process: command.spawn().expect("it starts"), out, log }
+        Self(Logged::start(&mut command, folder, name))
     }
 
     /// A relay to its standard output that says all there is to say after its reader has gone away.
@@ -182,18 +102,14 @@ impl RelayProcess {
              [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
         let config = folder.join("unheard.toml");
         std::fs::write(&config, text).expect("the settings");
-        let (out, log) = (folder.join("unheard.out"), folder.join("unheard.log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(["relay", "--config"]).arg(&config).env_clear().env("POSTRIDER_STORE_URL", url);
-        command.stdout(std::fs::File::create(&out).expect("a file")).stdin(Stdio::null());
-        let mut process = command.stderr(Stdio::piped()).spawn().expect("it starts");
-        drop(process.stderr.take());
-        Self { process, out, log }
+        Self(Logged::start_unheard(&mut command, folder, "unheard"))
     }
 
     /// What it wrote: key and number of each event.
     pub fn lines(&self) -> Vec<(String, u64)> {
-        let text = std::fs::read_to_string(&self.out).unwrap_or_default();
+        let text = self.0.out();
         // A process that was killed may have left half a line.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole
@@ -208,31 +124,21 @@ impl RelayProcess {
     }
 
     pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        self.0.log()
     }
 
     pub fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-        assert!(status.expect("kill").success());
+        self.0.signal(signal);
     }
 
     /// The most memory that it ever had resident, in megabytes.
     pub fn most_memory(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))
-            .expect("a process on Linux");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
-        line.trim().trim_end_matches("kB").trim().parse::<f64>().expect("a number") * 1024.0 / 1e6
+        self.0.process.most_memory()
     }
 
+    /// Waits until it has ended, and returns its exit code.
     pub fn ended(&mut self) -> Option<i32> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().expect("a process") {
-                return status.code();
-            }
-            assert!(Instant::now() < end, "it does not end: {}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.0.exit_code()
     }
 
     /// The address that its endpoints answer on.
@@ -243,27 +149,6 @@ impl RelayProcess {
     }
 
     pub fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.address()?).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
-    }
-}
-
-impl Drop for RelayProcess {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Waits until something has come to pass.
-pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        http::get(&self.address()?, path)
     }
 }

@@ -1,6 +1,7 @@
 //! The promises of the engine, run on every store: [`engine!`](crate::engine!).
 
 pub mod contrast;
+mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;
@@ -10,8 +11,10 @@ pub mod order;
 pub mod outage;
 pub mod pauses;
 pub mod running;
+pub mod several;
 pub mod sharing;
 pub mod silence;
+pub mod stops;
 pub mod versions;
 pub mod whole;
 
@@ -49,14 +52,15 @@ macro_rules! engine {
     ($ground:expr) => {
         $crate::engine_promises!($ground;
             handling: every_event_reaches_its_handler_once_and_in_order, functions_closures_and_structs_all_handle,
-                a_handler_may_want_several_at_once, each_of_several_has_its_own_outcome,
-                behind_a_failure_of_its_key_one_of_several_comes_again,
-                several_that_fail_together_are_handled_one_by_one, a_panic_is_a_failure_of_that_event,
+                a_panic_is_a_failure_of_that_event,
                 a_panic_in_an_upcaster_is_a_failure_of_that_event, a_handler_may_take_longer_than_the_lease,
                 a_pause_without_end_stops_nobody,
                 a_handler_that_takes_too_long_fails, keys_run_at_once_and_a_key_one_at_a_time,
                 an_unknown_type_is_skipped_or_rejected, what_cannot_be_decoded_is_rejected_without_its_payload,
                 what_is_wrong_is_said_before_anything_starts, a_relay_that_sleeps_is_woken, raw_payloads_are_handed_on;
+            several: a_handler_may_want_several_at_once, each_of_several_has_its_own_outcome,
+                behind_a_failure_of_its_key_one_of_several_comes_again,
+                several_that_fail_together_are_handled_one_by_one;
             order: under_key_order_a_failure_holds_its_key_only, a_key_is_free_again_after_its_retry, many_open_deliveries_keep_no_other_key_waiting,
                 under_strict_order_a_failure_holds_the_lane, without_order_a_failure_holds_nothing,
                 a_dead_event_is_skipped_by_its_key,
@@ -83,13 +87,14 @@ macro_rules! engine {
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
                 a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
             running: a_hanging_event_delays_its_key_alone, at_most_concurrency_are_under_way_over_all_batches,
-                a_running_event_that_fails_is_tried_again, a_stop_cuts_what_is_running_and_gives_it_back,
-                a_stop_waits_for_what_is_running, a_lane_that_is_wanted_back_waits_for_what_is_running,
+                a_running_event_that_fails_is_tried_again,
                 under_strict_order_a_batch_waits_for_its_slowest, a_transactional_handler_may_run_on,
                 a_handler_of_several_runs_on_as_one, one_at_a_time_in_one_lane_is_the_whole_order,
                 one_at_a_time_a_slow_event_is_waited_for,
                 one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing,
                 slow_and_failing_events_keep_the_order_of_their_keys;
+            stops: a_stop_cuts_what_is_running_and_gives_it_back, a_stop_waits_for_what_is_running,
+                a_lane_that_is_wanted_back_waits_for_what_is_running;
             isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
                 a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
             silence: a_call_that_is_never_answered_holds_no_lane_for_ever,

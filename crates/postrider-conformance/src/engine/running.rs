@@ -1,98 +1,19 @@
 //! A slow event stalls nobody: tries that go on after their batch is settled.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Relane, Source, State};
+use postrider::store::{Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Order, Received, Retry, Running, Tx};
+use postrider::{Clock, Failure, Order, Received, Retry, Tx};
 use tokio::sync::Semaphore;
 
-use super::{Fixture, LEASE, OrderChanged, Seen, record, relay, state, until};
+use super::desk::{Desk, PATIENCE, start};
+use super::{Fixture, OrderChanged, Seen, record, relay, state, until};
 use crate::relay::Dice;
 use crate::silent::{Call, Silent};
-
-/// How long a batch waits for its last events, here.
-const PATIENCE: Duration = Duration::from_millis(20);
-
-/// A handler that some orders hang in until they are let go, and what it saw.
-#[derive(Clone)]
-struct Desk {
-    /// The orders that hang.
-    slow: Arc<HashSet<&'static str>>,
-    /// What came to the handler, in order.
-    began: Seen,
-    /// What the handler was done with, in order.
-    done: Seen,
-    gate: Arc<Semaphore>,
-    under_way: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-}
-
-impl Desk {
-    fn new(slow: impl IntoIterator<Item = &'static str>) -> Self {
-        Self {
-            slow: Arc::new(slow.into_iter().collect()),
-            began: Seen::default(),
-            done: Seen::default(),
-            gate: Arc::new(Semaphore::new(0)),
-            under_way: Arc::default(),
-            most: Arc::default(),
-        }
-    }
-
-    async fn handle(self, event: Received<OrderChanged>) {
-        let now = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        self.began.note(&event);
-        let _leave = Leave(Arc::clone(&self.under_way));
-        if self.slow.contains(event.order.as_str()) {
-            self.gate.acquire().await.expect("open").forget();
-        }
-        self.done.note(&event);
-    }
-
-    fn handler(&self) -> impl Fn(Received<OrderChanged>) -> HandledBy + Clone + Send + Sync + 'static {
-        let operator = self.clone();
-        move |event| Box::pin(operator.clone().handle(event)) as HandledBy
-    }
-
-    /// Lets so many that hang go.
-    fn let_go(&self, events: usize) {
-        self.gate.add_permits(events);
-    }
-
-    async fn is_begun(&self, order: &str, version: i64) {
-        let began = self.began.clone();
-        until(&format!("{order}{version} is begun"), async || began.versions(order).contains(&version)).await;
-    }
-
-    async fn is_done(&self, order: &str, version: i64) {
-        let done = self.done.clone();
-        until(&format!("{order}{version} is done"), async || done.versions(order).contains(&version)).await;
-    }
-}
-
-type HandledBy = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
-struct Leave(Arc<AtomicUsize>);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-async fn start<S: Source>(
-    outbox: &S,
-    operator: &Desk,
-    also: impl FnOnce(postrider::Subscriber<S>) -> postrider::Subscriber<S>,
-) -> Running {
-    let handler = operator.handler();
-    relay(outbox).subscribe("s", |s| also(s.on(handler).patience(PATIENCE))).start().await.expect("started")
-}
 
 /// It shows as *processing*, its key waits in order, the others go on; and a first try that simply succeeded leaves no trace.
 pub async fn a_hanging_event_delays_its_key_alone(ground: &impl Fixture) {
@@ -201,83 +122,6 @@ pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Fixture) {
     let all = seen.all();
     let of_a: Vec<_> = all.iter().filter(|(order, ..)| order == "a").map(|(_, v, a)| (*v, *a)).collect();
     assert_eq!(of_a, [(1, 1), (1, 2), (1, 3), (2, 1)]);
-}
-
-/// After its grace; nothing was finished, so nothing counts.
-pub async fn a_stop_cuts_what_is_running_and_gives_it_back(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
-    let handler = operator.handler();
-    let running = relay(&outbox)
-        .shutdown_grace(Duration::from_millis(50))
-        .subscribe("s", |s| s.on(handler).patience(PATIENCE))
-        .start()
-        .await
-        .expect("started");
-    let hangs = record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
-    record(&outbox, "b", 1).await;
-    operator.is_done("b", 1).await;
-    let store = Arc::clone(running.store());
-    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
-    running.stop().await.expect("stopped");
-    let shown = state(&*store, "s", hangs).await;
-    assert_eq!((shown.state, shown.attempts), (State::Retrying, 0), "it waits as if it had not been begun");
-    operator.let_go(1);
-    let running = start(&outbox, &operator, |s| s).await;
-    until_quiet(&running, "s").await.expect("quiet");
-    running.stop().await.expect("stopped");
-    let all = operator.began.all();
-    assert_eq!(
-        all.iter().filter(|(order, ..)| order == "a").collect::<Vec<_>>(),
-        [&("a".to_owned(), 1, 1), &("a".to_owned(), 1, 1)]
-    );
-    assert_eq!(operator.done.versions("b"), [1], "what was finished does not come again");
-}
-
-/// Within the grace it is waited for.
-pub async fn a_stop_waits_for_what_is_running(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
-    let running = start(&outbox, &operator, |s| s).await;
-    let hangs = record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
-    record(&outbox, "b", 1).await;
-    operator.is_done("b", 1).await;
-    let store = Arc::clone(running.store());
-    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
-    let stopping = tokio::spawn(running.stop());
-    tokio::task::yield_now().await;
-    operator.let_go(1);
-    stopping.await.expect("joined").expect("stopped");
-    let shown = state(&*store, "s", hangs).await;
-    assert_eq!((shown.state, shown.attempts), (State::Done, 1));
-}
-
-/// A change of lanes wants the lane back, and gets it when what is running has ended.
-pub async fn a_lane_that_is_wanted_back_waits_for_what_is_running(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
-    let running = start(&outbox, &operator, |s| s).await;
-    let hangs = record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
-    record(&outbox, "b", 1).await;
-    operator.is_done("b", 1).await;
-    let store = Arc::clone(running.store());
-    until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
-    assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling);
-    // Longer than it takes to notice: a lane is asked at least every third of a lease.
-    let noticed = std::time::Instant::now() + LEASE / 2;
-    until("it was noticed", async || std::time::Instant::now() >= noticed).await;
-    assert_eq!(store.relane("s", 2).await.expect("relane"), Relane::Recalling, "it waits");
-    assert_eq!(operator.began.versions("a"), [1]);
-    operator.let_go(3);
-    until("the lanes are changed", async || store.relane("s", 2).await.expect("relane") == Relane::Done)
-        .await;
-    record(&outbox, "a", 2).await;
-    until_quiet(&running, "s").await.expect("quiet");
-    running.stop().await.expect("stopped");
-    assert_eq!(operator.began.versions("a"), [1, 2], "nothing came twice");
 }
 
 /// It holds up its lane.

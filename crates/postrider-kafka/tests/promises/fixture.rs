@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use postrider::postgres::Outbox;
 use postrider::store::Figures;
-use postrider::{NewEvent, Running, Uuid};
+use postrider::{NewEvent, Running};
+use postrider_testkit::address;
+use postrider_testkit::postgres::Schema;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
+use sqlx::{AssertSqlSafe, PgPool, Row};
 use tokio::task::JoinSet;
 
 /// How many accounts there are.
@@ -23,19 +26,16 @@ pub(crate) struct Fixture {
     pub(crate) url: String,
     pub(crate) schema: String,
     pool: PgPool,
-    _keep: std::sync::Arc<Keep>,
+    _made: Arc<Schema>,
 }
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
-            "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
-        );
-        let schema = format!("t{}", Uuid::new_v4().simple());
+        let (url, made) = (address::postgres(), Schema::new());
+        let schema = made.name().to_owned();
         let pool = connect(&url).await;
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await.expect("migrated");
-        let keep = Keep { url: url.clone(), schema: schema.clone() };
-        let ground = Self { outbox, url, schema, pool, _keep: std::sync::Arc::new(keep) };
+        let ground = Self { outbox, url, schema, pool, _made: Arc::new(made) };
         let table = "create table {schema}.account (id bigint primary key, version bigint not null);
                      insert into {schema}.account select n, 0 from generate_series(1, {accounts}) n;";
         sqlx::raw_sql(ground.sql(table)).execute(&ground.pool).await.expect("the application's table");
@@ -133,27 +133,4 @@ pub(crate) async fn figures(relay: &Running) -> (u64, u64) {
 async fn connect(url: &str) -> PgPool {
     let options = PgConnectOptions::from_str(url).expect("an address");
     PgPoolOptions::new().max_connections(16).connect_with(options).await.expect("PostgreSQL answers")
-}
-
-/// The schema goes with its ground, also after a failure.
-struct Keep {
-    url: String,
-    schema: String,
-}
-
-impl Drop for Keep {
-    fn drop(&mut self) {
-        let (url, schema) = (self.url.clone(), self.schema.clone());
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect(&url).await {
-                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
-    }
 }

@@ -18,13 +18,9 @@ mod secure;
 mod times;
 mod topics;
 
-use std::time::{Duration, Instant};
-
 use postrider::Uuid;
 use postrider::store::{EventState, StateQuery, Store};
-
-/// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+use postrider_testkit::{PATIENCE, until_within};
 
 /// Whether the long forms are asked for.
 fn is_soak() -> bool {
@@ -32,12 +28,9 @@ fn is_soak() -> bool {
 }
 
 /// Waits until a condition holds; fails the test when that takes too long.
-async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE * if is_soak() { 5 } else { 1 };
-    while !condition().await {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
+    let patience = PATIENCE * if is_soak() { 5 } else { 1 };
+    until_within(what, patience, condition).await;
 }
 
 /// Where an event stands for the subscription of these tests.

@@ -1,10 +1,11 @@
 //! Relays in processes of their own, that are killed.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use postrider::{Order, Relay};
 use postrider_kafka::Kafka;
+use postrider_testkit::Process;
 use xtask::kafka::{Broker, Options};
 
 use crate::arrivals::{Topic, assert_ordered_by_partition};
@@ -17,35 +18,15 @@ const PARTITIONS: u16 = 4;
 /// What a relay in a process of its own is told: the address of PostgreSQL, the schema, the brokers, its name, the order.
 const RIDE: &str = "POSTRIDER_TEST_RIDE";
 
-/// A relay in a process of its own. Dropped, it is killed.
-struct RelayProcess(Child);
-
-impl RelayProcess {
-    fn start(ground: &Fixture, broker: &Broker, name: &str, order: Order) -> Self {
-        let ride = [&ground.url, &ground.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
-        let child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "relays::ride", "--ignored", "--nocapture"])
-            .env(RIDE, ride)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("a process");
-        Self(child)
-    }
-
-    fn kill(mut self) {
-        self.0.kill().expect("it can be killed");
-        self.0.wait().expect("it is gone");
-    }
+/// Starts a relay in a process of its own. Dropped, it is killed.
+fn start_relay(ground: &Fixture, broker: &Broker, name: &str, order: Order) -> Process {
+    let ride = [&ground.url, &ground.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "relays::ride", "--ignored", "--nocapture"]).env(RIDE, ride);
+    Process::start(command.stdout(Stdio::null()))
 }
 
-impl Drop for RelayProcess {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Not a test: what a [`RelayProcess`] does until it is killed.
+/// Not a test: what such a relay does until it is killed.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the relay of other tests, in a process of its own"]
 async fn ride() {
@@ -80,12 +61,12 @@ async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partit
     let (broker, topic, ground) = set_up().await;
     ground.record_numbers(1..=EVENTS).await;
     let mut killed = 0;
-    let mut relay_process = RelayProcess::start(&ground, &broker, "relay_process-0", Order::Key);
+    let mut relay_process = start_relay(&ground, &broker, "relay_process-0", Order::Key);
     for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
         until("records arrive", async || topic.count() >= part).await;
         relay_process.kill();
         killed += 1;
-        relay_process = RelayProcess::start(&ground, &broker, &format!("relay_process-{killed}"), Order::Key);
+        relay_process = start_relay(&ground, &broker, &format!("relay_process-{killed}"), Order::Key);
     }
     let store = ground.outbox.store().await.expect("the log");
     until("everything is delivered", async || undelivered(&store).await == 0).await;
@@ -102,7 +83,7 @@ async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     let (broker, topic, ground) = set_up().await;
     ground.record_numbers(1..=EVENTS).await;
     let mut relay_processes =
-        ["one", "two"].map(|name| (name, Some(RelayProcess::start(&ground, &broker, name, Order::Strict))));
+        ["one", "two"].map(|name| (name, Some(start_relay(&ground, &broker, name, Order::Strict))));
     until("records arrive", async || topic.count() >= EVENTS / 5).await;
     let holder = ground.holder().await.expect("somebody holds the lane");
     assert_eq!(deliverers(&ground).await, [holder.as_str()], "one works, the other waits");

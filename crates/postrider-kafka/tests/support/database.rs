@@ -2,31 +2,26 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use std::str::FromStr;
-
 use postrider::postgres::{Outbox, Tx};
-use postrider::{Failure, Received, Uuid};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
-
-fn server() -> PgConnectOptions {
-    let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
-        "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
-    );
-    PgConnectOptions::from_str(&url).expect("POSTRIDER_TEST_POSTGRES is an address of a PostgreSQL server")
-}
+use postrider::{Failure, Received};
+use postrider_testkit::address;
+use postrider_testkit::postgres::Schema;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, PgPool, Row};
 
 /// A schema with an outbox and a table of effects; whoever made it removes it.
 pub struct Database {
     pub schema: String,
     pub pool: PgPool,
     pub outbox: Outbox,
-    own: bool,
+    _made: Option<Schema>,
 }
 
 impl Database {
     pub async fn new() -> Self {
-        let made = Self::open(&format!("t{}", Uuid::new_v4().simple()), true).await;
+        let schema = Schema::new();
+        let name = schema.name().to_owned();
+        let made = Self::open(&name, Some(schema)).await;
         let table = "create table {schema}.effect (n bigserial, event_id uuid, key text, version bigint)";
         made.run(table).await;
         made
@@ -34,17 +29,17 @@ impl Database {
 
     /// The schema that another process has made.
     pub async fn of(schema: &str) -> Self {
-        Self::open(schema, false).await
+        Self::open(schema, None).await
     }
 
-    async fn open(schema: &str, own: bool) -> Self {
+    async fn open(schema: &str, made: Option<Schema>) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(20)
-            .connect_with(server())
+            .connect_with(address::postgres_options())
             .await
             .expect("PostgreSQL answers");
         let outbox = Outbox::builder().schema(schema).migrated(&pool).await.expect("migrated");
-        Self { schema: schema.to_owned(), pool, outbox, own }
+        Self { schema: schema.to_owned(), pool, outbox, _made: made }
     }
 
     pub async fn run(&self, sql: &str) {
@@ -63,27 +58,6 @@ impl Database {
         let sql = AssertSqlSafe(format!("select key, version from {}.effect order by n", self.schema));
         let rows = sqlx::query(sql).fetch_all(&self.pool).await.expect("effects");
         rows.iter().map(|row| (row.get(0), row.get(1))).collect()
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        if !self.own {
-            return;
-        }
-        let (schema, server) = (self.schema.clone(), server());
-        let drop = move || {
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-                return;
-            };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect_with(&server).await {
-                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
     }
 }
 

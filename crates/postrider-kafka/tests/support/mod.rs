@@ -3,20 +3,19 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::HashMap;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use postrider::testing::Outbox;
 use postrider_kafka::{Consumer, RunningConsumer};
+pub use postrider_testkit::{PATIENCE, Process, until};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{Header, Headers as _, Message, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use xtask::kafka::broker::Broker;
 use xtask::kafka::options::Options;
-
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A broker for all tests of a file; each has topics of its own.
 pub fn broker() -> &'static Broker {
@@ -51,15 +50,6 @@ pub fn brisk<S: postrider::store::Source>(consumer: Consumer<S>) -> Consumer<S> 
         .property("heartbeat.interval.ms", "500")
         .retry(retry(4))
         .longest_pause(Duration::from_millis(500))
-}
-
-/// Waits until something is so.
-pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so().await {
-        assert!(Instant::now() < end, "it took too long until {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Waits until a consumer holds so many partitions.
@@ -236,38 +226,9 @@ pub fn records(brokers: &str, topic: &str, wanted: usize) -> Vec<Record> {
     seen
 }
 
-/// A process that a test has started; it ends with the test, however that ends.
-pub struct Process(pub std::process::Child);
-
-impl Process {
-    /// Starts an ignored test of this program, with its task in a variable of the environment.
-    pub fn of_test(name: &str, variable: &str, task: &str) -> Self {
-        let child = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args([name, "--exact", "--ignored", "--nocapture"])
-            .env(variable, task)
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn();
-        Self(child.expect("a process"))
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: &str) {
-        let sent =
-            std::process::Command::new("kill").args([format!("-{signal}"), self.0.id().to_string()]).status();
-        assert!(sent.expect("kill").success());
-    }
-
-    /// Ends it as a crash would.
-    pub fn kill(&mut self) {
-        self.0.kill().expect("SIGKILL");
-        self.0.wait().expect("it is dead");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts an ignored test of this program as a process, with its task in a variable of the environment.
+pub fn process_of_test(name: &str, variable: &str, task: &str) -> Process {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args([name, "--exact", "--ignored", "--nocapture"]).env(variable, task);
+    Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }

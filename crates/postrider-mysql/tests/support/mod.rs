@@ -2,29 +2,23 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_conformance::{Harness, TestLog, Writer};
 use postrider_core::{Clock, Error, ErrorKind, NewEvent, Result, Store, Uuid};
 use postrider_mysql::{MySqlStore, Outbox};
+pub use postrider_testkit::address::mysql_options as server;
+use postrider_testkit::mysql::Database;
+pub use postrider_testkit::until_within;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
+use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool, Row, Transaction};
 
 pub mod copied;
 pub mod switch;
 
 pub type Patch = fn(&'static str, &str) -> Option<String>;
-
-/// The server that the tests use.
-pub fn server() -> MySqlConnectOptions {
-    let url = std::env::var("POSTRIDER_TEST_MYSQL").expect(
-        "POSTRIDER_TEST_MYSQL is not set: run the tests by `cargo xtask test`, or name a MariaDB or MySQL server there",
-    );
-    MySqlConnectOptions::from_str(&url).expect("POSTRIDER_TEST_MYSQL is not an address of a MySQL server")
-}
 
 /// Makes logs, each in a database of its own, maybe with a bug planted.
 #[derive(Clone, Copy)]
@@ -56,13 +50,7 @@ impl My {
     }
 
     pub async fn log_on(&self, server: MySqlConnectOptions, clock: Clock) -> MyLog {
-        let database = format!("t{}", Uuid::new_v4().simple());
-        let mut connection = MySqlConnection::connect_with(&server).await.expect("the server answers");
-        run(
-            &mut connection,
-            &format!("create database {database} character set utf8mb4 collate utf8mb4_bin"),
-        )
-        .await;
+        let database = Database::on(server).await;
         let isolation = self.isolation;
         let pool = MySqlPoolOptions::new()
             .max_connections(40)
@@ -73,8 +61,7 @@ impl My {
                     Ok(())
                 })
             })
-            .connect_lazy_with(server.database(&database));
-        let dropped = Dropped { server: pool.connect_options().as_ref().clone(), database };
+            .connect_lazy_with(database.options());
         let outbox = Outbox::builder().clock(clock.clone()).migrated(&pool).await.expect("migrate");
         let mut connection = pool.acquire().await.expect("a connection");
         run(&mut connection, "create table app (id varchar(100) primary key, version bigint not null)").await;
@@ -83,7 +70,7 @@ impl My {
             run(&mut connection, &change).await;
         }
         drop(connection);
-        MyLog { pool, outbox, clock, patch: self.patch, dropped }
+        MyLog { pool, outbox, clock, patch: self.patch, database }
     }
 }
 
@@ -91,45 +78,13 @@ pub async fn run(connection: &mut MySqlConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.expect(sql);
 }
 
-/// Looks again and again until a condition holds.
-pub async fn until(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + within;
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}: not within {within:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// A database that goes with its log, also after a failure.
-struct Dropped {
-    server: MySqlConnectOptions,
-    database: String,
-}
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        // A connection of its own: pools may be closed by now.
-        let (database, server) = (self.database.clone(), self.server.clone());
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = MySqlConnection::connect_with(&server).await {
-                    let sql = format!("set lock_wait_timeout = 2; drop database {database}");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
-    }
-}
-
 pub struct MyLog {
     pub pool: MySqlPool,
     pub outbox: Outbox,
     clock: Clock,
     patch: Option<Patch>,
-    dropped: Dropped,
+    /// It goes with its log, also after a failure.
+    database: Database,
 }
 
 impl MyLog {
@@ -138,7 +93,7 @@ impl MyLog {
     }
 
     pub fn database(&self) -> &str {
-        &self.dropped.database
+        self.database.name()
     }
 
     fn planted(&self, store: MySqlStore) -> MySqlStore {

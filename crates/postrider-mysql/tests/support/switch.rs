@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use xtask::mariadb::Mariadb;
 
-use super::{run, until};
+use super::{run, until_within};
 
 /// A loopback port that leads to one server at a time.
 pub struct Switch {
@@ -124,7 +124,7 @@ impl Pair {
         let primary = self.primary.as_ref().expect("the primary");
         let mut primary = connection(primary).await;
         let mut replica = connection(&self.replica).await;
-        until("the replica has caught up", Duration::from_secs(30), async || {
+        until_within("the replica has caught up", Duration::from_secs(30), async || {
             let written: String = one(&mut primary, self.words.written).await;
             written == one(&mut replica, self.words.applied).await
         })

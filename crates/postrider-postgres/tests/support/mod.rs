@@ -2,7 +2,6 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,66 +10,21 @@ use async_trait::async_trait;
 use postrider_conformance::{Harness, TestLog, Writer};
 use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 use postrider_postgres::{Outbox, Patch, PgStore, StoreOptions};
+pub use postrider_testkit::address::{pgbouncer_options as pooler, postgres_options as server};
+pub use postrider_testkit::postgres::Database;
+use postrider_testkit::postgres::Schema;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, Transaction};
-
-/// The server that the tests use.
-pub fn server() -> PgConnectOptions {
-    let url = std::env::var("POSTRIDER_TEST_POSTGRES").expect(
-        "POSTRIDER_TEST_POSTGRES is not set: run the tests by `cargo xtask test`, or name a PostgreSQL server there",
-    );
-    PgConnectOptions::from_str(&url)
-        .expect("POSTRIDER_TEST_POSTGRES is not an address of a PostgreSQL server")
-}
-
-/// The same server behind the pooler that the tests use. As Debian configures it, it refuses a setting that the driver asks for.
-pub fn pooler() -> PgConnectOptions {
-    let url = std::env::var("POSTRIDER_TEST_PGBOUNCER").expect(
-        "POSTRIDER_TEST_PGBOUNCER is not set: run the tests by `cargo xtask test`, or name a PgBouncer in front of the PostgreSQL",
-    );
-    let address =
-        PgConnectOptions::from_str(&url).expect("POSTRIDER_TEST_PGBOUNCER is not an address of a PgBouncer");
-    address.extra_float_digits(None)
-}
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 
 /// A new schema's name.
 pub fn new_schema() -> String {
-    format!("t{}", Uuid::new_v4().simple())
+    postrider_testkit::unique("t")
 }
 
 /// A database of its own with an encoding, dropped with its test.
-pub struct Database(String);
-
-impl Database {
-    pub async fn create(encoding: &str) -> Self {
-        let name = format!("d{}", Uuid::new_v4().simple());
-        let mut connection = PgConnection::connect_with(&server()).await.expect("PostgreSQL answers");
-        let sql = format!(
-            "create database {name} encoding '{encoding}' template template0 lc_collate 'C' lc_ctype 'C'"
-        );
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("create database");
-        Self(name)
-    }
-
-    pub fn options(&self) -> PgConnectOptions {
-        server().database(&self.0)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let sql = format!("drop database {} with (force)", self.0);
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect_with(&server()).await {
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
-    }
+pub async fn new_database(encoding: &str) -> Database {
+    let options = format!("encoding '{encoding}' template template0 lc_collate 'C' lc_ctype 'C'");
+    Database::with(&options).await
 }
 
 /// Makes logs, each in a schema of its own, maybe with a bug planted.
@@ -99,11 +53,12 @@ impl Pg {
     }
 
     pub async fn log_on(&self, address: PgConnectOptions, clock: Clock) -> PgLog {
-        let schema = new_schema();
         let pool =
             PgPoolOptions::new().max_connections(40).connect_with(address).await.expect("PostgreSQL answers");
         let direct =
             if self.pooled { PgPoolOptions::new().connect_lazy_with(server()) } else { pool.clone() };
+        let made = Schema::on((*direct.connect_options()).clone());
+        let schema = made.name().to_owned();
         let mut builder = Outbox::builder().schema(&schema).clock(clock);
         if let Some(patch) = self.patch {
             builder = builder.patch(patch);
@@ -121,7 +76,7 @@ impl Pg {
         let options = StoreOptions { bell: !self.silent, listen, ..StoreOptions::default() };
         let store = outbox.store_with(&options).await.expect("store");
         let rings = count_rings(&direct, &schema).await;
-        PgLog { schema, pool, direct, outbox, store, options, rings }
+        PgLog { schema, pool, direct, outbox, store, options, rings, _made: made }
     }
 }
 
@@ -149,6 +104,8 @@ pub struct PgLog {
     pub store: PgStore,
     options: StoreOptions,
     rings: Arc<AtomicU64>,
+    /// The schema goes with its log, also after a failure.
+    _made: Schema,
 }
 
 impl PgLog {
@@ -159,24 +116,6 @@ impl PgLog {
 
     pub async fn run(&self, text: &str) {
         sqlx::raw_sql(self.sql(text)).execute(&self.pool).await.expect(text);
-    }
-}
-
-impl Drop for PgLog {
-    fn drop(&mut self) {
-        // The schema goes with its log, also after a failure. A connection of its own: pools may be closed by now.
-        let (schema, server) = (self.schema.clone(), (*self.direct.connect_options()).clone());
-        let drop = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                if let Ok(mut connection) = PgConnection::connect_with(&server).await {
-                    let sql = format!("set lock_timeout = '2s'; drop schema {schema} cascade");
-                    let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await;
-                }
-            });
-        };
-        let _ = std::thread::spawn(drop).join();
     }
 }
 

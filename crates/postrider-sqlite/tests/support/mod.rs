@@ -2,7 +2,7 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use postrider_conformance::{Harness, TestLog, Writer};
 use postrider_core::{Clock, NewEvent, Result, Store, Uuid};
 use postrider_sqlite::{Outbox, SqliteStore};
+use postrider_testkit::Folder;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool, Transaction};
 
@@ -33,9 +34,8 @@ impl Harness for Lite {
 
 impl Lite {
     pub async fn lite_log(&self, clock: Clock) -> LiteLog {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(Uuid::now_v7().simple().to_string());
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let pool = pool(&folder).await;
+        let folder = Folder::within(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        let pool = pool(folder.path()).await;
         let outbox = Outbox::builder().clock(clock.clone()).migrated(&pool).await.expect("migrate");
         let tables = "create table app (id text primary key, version integer not null); create table touched (n integer);";
         sqlx::raw_sql(tables).execute(&pool).await.expect("set up");
@@ -47,14 +47,14 @@ impl Lite {
 }
 
 /// The busy timeout is long, because the suite's sixteen writers hold the one write lock in turn and sleep in it.
-async fn pool(folder: &std::path::Path) -> SqlitePool {
+async fn pool(folder: &Path) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(folder.join("outbox.db")).create_if_missing(true);
     let options = options.busy_timeout(Duration::from_secs(60));
     SqlitePoolOptions::new().max_connections(40).connect_with(options).await.expect("SQLite opens")
 }
 
 pub struct LiteLog {
-    folder: PathBuf,
+    folder: Folder,
     pool: SqlitePool,
     pub outbox: Outbox,
     clock: Clock,
@@ -71,17 +71,11 @@ impl LiteLog {
 
     async fn second(&self) -> SqliteStore {
         let outbox = Outbox::builder().clock(self.clock.clone());
-        self.patched(outbox.connect(&pool(&self.folder).await).await.expect("connect").store())
+        self.patched(outbox.connect(&pool(self.folder.path()).await).await.expect("connect").store())
     }
 
     async fn ids(&self, sql: &'static str) -> Vec<Uuid> {
         sqlx::query_scalar(sql).fetch_all(&self.pool).await.expect("ids")
-    }
-}
-
-impl Drop for LiteLog {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

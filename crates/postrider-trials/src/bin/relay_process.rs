@@ -12,7 +12,7 @@ use postrider_trials::test_store_sqlite::LiteTestStore;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
-    let level = std::env::var("RIDER_LOG").ok().and_then(|level| level.parse().ok());
+    let level = std::env::var("RELAY_LOG").ok().and_then(|level| level.parse().ok());
     let _ = tracing::subscriber::set_global_default(Log::new(level.unwrap_or(tracing::Level::INFO)));
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match start(&arguments).await {

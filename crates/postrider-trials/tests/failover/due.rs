@@ -2,7 +2,8 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{MANY, Reader, Scene, wait_for};
+use crate::scene::{MANY, Reader, Scene};
+use crate::wait_for;
 
 /// The first of `k1` fails, so that the others of it wait behind it: what vanished is in hand together with what did not.
 async fn with_due_deliveries_in_hand(clients: Clients) {

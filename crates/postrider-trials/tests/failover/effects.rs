@@ -8,7 +8,8 @@ use postrider_trials::proxy::Clients;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use crate::scene::{LEASE, Log, MANY, PATIENCE, READ, Reader, Scene, wait_for};
+use crate::scene::{LEASE, Log, MANY, PATIENCE, READ, Reader, Scene};
+use crate::wait_for;
 
 #[derive(Debug, Serialize, Deserialize, Event)]
 #[event(aggregate = "Order", id = order, stream = "orders")]

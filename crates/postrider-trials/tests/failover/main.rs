@@ -13,3 +13,10 @@ mod restore;
 mod scene;
 mod switchover;
 mod windows;
+
+use postrider_testkit::until_within;
+
+/// Waits until a trouble is over.
+async fn wait_for(trouble: &str, over: impl AsyncFnMut() -> bool) {
+    until_within(&format!("this is over: {trouble}"), scene::PATIENCE, over).await;
+}

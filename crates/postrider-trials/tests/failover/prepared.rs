@@ -2,7 +2,8 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Log, Reader, Scene, wait_for};
+use crate::scene::{Log, Reader, Scene};
+use crate::wait_for;
 
 /// Prepares a transaction with an event of the key `p`. While publishers ring, none can be prepared.
 async fn prepare(log: &Log) {

@@ -13,6 +13,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 use xtask::postgres::{Cluster, Standby};
 
+use crate::wait_for;
+
 /// Small servers: there are many of them.
 pub const SMALL: [(&str, &str); 4] = [
     ("shared_buffers", "32MB"),
@@ -392,14 +394,5 @@ impl Scene {
         if let Some(relay) = self.relay.take() {
             relay.stop().await.expect("the relay stops");
         }
-    }
-}
-
-/// Looks until it is so.
-pub async fn wait_for(trouble: &str, mut done: impl AsyncFnMut() -> bool) {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    while !done().await {
-        assert!(tokio::time::Instant::now() < end, "{trouble}, {PATIENCE:?} long");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

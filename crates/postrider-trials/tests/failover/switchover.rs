@@ -2,7 +2,8 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Reader, Scene, wait_for};
+use crate::scene::{Reader, Scene};
+use crate::wait_for;
 
 /// Batches are in hand; they are settled on the new server, and nothing comes twice.
 async fn with_nothing_lost(clients: Clients) {

@@ -28,7 +28,7 @@ async fn a_batch_whose_settling_was_not_answered_is_not_repeated<G: TestStore>()
     verdict.repeats_nothing();
 }
 
-/// After two relay_processes were killed with a lane in their hands, the third tries what it finds one by one: each with a mark
+/// After two relays were killed with a lane in their hands, the third tries what it finds one by one: each with a mark
 /// before it and a word on it afterwards. The answer to that word is lost.
 async fn a_delivery_whose_settling_was_not_answered_is_neither_repeated_nor_stuck<G: TestStore>() {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;

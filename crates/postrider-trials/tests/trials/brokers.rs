@@ -13,13 +13,13 @@ use xtask::kafka::{Broker, Options};
 
 use crate::{RELAY_PROCESS, on_each};
 
-on_each!(riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing);
+on_each!(relays_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing);
 
 const BATCH: u32 = 16;
 const LANES: u32 = 2;
 const PARTITIONS: u16 = 4;
 
-async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: TestStore>() {
+async fn relays_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: TestStore>() {
     let rounds = if is_soak() { 15 } else { 2 };
     let mut broker = block_in_place(|| {
         let broker = Broker::create(&Options::new()).expect("this trial starts a Kafka of its own");
@@ -64,7 +64,7 @@ async fn riders_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: T
     let arrivals = block_in_place(|| topic.arrivals());
     loses_nothing(&arrivals, &committed);
     keeps_order(&arrivals);
-    // What a killed relay_process had in its hands, and what both had there when the broker went away.
+    // What a killed relay had in its hands, and what both had there when the broker went away.
     let most = (kills + 2 * rounds) * (BATCH * LANES) as usize;
     let again = repeats_only_what_was_open(&arrivals, &marks, most);
     eprintln!("{} moves, {kills} kills, {rounds} outages, {again} came again", committed.len());

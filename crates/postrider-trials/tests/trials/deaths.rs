@@ -43,7 +43,7 @@ async fn changes<G: TestStore>(trial: &Trial<G>, poisoned: bool) -> Option<Uuid>
     poison
 }
 
-/// Starts relay_processes, one after the other, until one lives to see the end. How many died.
+/// Starts relays, one after the other, until one lives to see the end. How many died.
 async fn ride_until_quiet<G: TestStore>(
     trial: &Trial<G>,
     start: impl Fn() -> RelayProcess,
@@ -69,7 +69,7 @@ async fn poison<G: TestStore>(subscription: &str, poison: Poison, busy: bool, sl
     poison_as::<G>(None, subscription, poison, busy, slow).await;
 }
 
-/// The same with relay_processes that all have this name, if there is one.
+/// The same with relays that all have this name, if there is one.
 async fn poison_as<G: TestStore>(
     name: Option<&str>,
     subscription: &str,

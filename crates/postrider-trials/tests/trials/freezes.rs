@@ -1,4 +1,4 @@
-//! A relay_process is frozen for longer than its lease, another takes over, and the frozen one wakes.
+//! A relay is frozen for longer than its lease, another takes over, and the frozen one wakes.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use postrider_trials::{EFFECTS, PLAIN};
 use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
-    a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes,
-    a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes,
-    a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes,
-    a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes,
-    a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes,
-    two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order,
+    a_relay_frozen_after_its_claim_changes_nothing_when_it_wakes,
+    a_relay_frozen_in_a_plain_handler_changes_nothing_when_it_wakes,
+    a_relay_frozen_before_it_settles_changes_nothing_when_it_wakes,
+    a_relay_frozen_before_its_transaction_changes_nothing_when_it_wakes,
+    a_relay_frozen_before_it_settles_effects_changes_nothing_when_it_wakes,
+    two_relays_that_are_frozen_in_turn_apply_everything_once_and_in_order,
 );
 
 const BATCH: u32 = 16;
@@ -56,7 +56,7 @@ async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
     assert_eq!(trial.ground.traces().await.expect("the traces"), left, "the one that woke changed something");
     Verdict::on(&trial.ground).await.keeps_its_promises(&committed);
 
-    // From now on it is a relay_process like any other, and an heir in its turn.
+    // From now on it is a relay like any other, and an heir in its turn.
     let writers = Writers::start(&trial.ground);
     assert_eq!(heir.stop().await, Some(0));
     trial.until_it_left_more(&frozen, 60).await;
@@ -68,34 +68,34 @@ async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
     assert!(verdict.repetitions() <= most, "{} came again, of {seen}", verdict.repetitions());
 }
 
-async fn a_rider_frozen_after_its_claim_changes_nothing_when_it_wakes<G: TestStore>() {
+async fn a_relay_frozen_after_its_claim_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Claimed, PLAIN, 1).await;
 }
 
-async fn a_rider_frozen_in_a_plain_handler_changes_nothing_when_it_wakes<G: TestStore>() {
+async fn a_relay_frozen_in_a_plain_handler_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Handling, PLAIN, 20).await;
 }
 
-async fn a_rider_frozen_before_it_settles_changes_nothing_when_it_wakes<G: TestStore>() {
+async fn a_relay_frozen_before_it_settles_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Delivered, PLAIN, 3).await;
 }
 
-async fn a_rider_frozen_before_its_transaction_changes_nothing_when_it_wakes<G: TestStore>() {
+async fn a_relay_frozen_before_its_transaction_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Beginning, EFFECTS, 20).await;
 }
 
-async fn a_rider_frozen_before_it_settles_effects_changes_nothing_when_it_wakes<G: TestStore>() {
+async fn a_relay_frozen_before_it_settles_effects_changes_nothing_when_it_wakes<G: TestStore>() {
     freeze_at::<G>(Point::Delivered, EFFECTS, 3).await;
 }
 
 /// On SQLite a frozen transaction has the only write lock there is: nobody writes until it wakes or dies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rider_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
+async fn a_relay_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
     freeze_at::<PgTestStore>(Point::Handling, EFFECTS, 20).await;
 }
 
 /// Each wakes while the other is at work on what it had.
-async fn two_riders_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: TestStore>() {
+async fn two_relays_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: TestStore>() {
     let rounds = if is_soak() { 60 } else { 3 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);

@@ -1,4 +1,4 @@
-//! A relay_process is killed at each step of a batch, and its heir goes on.
+//! A relay is killed at each step of a batch, and its heir goes on.
 
 use postrider_trials::ride::{Point, Ride, Stand};
 use postrider_trials::test_store::TestStore;
@@ -9,12 +9,12 @@ use postrider_trials::{EFFECTS, PLAIN};
 use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
-    a_rider_killed_after_its_claim_leaves_everything_to_its_heir,
-    a_rider_killed_in_a_handler_leaves_everything_to_its_heir,
-    a_rider_killed_before_it_settles_leaves_everything_to_its_heir,
-    a_rider_killed_while_it_settles_leaves_everything_to_its_heir,
-    a_rider_killed_after_it_settled_leaves_everything_to_its_heir,
-    a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing,
+    a_relay_killed_after_its_claim_leaves_everything_to_its_heir,
+    a_relay_killed_in_a_handler_leaves_everything_to_its_heir,
+    a_relay_killed_before_it_settles_leaves_everything_to_its_heir,
+    a_relay_killed_while_it_settles_leaves_everything_to_its_heir,
+    a_relay_killed_after_it_settled_leaves_everything_to_its_heir,
+    a_relay_with_an_inbox_killed_before_it_settles_repeats_nothing,
 );
 
 /// As many as the ride's batch.
@@ -28,7 +28,7 @@ fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut R
     }
 }
 
-/// Kills one relay_process where the plain subscription comes to a point, its heir where the effects come to it, and lets a third
+/// Kills one relay where the plain subscription comes to a point, its heir where the effects come to it, and lets a third
 /// finish. What of the plain subscription may come again after the first kill is said by `most`.
 async fn kill_at<G: TestStore>(point: Point, nth: u32, most: usize) {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
@@ -50,28 +50,28 @@ async fn kill_at<G: TestStore>(point: Point, nth: u32, most: usize) {
     assert!(again <= most, "{again} came again after the first kill; at most {most} could");
 }
 
-async fn a_rider_killed_after_its_claim_leaves_everything_to_its_heir<G: TestStore>() {
+async fn a_relay_killed_after_its_claim_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Claimed, 1, 0).await;
 }
 
-async fn a_rider_killed_in_a_handler_leaves_everything_to_its_heir<G: TestStore>() {
+async fn a_relay_killed_in_a_handler_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Handling, 40, BATCH as usize).await;
 }
 
-async fn a_rider_killed_before_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
+async fn a_relay_killed_before_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Delivered, 3, BATCH as usize).await;
 }
 
-async fn a_rider_killed_while_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
+async fn a_relay_killed_while_it_settles_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Settling, 3, BATCH as usize).await;
 }
 
-async fn a_rider_killed_after_it_settled_leaves_everything_to_its_heir<G: TestStore>() {
+async fn a_relay_killed_after_it_settled_leaves_everything_to_its_heir<G: TestStore>() {
     kill_at::<G>(Point::Settled, 3, 0).await;
 }
 
 /// Every handler was done, and marked in the inbox; only the batch was not settled.
-async fn a_rider_with_an_inbox_killed_before_it_settles_repeats_nothing<G: TestStore>() {
+async fn a_relay_with_an_inbox_killed_before_it_settles_repeats_nothing<G: TestStore>() {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);
     let mut first = trial.start(|ride| {

@@ -10,7 +10,7 @@ mod pairs;
 mod rounds;
 mod stops;
 
-/// The program that the relay_processes run.
+/// The program that the relays run.
 const RELAY_PROCESS: &str = env!("CARGO_BIN_EXE_relay_process");
 
 /// Makes tests of functions that are generic over the ground: one each on PostgreSQL, on MariaDB and on SQLite.

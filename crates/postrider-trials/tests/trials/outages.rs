@@ -1,4 +1,4 @@
-//! The database goes away under a relay_process, and comes back.
+//! The database goes away under a relay, and comes back.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn trial_on(cluster: &Cluster) -> Trial<PgTestStore> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rider_goes_on_by_itself_when_its_database_is_restarted() {
+async fn a_relay_goes_on_by_itself_when_its_database_is_restarted() {
     let restarts = if is_soak() { 20 } else { 2 };
     let mut cluster = cluster();
     let trial = trial_on(&cluster).await;
@@ -56,7 +56,7 @@ async fn a_rider_goes_on_by_itself_when_its_database_is_restarted() {
 /// Those of the relay and of its transactional handlers. The connections of the plain handler stand for the outside world,
 /// whose answers are not lost here: so nothing at all may come twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rider_whose_connections_are_ended_again_and_again_repeats_nothing() {
+async fn a_relay_whose_connections_are_ended_again_and_again_repeats_nothing() {
     let cuts = if is_soak() { 300 } else { 25 };
     let cluster = cluster();
     let trial = trial_on(&cluster).await;

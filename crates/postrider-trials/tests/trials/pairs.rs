@@ -1,4 +1,4 @@
-//! Two relay_processes share the lanes, and one of them dies now and then.
+//! Two relays share the lanes, and one of them dies now and then.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use postrider_trials::writers::Writers;
 
 use crate::{RELAY_PROCESS, on_each};
 
-on_each!(two_riders_of_whom_one_is_killed_now_and_then_share_everything);
+on_each!(two_relays_of_whom_one_is_killed_now_and_then_share_everything);
 
 const BATCH: u32 = 16;
 const LANES: u32 = 4;
@@ -23,7 +23,7 @@ fn sharing(ride: &mut Ride) {
     ride.lease = Duration::from_secs(2);
 }
 
-async fn two_riders_of_whom_one_is_killed_now_and_then_share_everything<G: TestStore>() {
+async fn two_relays_of_whom_one_is_killed_now_and_then_share_everything<G: TestStore>() {
     let kills = if is_soak() { 30 } else { 3 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::start(&trial.ground);

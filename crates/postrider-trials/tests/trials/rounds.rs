@@ -1,4 +1,4 @@
-//! One relay_process after the other, each killed at a moment that nobody chose.
+//! One relay after the other, each killed at a moment that nobody chose.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use postrider_trials::writers::Writers;
 use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
-    riders_killed_at_random_moments_lose_nothing_and_apply_everything_once,
-    riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once,
-    riders_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once,
+    relays_killed_at_random_moments_lose_nothing_and_apply_everything_once,
+    relays_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once,
+    relays_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once,
 );
 
 const BATCH: u32 = 16;
@@ -52,17 +52,17 @@ async fn kill_at_random<G: TestStore>(rounds: usize, lanes: u64, slow: Duration)
     eprintln!("{} moves, {} kills, {} came again", verdict.moves(), deaths.len(), verdict.repetitions());
 }
 
-async fn riders_killed_at_random_moments_lose_nothing_and_apply_everything_once<G: TestStore>() {
+async fn relays_killed_at_random_moments_lose_nothing_and_apply_everything_once<G: TestStore>() {
     kill_at_random::<G>(12, 1, Duration::ZERO).await;
 }
 
 /// Each of them wants another number of lanes than the one before it.
-async fn riders_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once<G: TestStore>() {
+async fn relays_killed_while_they_change_the_lanes_lose_nothing_and_apply_everything_once<G: TestStore>() {
     kill_at_random::<G>(6, 4, Duration::ZERO).await;
 }
 
 /// Every fifth event of an account outlives its batch.
-async fn riders_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once<
+async fn relays_killed_while_some_of_their_events_run_on_lose_nothing_and_apply_everything_once<
     G: TestStore,
 >() {
     kill_at_random::<G>(8, 2, Duration::from_millis(120)).await;

@@ -1,4 +1,4 @@
-//! A relay_process is asked to end while there is work, and ends in order.
+//! A relay is asked to end while there is work, and ends in order.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use postrider_trials::writers::Writers;
 use crate::{RELAY_PROCESS, on_each};
 
 on_each!(
-    a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
-    a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
-    a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing,
-    a_rider_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only,
+    a_relay_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
+    a_slow_relay_asked_to_end_repeats_nothing_and_gives_back_its_lanes,
+    a_relay_asked_to_end_while_it_goes_one_by_one_repeats_nothing,
+    a_relay_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only,
 );
 
-/// Stops a relay_process, which must end well and hold nothing then.
+/// Stops a relay, which must end well and hold nothing then.
 async fn stop<G: TestStore>(trial: &Trial<G>, relay_process: RelayProcess) {
     let name = relay_process.name.clone();
     assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
@@ -27,7 +27,7 @@ async fn stop<G: TestStore>(trial: &Trial<G>, relay_process: RelayProcess) {
     assert!(kept.is_empty(), "lanes were not given back: {kept:?}");
 }
 
-/// Stops relay_processes under load, each after it has left some rows.
+/// Stops relays under load, each after it has left some rows.
 async fn stop_again_and_again<G: TestStore>(rows: i64, change: fn(&mut Ride)) {
     let rounds = if is_soak() { 40 } else { 5 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
@@ -44,11 +44,11 @@ async fn stop_again_and_again<G: TestStore>(rows: i64, change: fn(&mut Ride)) {
     verdict.repeats_nothing();
 }
 
-async fn a_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
+async fn a_relay_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
     stop_again_and_again::<G>(10, |ride| ride.lanes = 2).await;
 }
 
-async fn a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
+async fn a_slow_relay_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: TestStore>() {
     stop_again_and_again::<G>(10, |ride| {
         ride.lanes = 2;
         ride.batch = 100;
@@ -57,8 +57,8 @@ async fn a_slow_rider_asked_to_end_repeats_nothing_and_gives_back_its_lanes<G: T
     .await;
 }
 
-/// The relay_process before it was killed in its first batch, so that each of its events may be what killed it.
-async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: TestStore>() {
+/// The relay before it was killed in its first batch, so that each of its events may be what killed it.
+async fn a_relay_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: TestStore>() {
     let rounds = if is_soak() { 20 } else { 2 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
     let writers = Writers::with_pause(&trial.ground, 40);
@@ -80,7 +80,7 @@ async fn a_rider_asked_to_end_while_it_goes_one_by_one_repeats_nothing<G: TestSt
     verdict.repeats_only_what_was_open(&deaths, 16);
 }
 
-async fn a_rider_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only<
+async fn a_relay_whose_handler_does_not_end_stops_when_its_grace_is_over_and_repeats_that_event_only<
     G: TestStore,
 >() {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;

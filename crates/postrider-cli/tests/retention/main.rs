@@ -1,248 +1,11 @@
 //! Retention as a program: the day's in relays that are real processes, and the commands.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+mod fixture;
+
 use std::time::{Duration, Instant};
 
-use postrider::store::{Lease, Settlement, Store, Subscription};
-use postrider::{NewEvent, Payload, postgres, sqlite};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
-use sqlx::{AssertSqlSafe, PgPool};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const LONG: Duration = Duration::from_secs(600);
-
-/// A database of its own and a folder; both go away, also when the test fails.
-struct Fixture {
-    folder: PathBuf,
-    url: String,
-    pool: Option<PgPool>,
-    database: String,
-}
-
-impl Fixture {
-    async fn postgres() -> Self {
-        let server = std::env::var("POSTRIDER_TEST_POSTGRES")
-            .expect("POSTRIDER_TEST_POSTGRES is not set: run `cargo xtask test`");
-        let mut ground = Self::sqlite();
-        let pool = PgPool::connect(&server).await.expect("the server of the tests");
-        let create = format!("create database {}", ground.database);
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&pool).await.expect("created");
-        pool.close().await;
-        let (base, _) = server.rsplit_once('/').expect("an address with a database");
-        ground.url = format!("{base}/{}", ground.database);
-        ground.pool = Some(PgPool::connect(&ground.url).await.expect("connected"));
-        ground
-    }
-
-    fn sqlite() -> Self {
-        let database = format!("retention_{}", postrider::Uuid::new_v4().simple());
-        let folder = std::env::temp_dir().join(&database);
-        std::fs::create_dir(&folder).expect("a folder");
-        let url = format!("sqlite:{}", folder.join("shop.db").display());
-        Self { folder, url, pool: None, database }
-    }
-
-    /// Records events and settles them; each has an e-mail address in it.
-    async fn deliver(&self, events: usize) {
-        self.run(&["migrate"]).good();
-        let event = |n: usize| {
-            let payload = Payload::Json(format!("{{\"n\": {n}, \"email\": \"planted@example.org\"}}"));
-            NewEvent::new("orders", "OrderPaid", "Order", (n % 7).to_string(), payload)
-        };
-        if let Some(pool) = &self.pool {
-            let outbox = postgres::Outbox::connect(pool).await.expect("an outbox");
-            let mut connection = pool.acquire().await.expect("a connection");
-            let events: Vec<NewEvent> = (0..events).map(event).collect();
-            outbox.record_all(&mut connection, &events).await.expect("recorded");
-            settle(&outbox.store().await.expect("a store")).await;
-        } else {
-            let pool = self.file().await;
-            let outbox = sqlite::Outbox::connect(&pool).await.expect("an outbox");
-            for n in 0..events {
-                outbox.record_outside_transaction(&event(n)).await.expect("recorded");
-            }
-            settle(&outbox.store()).await;
-            pool.close().await;
-        }
-    }
-
-    async fn file(&self) -> SqlitePool {
-        let options = SqliteConnectOptions::new().filename(self.folder.join("shop.db"));
-        SqlitePool::connect_with(options).await.expect("connected")
-    }
-
-    /// A number from the database; `{}` is what stands before the names of tables.
-    async fn number(&self, text: &str) -> i64 {
-        match &self.pool {
-            Some(pool) => {
-                let query = sqlx::query_scalar(AssertSqlSafe(text.replace("{}", "postrider.")));
-                query.fetch_one(pool).await.expect(text)
-            }
-            None => {
-                let pool = self.file().await;
-                let query = sqlx::query_scalar(AssertSqlSafe(text.replace("{}", "postrider_")));
-                let number = query.fetch_one(&pool).await.expect(text);
-                pool.close().await;
-                number
-            }
-        }
-    }
-
-    async fn left(&self) -> (i64, i64) {
-        // In one look: a sweep may be under way.
-        let both = self
-            .number("select (select count(*) from {}event) * 1000000 + (select count(*) from {}archive)")
-            .await;
-        (both / 1_000_000, both % 1_000_000)
-    }
-
-    async fn execute(&self, text: &str) {
-        match &self.pool {
-            Some(pool) => {
-                sqlx::raw_sql(AssertSqlSafe(text.to_owned())).execute(pool).await.expect(text);
-            }
-            None => {
-                let pool = self.file().await;
-                sqlx::raw_sql(AssertSqlSafe(text.to_owned())).execute(&pool).await.expect(text);
-                pool.close().await;
-            }
-        }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-        command.args(arguments).env_clear().env("POSTRIDER_STORE_URL", &self.url).env("USER", "ada");
-        let output = command.stdin(Stdio::null()).output().expect("it runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let said = Said { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) };
-        assert!(!said.err.contains("panicked") && !said.err.contains("planted"), "{}", said.err);
-        said
-    }
-
-    fn config(&self, name: &str, retention: &str) -> String {
-        let path = self.folder.join(format!("{name}.toml"));
-        let text = format!(
-            "[relay]\nname = \"{name}\"\nlease = \"2s\"\n[http]\nlisten = \"off\"\n\
-             [[subscription]]\nname = \"s\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n[retention]\n{retention}\n"
-        );
-        std::fs::write(&path, text).expect("the settings");
-        path.display().to_string()
-    }
-
-    fn relay(&self, name: &str, retention: &str) -> RelayProcess {
-        let config = self.config(name, retention);
-        let log = self.folder.join(format!("{name}.log"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-        command.args(["relay", "--config", &config]).env_clear().env("POSTRIDER_STORE_URL", &self.url);
-        command.stdout(Stdio::null()).stdin(Stdio::null());
-        command.stderr(std::fs::File::create(&log).expect("a file"));
-        RelayProcess { process: command.spawn().expect("it starts"), log }
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        if self.pool.take().is_some() {
-            let (server, database) = (std::env::var("POSTRIDER_TEST_POSTGRES"), self.database.clone());
-            let drop = move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                let (Ok(runtime), Ok(server)) = (runtime, server) else { return };
-                runtime.block_on(async {
-                    if let Ok(pool) = PgPool::connect(&server).await {
-                        let sql = format!("drop database {database} with (force)");
-                        let _ = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await;
-                    }
-                });
-            };
-            let _ = std::thread::spawn(drop).join();
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-async fn settle(store: &dyn Store) {
-    store.subscribe(&Subscription::new("s")).await.expect("subscribed");
-    let mut lease: Lease = store.claim("s", "test", LONG).await.expect("claim").expect("a free lane");
-    loop {
-        let batch = store.read(&lease, &lease.position.clone(), 10_000).await.expect("read");
-        if batch.is_idle() {
-            break;
-        }
-        store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settled");
-    }
-    store.release(lease).await.expect("released");
-}
-
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    #[track_caller]
-    fn good(self) -> String {
-        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
-        self.out
-    }
-
-    #[track_caller]
-    fn json(self) -> serde_json::Value {
-        let out = self.good();
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
-    }
-
-    #[track_caller]
-    fn sentence(self, code: i32) -> String {
-        assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
-        assert_eq!(self.err.trim_end().lines().count(), 1, "one sentence: {}", self.err);
-        self.err
-    }
-}
-
-/// A relay in a process of its own; it is killed with the test.
-struct RelayProcess {
-    process: Child,
-    log: PathBuf,
-}
-
-impl RelayProcess {
-    fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-        assert!(status.expect("kill").success());
-    }
-
-    fn ended(&mut self) -> Option<i32> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().expect("a process") {
-                return status.code();
-            }
-            assert!(Instant::now() < end, "it does not end: {}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for RelayProcess {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition().await {
-        assert!(Instant::now() < end, "it did not come to pass in time that {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
+use fixture::Fixture;
+use postrider_testkit::{Logged, until};
 
 /// A time of the day that has just come.
 fn just_now() -> String {
@@ -269,7 +32,7 @@ async fn of_two_relays_one_does_the_days_retention_once() {
     until("one says so", async || done() > 0).await;
     let log = relay_processes
         .iter()
-        .map(RelayProcess::log)
+        .map(Logged::log)
         .find(|log| log.contains("retention finished"))
         .expect("one did");
     assert!(log.contains("events=60") && log.contains("how=\"archived\""), "{log}");
@@ -306,8 +69,8 @@ async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
         archived > 50
     })
     .await;
-    first.signal("-KILL");
-    assert_eq!(first.ended(), None);
+    first.signal("KILL");
+    assert_eq!(first.exit_code(), None);
     let (left, archived) = ground.left().await;
     assert!(left > 0 && left + archived == 400, "{left} and {archived}");
     let second = ground.relay("second", &settings("1ms"));
@@ -328,8 +91,8 @@ async fn a_sigterm_in_mid_sweep_ends_it_promptly() {
     let mut relay_process = ground.relay("one", &settings);
     until("it has begun", async || ground.left().await.0 < 300).await;
     let began = Instant::now();
-    relay_process.signal("-TERM");
-    assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
+    relay_process.signal("TERM");
+    assert_eq!(relay_process.exit_code(), Some(0), "{}", relay_process.log());
     assert!(began.elapsed() < Duration::from_secs(5), "it did not wait for its pause: {:?}", began.elapsed());
     assert!(relay_process.log().contains("retention stopped"), "{}", relay_process.log());
     assert!(ground.left().await.0 > 200);
