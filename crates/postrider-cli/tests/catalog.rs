@@ -1,16 +1,13 @@
 //! `postrider catalog`: the built binary, with files as an application writes them, on SQLite.
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::process::{Command, Output};
 
+use postrider_testkit::Folder;
 use serde_json::{Value, json};
-use support::Folder;
 
 fn postrider(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-    command.args(arguments).current_dir(&folder.0).env_clear().output().expect("it runs")
+    command.args(arguments).current_dir(folder.path()).env_clear().output().expect("it runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -43,7 +40,7 @@ fn a_breaking_change_fails_until_the_version_is_raised_with_an_upcaster() {
             .contains("there is no lock events.lock.json; write the first one with --update")
     );
     assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
-    let lock = std::fs::read_to_string(folder.0.join("events.lock.json")).expect("the lock");
+    let lock = std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock");
 
     folder.file("events.json", &catalog(1, &[], &["order", "total"]));
     let refused = postrider(&folder, &["catalog", "check", "--update"]);
@@ -56,7 +53,7 @@ fn a_breaking_change_fails_until_the_version_is_raised_with_an_upcaster() {
         "{report}"
     );
     assert_eq!(
-        std::fs::read_to_string(folder.0.join("events.lock.json")).expect("the lock"),
+        std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock"),
         lock,
         "it stays"
     );
@@ -131,7 +128,7 @@ fn the_catalog_stands_beside_what_the_log_has_seen() {
         "{said}"
     );
     assert!(!said.contains("secret"), "{said}");
-    assert!(!folder.0.join("events.lock.json").exists(), "a check that fails writes no lock");
+    assert!(!folder.path().join("events.lock.json").exists(), "a check that fails writes no lock");
 }
 
 #[test]
@@ -158,12 +155,13 @@ fn the_catalog_is_exported_to_a_file_a_folder_or_standard_output() {
     assert!(
         postrider(&folder, &["catalog", "export", "asyncapi", "--into", "api/events.json"]).status.success()
     );
-    let api: Value =
-        serde_json::from_str(&std::fs::read_to_string(folder.0.join("api/events.json")).expect("a file"))
-            .expect("JSON");
+    let api: Value = serde_json::from_str(
+        &std::fs::read_to_string(folder.path().join("api/events.json")).expect("a file"),
+    )
+    .expect("JSON");
     assert_eq!(api["asyncapi"], "3.0.0");
     assert!(postrider(&folder, &["catalog", "export", "eventcatalog", "--into", "site"]).status.success());
-    assert!(folder.0.join("site").is_dir());
+    assert!(folder.path().join("site").is_dir());
     assert_eq!(
         postrider(&folder, &["catalog", "export", "eventcatalog"]).status.code(),
         Some(2),
