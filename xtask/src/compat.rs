@@ -44,12 +44,12 @@ pub enum Origin {
 const TESTS: &[&str] =
     &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
 
-/// What runs on each MariaDB and MySQL, as `cargo test` is told: all tests of the store, the binary's, and relays that are killed in front
-/// of endpoints and of Kafka.
-const MYSQL_TESTS: &[&[&str]] = &[
-    &["-p", "postrider-mysql", "--tests"],
-    &["-p", "postrider-cli", "--test", "mysql"],
-    &["-p", "postrider-trials", "--test", "trials", "mysql"],
+/// What runs on each MariaDB and MySQL, as `cargo test` and the test program are told: all tests of the store, the binary's, and relays that
+/// are killed in front of endpoints and of Kafka.
+const MYSQL_TESTS: &[(&[&str], &[&str])] = &[
+    (&["-p", "postrider-mysql", "--tests"], &[]),
+    (&["-p", "postrider-cli", "--test", "mysql"], &[]),
+    (&["-p", "postrider-trials", "--test", "trials"], &["--skip", "on_postgres", "--skip", "on_sqlite"]),
 ];
 
 /// What came of one version.
@@ -103,8 +103,9 @@ fn first_line(failure: &TaskError) -> String {
     failure.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green.
-pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, TaskError> {
+/// Runs the suite on the versions that begin with one of `wanted`, all unless any is named; 0 if all are green. With `names`, only the
+/// tests that have one of them in their name.
+pub fn run(foreground: &Foreground, wanted: &[&str], names: &[&str]) -> Result<u8, TaskError> {
     let chosen: Vec<&str> = POSTGRES.iter().copied().filter(|version| is_wanted(version, wanted)).collect();
     let mysql: Vec<_> = MYSQL.iter().filter(|(_, version, _)| is_wanted(version, wanted)).collect();
     if chosen.is_empty() && mysql.is_empty() {
@@ -122,7 +123,7 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, TaskError> {
     let mut rows = Vec::new();
     for version in chosen {
         let (server, begun) = (format!("PostgreSQL {version}"), Instant::now());
-        let ended = on_postgres(foreground, version).map(|code| (server.clone(), code));
+        let ended = on_postgres(foreground, version, names).map(|code| (server.clone(), code));
         rows.push(Row::of(server, begun, ended));
         if foreground.is_interrupted() {
             return Ok(last_code(&rows));
@@ -130,7 +131,7 @@ pub fn run(foreground: &Foreground, wanted: &[&str]) -> Result<u8, TaskError> {
     }
     for (name, version, origin) in mysql {
         let begun = Instant::now();
-        let ended = on_mysql(foreground, name, version, *origin);
+        let ended = on_mysql(foreground, name, version, *origin, names);
         rows.push(Row::of(format!("{name} {version}"), begun, ended));
         if foreground.is_interrupted() {
             return Ok(last_code(&rows));
@@ -156,7 +157,7 @@ fn is_wanted(version: &str, wanted: &[&str]) -> bool {
     wanted.is_empty() || wanted.iter().any(is)
 }
 
-fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, TaskError> {
+fn on_postgres(foreground: &Foreground, version: &str, names: &[&str]) -> Result<u8, TaskError> {
     let programs = Programs::fetch(version)?;
     let cluster = Cluster::create_of(programs.bin(), &[])?;
     let kind = Kind::Postgres;
@@ -166,6 +167,7 @@ fn on_postgres(foreground: &Foreground, version: &str) -> Result<u8, TaskError> 
     for test in TESTS {
         cargo.args(["--test", test]);
     }
+    cargo.arg("--").args(names);
     cargo.envs(kind.environment(&kind.address(cluster.port()))).env(binaries::VARIABLE, programs.bin());
     foreground.run(&mut cargo)
 }
@@ -176,6 +178,7 @@ fn on_mysql(
     name: &str,
     version: &str,
     origin: Origin,
+    names: &[&str],
 ) -> Result<(String, u8), TaskError> {
     let kind = Kind::Mysql;
     if origin == Origin::Machine && MysqlPrograms::find()?.is_none() && package::can_install()? {
@@ -198,9 +201,9 @@ fn on_mysql(
     let tested = format!("{name} {release}");
     say(&format!("testing on {tested} ({})", kind.address(server.port())));
     let mut code = 0;
-    for tests in MYSQL_TESTS {
+    for (tests, options) in MYSQL_TESTS {
         let mut cargo = workspace::cargo();
-        cargo.args(["test", "--no-fail-fast"]).args(*tests);
+        cargo.args(["test", "--no-fail-fast"]).args(*tests).arg("--").args(*options).args(names);
         cargo.envs(kind.environment(&kind.address(server.port())));
         // For the tests that start servers of their own.
         cargo.envs(base.as_ref().map(|base| (programs::VARIABLE, base)));

@@ -19,7 +19,8 @@ Usage: cargo xtask COMMAND
   test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
-  compat [VERSION...]              run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named
+  compat [VERSION...] [-- NAME...] run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named;
+                                   with NAMEs only the tests with one of them in their name
   bench log [--json] [--quick] [read|publish|idle]
                                    measure the log on a PostgreSQL that waits for its disk
   bench log --store mysql [--json] [--quick] [drain|publish]
@@ -70,8 +71,14 @@ fn main() -> ExitCode {
             bench("log-mysql", options)
         }
         ["bench", subject, options @ ..] if is_bench(subject, options) => bench(subject, options),
-        ["compat", versions @ ..] if versions.iter().all(|version| !version.starts_with('-')) => {
-            interruptible(|foreground| compat::run(foreground, versions))
+        ["compat", words @ ..] => {
+            let split = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+            let (versions, names) = (&words[..split], words.get(split + 1..).unwrap_or_default());
+            if versions.iter().any(|version| version.starts_with('-')) {
+                Ok(misused())
+            } else {
+                interruptible(|foreground| compat::run(foreground, versions, names))
+            }
         }
         ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
