@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postrider_core::Result;
+use postrider_core::{DataSchemas, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -108,4 +108,21 @@ pub fn schema_hash(payload: Option<&PayloadSchema>) -> String {
     let digest = Sha256::digest(text);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
+}
+
+impl CatalogFile {
+    /// The `dataschema` of each event with a schema. In the template, `{name}`, `{version}` and `{hash}` (the SHA-256 of the schema, in hex) are
+    /// replaced: `urn:sha256:{hash}`, or the address of a registry of yours.
+    pub fn data_schemas(&self, template: &str) -> DataSchemas {
+        let with_schema = self.events.iter().filter(|event| event.payload.is_some());
+        let uri = |event: &EventEntry| {
+            let hash = schema_hash(event.payload.as_ref());
+            let hash = hash.trim_start_matches("sha256:");
+            template
+                .replace("{name}", &event.name)
+                .replace("{version}", &event.version.to_string())
+                .replace("{hash}", hash)
+        };
+        with_schema.map(|event| (event.name.clone(), event.version, uri(event))).collect()
+    }
 }

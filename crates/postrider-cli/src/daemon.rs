@@ -29,7 +29,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     // What is wrong with a sink is found out before anything starts.
     for reader in &config.readers {
         if let Some(sink) = config.sinks.get(&reader.sink) {
-            Ready::check(&reader.sink, sink)?;
+            Ready::check(&config, &reader.sink, sink)?;
         }
     }
     let alerts = alerts::AlertMonitor::of(&config)?;
@@ -158,7 +158,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
     for reader in &config.readers {
         let Some(sink) = config.sinks.get(&reader.sink) else { continue };
         let destination = sink.destination();
-        let sink = Ready::make(&reader.sink, sink)?;
+        let sink = Ready::make(config, &reader.sink, sink)?;
         relay = relay.subscribe(&reader.name, |subscriber| {
             let subscriber = subscriber
                 .streams(reader.streams.clone())

@@ -1,12 +1,15 @@
 //! The sinks that the settings describe.
 
+use std::path::Path;
+
+use postrider::catalog::CatalogFile;
 use postrider::http::{Http, Secret};
 use postrider::kafka::{Kafka, KafkaBuilder, Mechanism};
 use postrider::store::Source;
-use postrider::{CloudEvents, Lines, Subscriber, Template};
+use postrider::{CloudEvents, DataSchemas, Lines, Subscriber, Template};
 
 use crate::config::sink::{Envelope, Format, HttpSink, KafkaSink};
-use crate::config::{Problem, Sink};
+use crate::config::{Config, Problem, Sink};
 
 /// A sink that is ready.
 pub(crate) enum Ready {
@@ -17,23 +20,25 @@ pub(crate) enum Ready {
 
 impl Ready {
     /// Whether the sink of that name can be made. Nobody is asked, and nothing is started.
-    pub(crate) fn check(name: &str, sink: &Sink) -> Result<(), Problem> {
+    pub(crate) fn check(config: &Config, name: &str, sink: &Sink) -> Result<(), Problem> {
+        let catalog = config.catalog.file.as_path();
         match sink {
-            Sink::Stdout(envelope) => events(name, envelope).map(drop),
-            Sink::Kafka(kafka) => kafka_of(name, kafka)?.check().map_err(|error| of(name, &error)),
-            Sink::Http(http) => http_of(name, http).map(drop),
+            Sink::Stdout(envelope) => events(name, envelope, catalog).map(drop),
+            Sink::Kafka(kafka) => kafka_of(name, kafka, catalog)?.check().map_err(|error| of(name, &error)),
+            Sink::Http(http) => http_of(name, http, catalog).map(drop),
         }
     }
 
     /// Makes the sink of that name. Whether its destination answers shows later: a relay starts without it.
-    pub(crate) fn make(name: &str, sink: &Sink) -> Result<Self, Problem> {
+    pub(crate) fn make(config: &Config, name: &str, sink: &Sink) -> Result<Self, Problem> {
+        let catalog = config.catalog.file.as_path();
         Ok(match sink {
-            Sink::Stdout(envelope) => Self::Lines(Lines::stdout(events(name, envelope)?)),
+            Sink::Stdout(envelope) => Self::Lines(Lines::stdout(events(name, envelope, catalog)?)),
             Sink::Kafka(kafka) => {
-                let made = kafka_of(name, kafka)?.build().map_err(|error| of(name, &error))?;
+                let made = kafka_of(name, kafka, catalog)?.build().map_err(|error| of(name, &error))?;
                 Self::Kafka(Box::new(made))
             }
-            Sink::Http(http) => Self::Http(Box::new(http_of(name, http)?)),
+            Sink::Http(http) => Self::Http(Box::new(http_of(name, http, catalog)?)),
         })
     }
 
@@ -52,16 +57,35 @@ fn of(name: &str, error: &postrider::Error) -> Problem {
     Problem::of(format!("sink.{name}"), error.message())
 }
 
-fn events(name: &str, envelope: &Envelope) -> Result<CloudEvents, Problem> {
+fn events(name: &str, envelope: &Envelope, catalog: &Path) -> Result<CloudEvents, Problem> {
     let template = envelope.kind.as_deref().map(Template::parse).transpose();
     let template =
         template.map_err(|error| Problem::of(format!("sink.{name}.event_type"), error.message()))?;
     let (source, optional) = (envelope.source.clone(), envelope.attributes.clone());
-    Ok(CloudEvents { source, type_template: template, optional })
+    let data_schemas = match &envelope.dataschema {
+        Some(template) => data_schemas(name, template, catalog)?,
+        None => DataSchemas::default(),
+    };
+    Ok(CloudEvents { source, type_template: template, optional, data_schemas })
 }
 
-fn kafka_of(name: &str, sink: &KafkaSink) -> Result<KafkaBuilder, Problem> {
+/// The `dataschema` of the events in the catalog file.
+fn data_schemas(name: &str, template: &str, catalog: &Path) -> Result<DataSchemas, Problem> {
+    let wrong = |what: String| Problem::of(format!("sink.{name}.dataschema"), what);
+    let file = catalog.display();
+    let text = std::fs::read_to_string(catalog).map_err(|error| {
+        wrong(format!("it needs the catalog {file}, which can't be read: {error}; set catalog.file"))
+    })?;
+    let read = CatalogFile::parse(&text).map_err(|error| wrong(format!("{file}: {}", error.message())))?;
+    Ok(read.data_schemas(template))
+}
+
+fn kafka_of(name: &str, sink: &KafkaSink, catalog: &Path) -> Result<KafkaBuilder, Problem> {
     use postrider::kafka::Format as Written;
+    if sink.format == Format::Payload && sink.envelope.dataschema.is_some() {
+        let what = "a bare payload has no attributes; leave it out, or set another format";
+        return Err(Problem::of(format!("sink.{name}.dataschema"), what));
+    }
     let format = match sink.format {
         Format::Structured | Format::Batched => Written::Structured,
         Format::Payload => Written::Payload,
@@ -70,7 +94,7 @@ fn kafka_of(name: &str, sink: &KafkaSink) -> Result<KafkaBuilder, Problem> {
     let mut builder = Kafka::builder(&sink.brokers)
         .topic(&sink.topic)
         .format(format)
-        .events(events(name, &sink.envelope)?)
+        .events(events(name, &sink.envelope, catalog)?)
         .send_timeout(sink.timeout);
     for (event_type, topic) in &sink.topics {
         builder = builder.topic_of(event_type, topic);
@@ -95,7 +119,7 @@ fn kafka_of(name: &str, sink: &KafkaSink) -> Result<KafkaBuilder, Problem> {
     Ok(builder)
 }
 
-fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
+fn http_of(name: &str, sink: &HttpSink, catalog: &Path) -> Result<Http, Problem> {
     use postrider::http::Format as Written;
     let format = match sink.format {
         Format::Structured => Written::Structured,
@@ -104,7 +128,7 @@ fn http_of(name: &str, sink: &HttpSink) -> Result<Http, Problem> {
     };
     let mut builder = Http::builder()
         .format(format)
-        .events(events(name, &sink.envelope)?)
+        .events(events(name, &sink.envelope, catalog)?)
         .longest_retry_after(sink.longest_retry_after)
         .keep_answers(sink.keep_answers);
     for (status, blame) in &sink.statuses {

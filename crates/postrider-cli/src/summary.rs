@@ -20,7 +20,7 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<bool, Failure> {
     logging::filter(&config.log)?;
     database::check(&config.store)?;
     for (name, sink) in &config.sinks {
-        Ready::check(name, sink)?;
+        Ready::check(config, name, sink)?;
     }
     alerts::AlertMonitor::of(config)?;
     if as_json {

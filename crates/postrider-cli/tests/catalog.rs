@@ -93,6 +93,38 @@ fn a_name_is_checked_by_the_convention_of_its_stream() {
 }
 
 #[test]
+fn a_sink_names_the_schema_that_the_catalog_has() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    let settings = |more: &str| {
+        folder.file("postrider.toml", &format!("[sink.out]\ntype = \"stdout\"\n{more}"));
+    };
+    let probe = |event_type: &str| {
+        let sent = postrider(&folder, &["sinks", "test", "out", "--type", event_type]);
+        assert!(sent.status.success(), "{}", text(&sent.stderr));
+        serde_json::from_slice::<Value>(&sent.stdout).expect("a CloudEvent")
+    };
+    settings("");
+    assert!(probe("OrderPaid").get("dataschema").is_none());
+    settings("dataschema = \"urn:sha256:{hash}\"");
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    let lock = std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock");
+    let uri = probe("OrderPaid")["dataschema"].as_str().expect("a dataschema").to_owned();
+    let hash = uri.strip_prefix("urn:").expect("a URN");
+    assert!(lock.contains(&format!("\"{hash}\"")), "{hash} is not in {lock}");
+    assert!(probe("Unknown").get("dataschema").is_none());
+
+    settings("dataschema = \"{id}\"");
+    let refused = postrider(&folder, &["config", "check"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("it must be a URI with {hash}"), "{}", text(&refused.stderr));
+    settings("dataschema = \"urn:sha256:{hash}\"\n[catalog]\nfile = \"lost.json\"");
+    let missing = postrider(&folder, &["config", "check"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("it needs the catalog lost.json"), "{}", text(&missing.stderr));
+}
+
+#[test]
 fn the_catalog_stands_beside_what_the_log_has_seen() {
     let folder = Folder::new();
     let store = ["--store", "sqlite:shop.db"];

@@ -69,7 +69,7 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
     let stream = test.stream.clone().unwrap_or_else(|| stream_to(config, &test.name));
     let probe = probe(&stream, &test.event_type);
     let event_id = probe.event_id.to_string();
-    let sent = send(&test.name, sink, probe).await?;
+    let sent = send(config, &test.name, sink, probe).await?;
     let error = sent.as_ref().err().map(String::as_str);
     let (sink_name, event_type) = (test.name.as_str(), test.event_type.as_str());
     if test.json {
@@ -126,14 +126,19 @@ fn probe(stream: &str, event_type: &str) -> Recorded {
 }
 
 /// Sends it; why it was not taken.
-async fn send(name: &str, sink: &Sink, probe: Recorded) -> Result<Result<(), String>, Problem> {
+async fn send(
+    config: &Config,
+    name: &str,
+    sink: &Sink,
+    probe: Recorded,
+) -> Result<Result<(), String>, Problem> {
     let mut delivery =
         Delivery::new("postrider sinks test", vec![Attempt { event: Arc::new(probe), attempt: 1 }]);
     delivery.timeout = PATIENCE;
     let delivery = Arc::new(delivery);
     let given = Arc::clone(&delivery);
     let sending = async {
-        match Ready::make(name, sink)? {
+        match Ready::make(config, name, sink)? {
             Ready::Kafka(sink) => Ok(sink.deliver(given).await),
             Ready::Http(sink) => Ok(sink.deliver(given).await),
             Ready::Lines(sink) => Ok(sink.deliver(given).await),

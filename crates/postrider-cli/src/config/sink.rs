@@ -49,6 +49,10 @@ impl Sink {
             text.push_str(" +");
             text.push_str(attribute.as_str());
         }
+        if let Some(template) = &envelope.dataschema {
+            text.push_str(" dataschema ");
+            text.push_str(template);
+        }
         text
     }
 }
@@ -67,6 +71,8 @@ pub(crate) struct Envelope {
     pub(crate) kind: Option<String>,
     /// What else is written of each event.
     pub(crate) attributes: BTreeSet<OptionalAttribute>,
+    /// What the `dataschema` is made of: a template for [`CatalogFile::data_schemas`](postrider::catalog::CatalogFile::data_schemas).
+    pub(crate) dataschema: Option<String>,
 }
 
 /// How events are written into messages.
@@ -187,6 +193,7 @@ impl Sink {
             source: section.text("source")?,
             kind: section.text("event_type")?,
             attributes: attributes(&mut section)?,
+            dataschema: dataschema(&mut section)?,
         };
         let sink = match kind {
             Kind::Stdout => Self::Stdout(envelope),
@@ -205,6 +212,18 @@ fn attributes(section: &mut Section<'_>) -> Result<BTreeSet<OptionalAttribute>, 
         name.parse().map_err(|error: postrider::Error| section.problem("attributes", error.message()))
     };
     names.into_iter().map(read).collect()
+}
+
+/// What the `dataschema` is made of.
+fn dataschema(section: &mut Section<'_>) -> Result<Option<String>, Problem> {
+    let Some(template) = section.text("dataschema")? else { return Ok(None) };
+    let bare =
+        ["{name}", "{version}", "{hash}"].iter().fold(template.clone(), |text, name| text.replace(name, ""));
+    if bare == template || bare.contains(['{', '}', ' ']) {
+        let what = "it must be a URI with {hash}, {name} or {version} in it, as in \"urn:sha256:{hash}\"";
+        return Err(section.problem("dataschema", what));
+    }
+    Ok(Some(template))
 }
 
 fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Result<KafkaSink, Problem> {

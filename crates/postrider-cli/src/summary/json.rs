@@ -89,6 +89,7 @@ fn of_sink(sink: &Sink) -> Value {
             "source": envelope.source,
             "event_type": envelope.kind,
             "attributes": attributes(envelope),
+            "dataschema": envelope.dataschema,
         }),
     }
 }
@@ -119,6 +120,7 @@ fn kafka(sink: &KafkaSink) -> Value {
         "source": sink.envelope.source,
         "event_type": sink.envelope.kind,
         "attributes": attributes(&sink.envelope),
+        "dataschema": sink.envelope.dataschema,
     })
 }
 
@@ -140,6 +142,7 @@ fn http(sink: &HttpSink) -> Value {
         "source": sink.envelope.source,
         "event_type": sink.envelope.kind,
         "attributes": attributes(&sink.envelope),
+        "dataschema": sink.envelope.dataschema,
     })
 }
 

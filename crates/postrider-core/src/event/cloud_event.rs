@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 
-use crate::{OptionalAttribute, Payload, Recorded, Template, Uuid};
+use crate::{DataSchemas, OptionalAttribute, Payload, Recorded, Template, Uuid};
 
 /// How events are written as CloudEvents.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,8 @@ pub struct CloudEvents {
     pub type_template: Option<Template>,
     /// Optional attributes to write for every event. Default: none.
     pub optional: BTreeSet<OptionalAttribute>,
+    /// The `dataschema` of events. Default: none is written.
+    pub data_schemas: DataSchemas,
 }
 
 /// The attributes of an event by their CloudEvents names: required ones, those for data, and extensions.
@@ -79,6 +81,7 @@ impl CloudEvents {
     /// - `schemaversion`: where it is not 1
     /// - `sequence` and `sequencetype`: the number within the key, where the event has one; with `aggregatetype` where that key is
     ///   the aggregate (its numbers are counted by type and id)
+    /// - `dataschema`: where [`data_schemas`](CloudEvents::data_schemas) has the type and version
     /// - `correlationid`, `causationid`, `traceparent`, `tenant` and the application's own headers, the latter under a name of lower
     ///   case letters and digits
     ///
@@ -142,6 +145,11 @@ impl CloudEvents {
         let counts_in_aggregate = event.sequence.is_some() && event.ordering_key.is_none();
         if counts_in_aggregate || asked(OptionalAttribute::AggregateType) {
             set("aggregatetype", &event.aggregate_type);
+        }
+        if !self.data_schemas.is_empty()
+            && let Some(uri) = self.data_schemas.of(&event.event_type, version)
+        {
+            set("dataschema", uri);
         }
         if asked(OptionalAttribute::Stream) {
             set("stream", &event.stream);
@@ -302,6 +310,17 @@ pub(crate) mod tests {
             (value["data_base64"].as_str(), value["datacontenttype"].as_str()),
             (Some("AP8H"), Some("avro/binary"))
         );
+    }
+
+    #[test]
+    fn the_schema_is_named_where_it_is_known() {
+        let data_schemas: DataSchemas =
+            [("OrderPaid".to_owned(), 2, "urn:sha256:ab".to_owned())].into_iter().collect();
+        let events = CloudEvents { data_schemas, ..CloudEvents::default() };
+        let known = event();
+        assert_eq!(events.attributes(&known)["dataschema"], "urn:sha256:ab");
+        let unknown = Recorded { event_type: "OrderLost".into(), ..event() };
+        assert!(!events.attributes(&unknown).contains_key("dataschema"));
     }
 
     /// C2: `{company}.{domain}.{action}.v{n}`.

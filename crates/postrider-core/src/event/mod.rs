@@ -2,6 +2,7 @@
 
 mod bus;
 pub(crate) mod cloud_event;
+mod data_schemas;
 mod headers;
 mod incoming_event;
 mod info;
@@ -18,6 +19,7 @@ mod traits;
 
 pub use bus::EventBus;
 pub use cloud_event::{Attributes, CloudEvents};
+pub use data_schemas::DataSchemas;
 pub use headers::Headers;
 pub use incoming_event::IncomingEvent;
 pub use info::EventInfo;

@@ -12,7 +12,7 @@ pub(super) async fn examine(config: &Config, events: Option<&[LoggedEvent]>) -> 
     let mut findings = Vec::new();
     for (name, sink) in &config.sinks {
         let about = format!("sink {name}");
-        let ready = match Ready::make(name, sink) {
+        let ready = match Ready::make(config, name, sink) {
             Ok(ready) => ready,
             Err(problem) => {
                 findings.push(Finding::bad_as_it_says(about, problem.to_string()));

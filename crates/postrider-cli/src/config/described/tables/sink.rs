@@ -65,6 +65,11 @@ pub(super) const KAFKA: Described = Described {
             Usual::List(&[]),
             "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. An attribute that is not listed is written only where a reader needs it: `partitionkey` if it differs from `subject`, `schemaversion` if it is not 1, `aggregatetype` if the event has a `sequence` within its aggregate. Not allowed with `format = \"payload\"`, which has no attributes.",
         ),
+        other(
+            "dataschema",
+            TEXT,
+            "URI of the payload's schema, as CloudEvents `dataschema`, for events in the catalog file (`catalog.file`) that have a schema: a template with `{hash}` (SHA-256 of the schema), `{name}` and `{version}`, as in `urn:sha256:{hash}`. Not allowed with `format = \"payload\"`.",
+        ),
     ],
 };
 
@@ -125,6 +130,7 @@ pub(super) const HTTP: Described = Described {
             Usual::List(&[]),
             "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
         ),
+        other("dataschema", TEXT, "Template of the CloudEvents `dataschema`. As for Kafka."),
     ],
 };
 
@@ -148,5 +154,6 @@ pub(super) const STDOUT: Described = Described {
             Usual::List(&[]),
             "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. As for Kafka.",
         ),
+        other("dataschema", TEXT, "Template of the CloudEvents `dataschema`. As for Kafka."),
     ],
 };
