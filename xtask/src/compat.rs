@@ -41,8 +41,19 @@ pub enum Origin {
 }
 
 /// The tests of PostgreSQL that need a server and nothing else; those of dumps need programs that the jars lack.
-const TESTS: &[&str] =
-    &["conformance", "desk", "effects", "engine", "postgres", "races", "retention", "settings"];
+const TESTS: &[&str] = &[
+    "conformance",
+    "effects",
+    "engine",
+    "operating",
+    "postgres",
+    "races",
+    "refusals",
+    "retention",
+    "settings",
+    "unreadable",
+    "whole",
+];
 
 /// What runs on each MariaDB and MySQL, as `cargo test` and the test program are told: all tests of the store, the binary's, and relays that
 /// are killed in front of endpoints and of Kafka.
@@ -318,6 +329,16 @@ mod tests {
                 && is_wanted("13.23.0", &["18", "13.23"])
         );
         assert!(!is_wanted("13.23.0", &["1"]) && !is_wanted("13.23.0", &["18"]));
+    }
+
+    #[test]
+    fn every_test_that_is_run_on_each_version_exists() {
+        let tests = workspace::root().join("crates/postrider-postgres/tests");
+        let exists = |test: &&str| {
+            tests.join(format!("{test}.rs")).is_file() || tests.join(test).join("main.rs").is_file()
+        };
+        let missing: Vec<_> = TESTS.iter().filter(|test| !exists(test)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]

@@ -20,8 +20,9 @@
 //! gives what has been committed consecutive numbers, and readers follow those: a position is just a number.
 //!
 //! It is written for MariaDB 10.6 and MySQL 8.0.11 and later, and tested on MariaDB 10.11; `cargo xtask compat`
-//! runs the tests on 11.4, 11.8 and MySQL 9.7 as well. All tables are named `postrider_…` and lie in the application's own database. Publishers may use any isolation level. In any language, in the transaction that
-//! changes the data:
+//! runs the tests on 11.4, 11.8 and MySQL 9.7 as well (11.4.5, 11.8.9 and 9.7.4 were run). All tables are named `postrider_…` and
+//! lie in the application's own database. Publishers may use any isolation level. In any language, in the transaction that changes
+//! the data:
 //!
 //! ```sql
 //! call postrider_record('orders', 'OrderPaid', 'Order', '7', '{"order": 7}');
