@@ -28,6 +28,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("privileges", include_str!("../sql/migrations/0011_privileges.sql")),
     ("limits", include_str!("../sql/migrations/0012_limits.sql")),
     ("trigger", include_str!("../sql/migrations/0013_trigger.sql")),
+    ("sweep", include_str!("../sql/migrations/0014_sweep.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;
