@@ -36,7 +36,7 @@ pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failur
     Voices::make(&config.notify, &source(&config.store))?;
     some(config)?;
     let log = database::open(&config.store).await?;
-    let readings = readings(&log, &config.alerts).await?;
+    let readings = readings(&log, &config.alerts, postrider::OffsetDateTime::now_utc()).await?;
     if as_json {
         output::json(&readings.iter().map(as_value).collect::<Vec<_>>())?;
     } else {

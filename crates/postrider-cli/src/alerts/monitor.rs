@@ -147,7 +147,7 @@ impl AlertMonitor {
         let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
         note.keep_targets(|target| self.voices.has(target));
         let readings =
-            if self.figures.is_empty() { Vec::new() } else { readings(log, &self.figures).await? };
+            if self.figures.is_empty() { Vec::new() } else { readings(log, &self.figures, duty.at).await? };
         note.observe(&readings, self.voices.source(), duty.at);
         let mut died = BTreeMap::new();
         for since in note.deaths_since(&self.deaths, duty.at) {

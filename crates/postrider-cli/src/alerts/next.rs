@@ -49,6 +49,7 @@ mod tests {
             "retrying > 1",
             "dead > 1",
             "mean_attempts > 1",
+            "unavailable_seconds > 1",
             "event dies",
         ];
         let mut commands = vec![of_dead(None), of_dead(Some("mail")), of_event(&Uuid::nil())];

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::Result;
-use postrider::store::Figures;
+use postrider::store::{Away, Figures, RelayInfo, SubscriptionInfo, SubscriptionState};
+use postrider::{OffsetDateTime, Result};
 
 use crate::config::Alert;
 use crate::config::alert::{Figure, Of, Than, When};
@@ -31,6 +31,7 @@ struct Total {
     dead: u64,
     attempts: u64,
     oldest: f64,
+    unavailable: f64,
     over: BTreeMap<Duration, u64>,
 }
 
@@ -53,6 +54,7 @@ impl Total {
         self.dead += other.dead;
         self.attempts += other.attempts;
         self.oldest = self.oldest.max(other.oldest);
+        self.unavailable = self.unavailable.max(other.unavailable);
         for (age, count) in &other.over {
             *self.over.entry(*age).or_default() += count;
         }
@@ -68,15 +70,24 @@ impl Total {
             Figure::Dead => self.dead as f64,
             Figure::MeanAttempts if self.undelivered == 0 => 0.0,
             Figure::MeanAttempts => self.attempts as f64 / self.undelivered as f64,
+            Figure::UnavailableSeconds => self.unavailable,
         }
     }
 }
 
 /// Asks the store for what the alerts need, and says how each of them stands. Of an alert of events that die, the value is how
-/// many are dead, and it never fires here: each event is told by itself.
-pub(crate) async fn readings<'a>(log: &SharedStore, alerts: &'a [Alert]) -> Result<Vec<Reading<'a>>> {
+/// many are dead, and it never fires here: each event is told by itself. `now` is by the store's clock.
+pub(crate) async fn readings<'a>(
+    log: &SharedStore,
+    alerts: &'a [Alert],
+    now: OffsetDateTime,
+) -> Result<Vec<Reading<'a>>> {
+    let outages =
+        alerts.iter().any(|alert| matches!(alert.when, When::Figure(Figure::UnavailableSeconds, ..)));
+    let relays = if outages { log.relays().await? } else { Vec::new() };
     let mut totals = BTreeMap::new();
     for subscription in log.subscriptions().await? {
+        let unavailable = if outages { unavailable(&subscription, &relays, now) } else { 0.0 };
         let name = subscription.subscription.name;
         let ages: Vec<Duration> = alerts.iter().filter_map(|alert| age_for(alert, &name)).collect();
         if !alerts.iter().any(|alert| watches(alert, &name)) {
@@ -84,7 +95,7 @@ pub(crate) async fn readings<'a>(log: &SharedStore, alerts: &'a [Alert]) -> Resu
             totals.insert(name, Total::default());
             continue;
         }
-        let mut total = Total::of(&log.figures(&name).await?);
+        let mut total = Total { unavailable, ..Total::of(&log.figures(&name).await?) };
         for age in ages {
             // As long as the oldest is younger, there is nothing to count.
             if total.oldest > age.as_secs_f64() && !total.over.contains_key(&age) {
@@ -94,6 +105,16 @@ pub(crate) async fn readings<'a>(log: &SharedStore, alerts: &'a [Alert]) -> Resu
         totals.insert(name, total);
     }
     Ok(alerts.iter().flat_map(|alert| stand(alert, &totals)).collect())
+}
+
+/// For how many seconds the destination has been unavailable. A subscription that is paused or that no relay has is not trying it.
+fn unavailable(info: &SubscriptionInfo, relays: &[RelayInfo], now: OffsetDateTime) -> f64 {
+    match SubscriptionState::of(info, &[], relays) {
+        SubscriptionState::Away => {
+            Away::of(info, relays).map_or(0.0, |away| (now - away.since).as_seconds_f64().max(0.0))
+        }
+        _ => 0.0,
+    }
 }
 
 fn watches(alert: &Alert, subscription: &str) -> bool {
@@ -148,6 +169,7 @@ mod tests {
             let other = Figures { processing: 1, oldest_seconds: 1.0, ..Figures::default() };
             let mut total = Total::of(&[stream, other]);
             total.over.insert(Duration::from_secs(300), pending);
+            total.unavailable = oldest_seconds * 2.0;
             total
         };
         let all = [("mail", figures(99, 0, 11, 61.0, 0)), ("shop", figures(900, 100, 2, 30.0, 1500))];
@@ -174,6 +196,9 @@ mod tests {
             ("undelivered_over(5m) >= 100", false, true, true),
             ("undelivered_over(5m) >= 999", false, false, true),
             ("undelivered_over(6m) >= 1", false, false, false),
+            ("unavailable_seconds > 60", true, false, true),
+            ("unavailable_seconds >= 60", true, true, true),
+            ("unavailable_seconds > 122", false, false, false),
         ] {
             let each = alert(when, Of::Each);
             let fires: Vec<bool> = stand(&each, &totals()).iter().map(|reading| reading.fires).collect();

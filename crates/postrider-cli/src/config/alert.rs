@@ -57,6 +57,8 @@ pub(crate) enum Figure {
     Dead,
     /// How often the undelivered ones were tried.
     MeanAttempts,
+    /// For how long the destination has been unavailable; 0 while it is available.
+    UnavailableSeconds,
 }
 
 /// `>` or `>=`.
@@ -72,19 +74,21 @@ pub(crate) enum Than {
 pub(crate) const TO: &[&str] = &["log"];
 pub(crate) const OF: [(&str, bool); 2] = [("each", false), ("all", true)];
 
-/// What the systems that Postrider was drawn from ask for.
+/// What the systems that Postrider was drawn from ask for. While a destination is unavailable nothing is tried, so nothing is
+/// retrying: the outage has an alert of its own.
 const PRESETS: &[(&str, &[&str])] = &[
     ("saas", &["undelivered > 1000", "oldest_seconds > 60", "dead > 10", "mean_attempts > 1"]),
-    ("ledger", &["event dies", "undelivered_over(5m) >= 100"]),
-    ("transfers", &["event dies", "undelivered > 10000", "retrying > 100"]),
+    ("ledger", &["event dies", "undelivered_over(5m) >= 100", "unavailable_seconds > 60"]),
+    ("transfers", &["event dies", "undelivered > 10000", "retrying > 100", "unavailable_seconds > 60"]),
 ];
 
-const FIGURES: [(&str, Figure); 5] = [
+const FIGURES: [(&str, Figure); 6] = [
     ("undelivered", Figure::Undelivered),
     ("oldest_seconds", Figure::OldestSeconds),
     ("retrying", Figure::Retrying),
     ("dead", Figure::Dead),
     ("mean_attempts", Figure::MeanAttempts),
+    ("unavailable_seconds", Figure::UnavailableSeconds),
 ];
 
 /// So many events that were not read yet are counted at most, whatever the backlog.

@@ -3,6 +3,7 @@
 mod deaths;
 mod ear;
 mod fixture;
+mod outage;
 
 use std::time::Duration;
 
@@ -266,7 +267,14 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
     assert_eq!(code, Some(1), "{rows:?}");
     let quiet: Vec<&str> =
         rows.iter().filter(|(_, _, fires)| !fires).map(|(name, ..)| name.as_str()).collect();
-    assert_eq!(quiet, ["L: event dies", "L: undelivered_over(5m) >= 100", "T: event dies"], "{rows:?}");
+    let expected = [
+        "L: event dies",
+        "L: undelivered_over(5m) >= 100",
+        "L: unavailable_seconds > 60",
+        "T: event dies",
+        "T: unavailable_seconds > 60",
+    ];
+    assert_eq!(quiet, expected, "{rows:?}");
     assert_eq!(value("L: undelivered_over(5m) >= 100", &rows), 99.0);
     sql("update postrider.event set recorded_at = now() - interval '301 s' \
          where id in (select id from postrider.event order by id desc offset 5 limit 100)")

@@ -14,7 +14,7 @@ pub(super) const ALERT: Described = Described {
         other(
             "when",
             TEXT,
-            "Condition: `>` or `>=` on `undelivered`, `undelivered_over(5m)`, `oldest_seconds`, `retrying`, `dead`, `mean_attempts`; or `event dies`.",
+            "Condition: `>` or `>=` on `undelivered`, `undelivered_over(5m)`, `oldest_seconds`, `retrying`, `dead`, `mean_attempts`, `unavailable_seconds`; or `event dies`.",
         ),
         other("preset", "`saas`, `ledger` or `transfers`", "A set of conditions, instead of `when`."),
         other("name", TEXT, "Name of the alert. Default: its condition. Must be unique per subscription."),
