@@ -8,6 +8,7 @@ use postrider::{OnDead, Start, WhileUnavailable};
 
 use crate::Failure;
 use crate::config::duration::show;
+use crate::config::retention::ZONE;
 use crate::config::{
     Alert, Config, Format, RelaySettings, Retention, Sink, Store, SubscriptionSection, endpoint,
     without_password,
@@ -164,9 +165,10 @@ fn retention(out: &mut String, retention: &Retention) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "retention      daily at {:02}:{:02} UTC: settled events after {} {target}, inbox marks after {}; batches of {}, pause {}, share {}",
+        "retention      daily at {:02}:{:02} {}: settled events after {} {target}, inbox marks after {}; batches of {}, pause {}, share {}",
         retention.at / 60,
         retention.at % 60,
+        retention.zone.iana_name().unwrap_or(ZONE),
         show(retention.delivered),
         show(retention.inbox),
         retention.pacing.batch,

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::tz::{self, TimeZone};
 use postrider::store::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
 
+use super::nearest::nearest;
 use super::{Problem, Section};
 
 /// The defaults.
@@ -12,6 +14,7 @@ pub(crate) const ARCHIVE: bool = false;
 pub(crate) const INBOX: Duration = Duration::from_secs(30 * 86_400);
 /// In minutes since midnight.
 pub(crate) const AT: u32 = 2 * 60;
+pub(crate) const ZONE: &str = "UTC";
 pub(crate) const BY_MONTH: bool = false;
 
 /// What leaves the log, and when.
@@ -25,8 +28,10 @@ pub(crate) struct Retention {
     pub(crate) archived: Option<Duration>,
     /// How long an inbox remembers.
     pub(crate) inbox: Duration,
-    /// At what time of the day (UTC), in minutes since midnight.
+    /// At what time of the day, in minutes since midnight.
     pub(crate) at: u32,
+    /// Of the day in this time zone.
+    pub(crate) zone: TimeZone,
     /// How they follow each other.
     pub(crate) pacing: Pacing,
     /// What is masked on the way into the archive, and where it is.
@@ -42,6 +47,7 @@ impl Retention {
             archived: section.duration("archived")?,
             inbox: section.duration("inbox")?.unwrap_or(INBOX),
             at: at(&mut section)?,
+            zone: zone(&mut section)?,
             pacing: pacing(&mut section)?,
             archiving: archiving(&mut section)?,
         };
@@ -123,4 +129,18 @@ fn at(section: &mut Section<'_>) -> Result<u32, Problem> {
         (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
     });
     minutes.ok_or_else(|| section.problem("at", format!("{text:?} is not a time of day such as \"02:00\"")))
+}
+
+fn zone(section: &mut Section<'_>) -> Result<TimeZone, Problem> {
+    let Some(name) = section.text("zone")? else { return Ok(TimeZone::UTC) };
+    TimeZone::get(&name).map_err(|_| {
+        let known: Vec<String> = tz::db().available().map(|known| known.to_string()).collect();
+        let what = match nearest(&name, known.iter().map(String::as_str)) {
+            Some(meant) => format!("there is no time zone {name:?}; did you mean {meant:?}?"),
+            None => format!(
+                "there is no time zone {name:?}; it must be a name of the IANA database, as in \"Asia/Seoul\""
+            ),
+        };
+        section.problem("zone", what)
+    })
 }

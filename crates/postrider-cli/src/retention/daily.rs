@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
 use postrider::store::Backoff;
-use postrider::{Error, OffsetDateTime};
-use time::{Date, UtcOffset};
+use postrider::{Error, ErrorKind, OffsetDateTime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -107,7 +109,7 @@ impl Daily {
         let Some(duty) = log.acquire_leader_lease(DUTY, &self.owner, self.lease).await? else {
             return Ok(Look::Elsewhere);
         };
-        let (day, next) = due(duty.at, self.retention.at);
+        let (day, next) = due(duty.at, self.retention.at, &self.retention.zone)?;
         if duty.note.is_some_and(|last| *last >= *day.to_string()) {
             return Ok(Look::Waiting(next));
         }
@@ -164,13 +166,20 @@ impl Daily {
     }
 }
 
-/// The last day on which it became due by a time, and how long it is until the next one.
-fn due(now: OffsetDateTime, at: u32) -> (Date, Duration) {
-    let minutes = time::Duration::minutes(i64::from(at));
-    let shifted = now.to_offset(UtcOffset::UTC) - minutes;
-    let day = shifted.date();
-    let gone = shifted - day.midnight().assume_utc();
-    (day, Duration::try_from(time::Duration::DAY - gone).unwrap_or_default())
+/// The last day on which it became due by a time of a zone, and how long it is until the next one. A time that a change of clocks
+/// leaves out is the one after the change, and of one that comes twice the first counts.
+fn due(now: OffsetDateTime, at: u32, zone: &TimeZone) -> Result<(Date, Duration), Error> {
+    let beyond = |error: jiff::Error| {
+        Error::new(ErrorKind::Invalid, "retention", format!("the clock is beyond the calendar: {error}"))
+    };
+    let now = Timestamp::from_nanosecond(now.unix_timestamp_nanos()).map_err(beyond)?;
+    let time = Time::midnight().saturating_add(i64::from(at).minutes());
+    let begins = |day: Date| Ok(day.to_datetime(time).to_zoned(zone.clone())?.timestamp());
+    let today = now.to_zoned(zone.clone()).date();
+    let day =
+        if begins(today).map_err(beyond)? <= now { today } else { today.yesterday().map_err(beyond)? };
+    let next = day.tomorrow().and_then(begins).map_err(beyond)?;
+    Ok((day, Duration::try_from(next.duration_since(now)).unwrap_or_default()))
 }
 
 /// Waits for the batch that is under way.

@@ -3,6 +3,7 @@
 use postrider::{OnDead, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
+use crate::config::retention::ZONE;
 use crate::config::sink::{Envelope, HttpSink, KafkaSink};
 use crate::config::{
     Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
@@ -165,6 +166,7 @@ fn retention(retention: &Retention) -> Value {
         "archived": retention.archived.map(duration::show),
         "inbox": duration::show(retention.inbox),
         "at": format!("{:02}:{:02}", retention.at / 60, retention.at % 60),
+        "zone": retention.zone.iana_name().unwrap_or(ZONE),
         "batch": retention.pacing.batch,
         "pause": duration::show(retention.pacing.pause),
         "share": retention.pacing.share,

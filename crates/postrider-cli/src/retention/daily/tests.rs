@@ -52,6 +52,7 @@ impl Fixture {
             archived: Some(DAY * 60),
             inbox: DAY * 30,
             at: 2 * 60,
+            zone: TimeZone::UTC,
             pacing: Pacing { batch: 1, pause: Duration::ZERO, share: 1.0 },
             archiving: postrider::store::ArchiveOptions::default(),
         };
@@ -82,12 +83,62 @@ fn store() -> Store {
 
 #[test]
 fn a_day_begins_at_its_time() {
+    let due = |now, at| due(now, at, &TimeZone::UTC).expect("a day");
     let (day, next) = due(datetime!(2026-01-01 01:59 UTC), 120);
     assert_eq!((day.to_string().as_str(), next), ("2025-12-31", Duration::from_secs(60)));
     let (day, next) = due(datetime!(2026-01-01 02:00 UTC), 120);
     assert_eq!((day.to_string().as_str(), next), ("2026-01-01", DAY));
     let (day, _) = due(datetime!(2026-01-01 01:30 +02), 0);
     assert_eq!(day.to_string(), "2025-12-31", "days are UTC's");
+}
+
+/// X2, T7: 02:00 in Seoul is 17:00 UTC of the day before.
+#[test]
+fn a_day_begins_at_its_time_in_its_zone() {
+    let seoul = TimeZone::get("Asia/Seoul").expect("a zone");
+    let (day, next) = due(datetime!(2026-01-01 16:59 UTC), 120, &seoul).expect("a day");
+    assert_eq!((day.to_string().as_str(), next), ("2026-01-01", Duration::from_secs(60)));
+    let (day, next) = due(datetime!(2026-01-01 17:00 UTC), 120, &seoul).expect("a day");
+    assert_eq!((day.to_string().as_str(), next), ("2026-01-02", DAY));
+}
+
+/// X2: each day of a year is done once, whatever the clocks do: in Berlin 02:30 is left out on 29 March 2026, and comes twice on
+/// 25 October.
+#[test]
+fn each_day_begins_once_also_when_clocks_change() {
+    let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+    let mut now = datetime!(2026-01-01 00:00 UTC);
+    let mut days = std::collections::BTreeMap::new();
+    while now < datetime!(2027-01-01 00:00 UTC) {
+        let (day, next) = due(now, 150, &berlin).expect("a day");
+        assert!(next > Duration::ZERO && next <= DAY + DAY / 24, "{next:?} after {now}");
+        days.entry(day.to_string()).or_insert(now);
+        now += DAY / 96;
+    }
+    assert_eq!(days.len(), 366, "each day of the year, and the one before");
+    assert_eq!(days["2026-03-28"], datetime!(2026-03-28 01:30 UTC));
+    assert_eq!(days["2026-03-29"], datetime!(2026-03-29 01:30 UTC), "03:30, since 02:30 is left out");
+    assert_eq!(days["2026-03-30"], datetime!(2026-03-30 00:30 UTC));
+    assert_eq!(days["2026-10-25"], datetime!(2026-10-25 00:30 UTC), "the first of the two");
+    assert_eq!(days["2026-10-26"], datetime!(2026-10-26 01:30 UTC));
+}
+
+/// X2: the zone of the settings is the one that the relay keeps.
+#[tokio::test]
+async fn retention_runs_at_its_time_in_the_zone_of_the_settings() {
+    let ground = Fixture::new().await;
+    let mut relay = ground.relay("one");
+    relay.retention.zone = TimeZone::get("Asia/Seoul").expect("a zone");
+    ground.look(&relay).await;
+    ground.deliver(5).await;
+    // It is 16:59 UTC of the eighth day: 01:59 in Seoul.
+    ground.clock.advance(DAY * 7 + Duration::from_secs(15 * 3600 + 59 * 60));
+    ground.look(&relay).await;
+    let before = ground.note().await;
+    ground.deliver(1).await;
+    ground.clock.advance(Duration::from_secs(60));
+    assert!(matches!(ground.look(&relay).await, Look::Waiting(wait) if wait == DAY));
+    assert_eq!((before.as_deref(), ground.note().await.as_deref()), (Some("2026-01-08"), Some("2026-01-09")));
 }
 
 /// T7, L13: a season of nights in batches of one: ten thousand of them, as ten million events take in batches of a thousand.

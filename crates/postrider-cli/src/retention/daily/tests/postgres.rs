@@ -114,6 +114,7 @@ impl Log {
             archived: None,
             inbox: DAY * 30,
             at: 2 * 60,
+            zone: TimeZone::UTC,
             pacing: Pacing { batch: BATCH, pause: Duration::ZERO, share: 1.0 },
             archiving: ArchiveOptions::default(),
         };
