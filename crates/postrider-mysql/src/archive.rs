@@ -1,7 +1,7 @@
 //! Events that are masked, or go to a table of the application, in the transaction that takes them out of the log.
 
-use postrider_core::{ArchiveOptions, ArchiveTable, ByteBudget, Result};
-use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped};
+use postrider_core::{ArchiveOptions, ArchiveTable, ByteBudget, Recorded, Result};
+use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped, not_unique};
 use postrider_sql::event::Names;
 use postrider_sql::{Columns, Dialect, statement};
 use sqlx_core::query::query;
@@ -62,22 +62,55 @@ pub(crate) async fn file(
             Some(target) => {
                 let insert = query(AssertSqlSafe(insert_into(target, "?")));
                 let insert = mapped(&event, target, &columns, now).fold(insert, MySqlDialect::bind);
-                let done = insert.execute(&mut *conn).await;
-                done.map_err(|error| blame(target, &failed(OP)(error)))?;
+                match insert.execute(&mut *conn).await {
+                    Ok(_) => {}
+                    // The statement failed and the transaction goes on. Another unique column may be what it fails by.
+                    Err(error)
+                        if is_duplicate(&error) && is_there(conn, target, &event, &columns, now).await? => {}
+                    Err(error) => return Err(blame(target, &failed(OP)(error))),
+                }
             }
         }
     }
     Ok(())
 }
 
-/// The statement, with the same for every value. Names are quoted as this server quotes them.
-fn insert_into(target: &ArchiveTable, value: &str) -> String {
-    let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+/// Names are quoted as this server quotes them.
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn table(target: &ArchiveTable) -> String {
     let (schema, table) = target.table();
-    let table = schema.into_iter().chain([table]).map(quoted).collect::<Vec<_>>().join(".");
+    schema.into_iter().chain([table]).map(quoted).collect::<Vec<_>>().join(".")
+}
+
+/// The statement, with the same for every value.
+fn insert_into(target: &ArchiveTable, value: &str) -> String {
     let columns: Vec<String> = target.columns().iter().map(|(column, _)| quoted(column)).collect();
     let values = vec![value; columns.len()].join(", ");
-    format!("insert into {table} ({}) values ({values})", columns.join(", "))
+    format!("insert into {} ({}) values ({values})", table(target), columns.join(", "))
+}
+
+fn is_duplicate(error: &sqlx_core::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+}
+
+/// Whether rows that are there already are left alone, and that of this event is one of them.
+async fn is_there(
+    conn: &mut MySqlConnection,
+    target: &ArchiveTable,
+    event: &Recorded,
+    columns: &[TargetColumn],
+    now: i64,
+) -> Result<bool> {
+    let Some((column, _)) = target.existing_by() else { return Ok(false) };
+    let place = target.columns().iter().position(|(name, _)| name == column).unwrap_or_default();
+    let text = format!("select 1 from {} where {} = ?", table(target), quoted(column));
+    let look = mapped(event, target, columns, now).skip(place).take(1);
+    let look = look.fold(query(AssertSqlSafe(text)), MySqlDialect::bind);
+    let row = look.fetch_optional(conn).await.map_err(|error| blame(target, &failed(OP)(error)))?;
+    Ok(row.is_some())
 }
 
 async fn columns(
@@ -106,6 +139,13 @@ fn kind(data_type: &str) -> Kind {
 pub(crate) async fn check(store: &MySqlStore, target: &ArchiveTable) -> Result<()> {
     let mut conn = store.conn(OP).await?;
     check_target(target, &columns(store, &mut conn, target).await?)?;
+    if let Some((column, _)) = target.existing_by() {
+        let (schema, table) = target.table();
+        let look = store.sql.query(statement!("target_unique.sql")).bind(table).bind(schema).bind(column);
+        if look.fetch_all(&mut conn, OP).await?.is_empty() {
+            return Err(not_unique(target));
+        }
+    }
     // It is understood and not carried out: the server says whether this user may do it.
     let explained = query(AssertSqlSafe(format!("explain {}", insert_into(target, "null"))));
     let explained = explained.fetch_all(&mut *conn).await;

@@ -292,3 +292,46 @@ async fn events_are_archived_into_a_table_of_the_application_as_its_columns_take
     assert_eq!(log.count("postrider_event").await + log.count("postrider_run").await, 0);
     assert_eq!(log.count("postrider_archive").await, 0);
 }
+
+/// A subscriber fills the table as well. Its rows stay as they are, and nothing else is skipped.
+#[tokio::test]
+async fn events_that_a_subscriber_has_stored_already_are_skipped() {
+    let log = My::default().my_log(Clock::Database).await;
+    log.run("create table audit (id char(36) not null, which varchar(40) unique, body longtext, key two (id, which))").await;
+    let store = log.patched();
+    store.subscribe(&Subscription::new("s")).await.expect("subscribe");
+    let columns = [("id", Field::EventId), ("which", Field::AggregateId), ("body", Field::Payload)];
+    let columns = columns.map(|(column, field)| (column.to_owned(), field));
+    let fails = ArchiveTable::new("audit", columns).expect("a target");
+    let archiving = |target| ArchiveOptions { target: Some(target), ..ArchiveOptions::default() };
+    let skips = archiving(fails.clone().skip_existing());
+    let error = store.check_archive(&skips).await.expect_err("two rows may have one id");
+    assert!(error.message().contains("\"id\"") && error.message().contains("must be unique"), "{error}");
+    log.run("create unique index one on audit (id)").await;
+    store.check_archive(&skips).await.expect("it fits");
+    let mut ids = Vec::new();
+    let mut lease = store.claim("s", "relay", Duration::from_secs(60)).await.expect("claim").expect("a lane");
+    let record = async |aggregate: &str, lease: &mut postrider_core::Lease| {
+        let event = NewEvent::of("s", "T", "A", aggregate, &1).expect("JSON");
+        let mut writer = log.begin().await;
+        writer.record(&event).await.expect("record");
+        writer.commit().await.expect("commit");
+        let batch = store.read(lease, &lease.position, 10).await.expect("read");
+        store.settle(lease, &Settlement::of(&batch)).await.expect("settle");
+        event.event_id
+    };
+    for aggregate in ["a", "b"] {
+        ids.push(record(aggregate, &mut lease).await);
+    }
+    log.run(&format!("insert into audit values ('{}', 'by the subscriber', 'own')", ids[0])).await;
+    log.run("insert into audit values (uuid(), 'c', 'of something else')").await;
+    let sweep = |archiving| Sweep::Archive { older_than: Duration::ZERO, limit: 10, archiving };
+    store.sweep(&sweep(archiving(fails))).await.expect_err("without the setting the batch fails");
+    assert_eq!(store.sweep(&sweep(skips.clone())).await.expect("archive").taken, 2);
+    let rows = sqlx::query_scalar("select cast(concat(which, '=', body) as char) from audit order by 1");
+    let rows: Vec<String> = rows.fetch_all(&log.pool).await.expect("rows");
+    assert_eq!(rows, ["b=1", "by the subscriber=own", "c=of something else"]);
+    record("c", &mut lease).await;
+    store.sweep(&sweep(skips)).await.expect_err("another unique column is no reason to skip");
+    assert_eq!(log.count("postrider_event").await, 1, "and nothing is gone");
+}

@@ -6,7 +6,7 @@ use postrider_core::{
     ArchiveOptions, ArchiveTable, Error, ErrorKind, Field, Mask, OffsetDateTime, Recorded, Result, Sweep,
     Swept,
 };
-use postrider_sql::archive::{Kind, TargetColumn, check_columns};
+use postrider_sql::archive::{Kind, TargetColumn, check_columns, not_unique};
 use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -96,7 +96,11 @@ impl PgStore {
             }
         };
         let text = include_str!("../sql/file_events.sql").replace("{fields}", &fields);
-        let text = format!("insert into {into}\n{}", self.sql.text("file_events", &text).as_str());
+        let skip = match target.and_then(ArchiveTable::quoted_existing) {
+            Some(column) => format!("\non conflict ({column}) do nothing"),
+            None => String::new(),
+        };
+        let text = format!("insert into {into}\n{}{skip}", self.sql.text("file_events", &text).as_str());
         let all = |of: fn(&Recorded) -> String| events.iter().map(of).collect::<Vec<_>>();
         let some = |of: fn(&Recorded) -> Option<String>| events.iter().map(of).collect::<Vec<_>>();
         let query = query(AssertSqlSafe(text))
@@ -125,6 +129,7 @@ impl PgStore {
             .bind(target.is_some());
         match query.execute(connection).await {
             Ok(_) => Ok(()),
+            Err(error) if is_not_unique(&error) => Err(target.map_or_else(|| during(OP)(error), not_unique)),
             Err(error) => Err(blame(target, during(OP)(error))),
         }
     }
@@ -155,6 +160,11 @@ impl PgStore {
         tx.rollback().await.map_err(during(OP))?;
         tried
     }
+}
+
+/// Whether no unique index has the column by which rows are left alone.
+fn is_not_unique(error: &sqlx_core::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "42P10")
 }
 
 /// What is wrong with a table of the application is said of it.

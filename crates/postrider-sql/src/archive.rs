@@ -132,3 +132,13 @@ pub fn blame(target: &ArchiveTable, error: &Error) -> Error {
     let what = format!("can't archive into {}: {}", target.name(), error.message());
     Error::new(error.kind(), OP, what)
 }
+
+/// The column by which rows are left alone that are there already must be unique.
+pub fn not_unique(target: &ArchiveTable) -> Error {
+    let column = target.existing_by().map_or("", |(column, _)| column);
+    let what = format!(
+        "the column {column:?} of {} must be unique, to skip events that are there already; create a unique index on it",
+        target.name()
+    );
+    Error::new(ErrorKind::Invalid, OP, what)
+}

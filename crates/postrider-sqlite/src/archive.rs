@@ -1,7 +1,7 @@
 //! Events that are masked, or go to a table of the application, in the transaction that takes them out of the log.
 
 use postrider_core::{ArchiveOptions, ArchiveTable, ByteBudget, Result};
-use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped};
+use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped, not_unique};
 use postrider_sql::event::Names;
 use postrider_sql::{Call, Columns, Dialect, statement};
 use sqlx_core::query::query;
@@ -63,8 +63,12 @@ pub(crate) async fn file(
 
 fn insert_into(target: &ArchiveTable) -> String {
     let places: Vec<String> = (1..=target.columns().len()).map(|place| format!("?{place}")).collect();
+    let skip = match target.quoted_existing() {
+        Some(column) => format!(" on conflict ({column}) do nothing"),
+        None => String::new(),
+    };
     format!(
-        "insert into {} ({}) values ({})",
+        "insert into {} ({}) values ({}){skip}",
         target.quoted_table(),
         target.quoted_columns(),
         places.join(", ")
@@ -97,6 +101,11 @@ pub(crate) async fn check(store: &SqliteStore, target: &ArchiveTable) -> Result<
     check_target(target, &columns(store, &mut conn, target).await?)?;
     // It is understood and not carried out: SQLite says what it thinks of it.
     let explained = query(AssertSqlSafe(format!("explain {}", insert_into(target))));
-    let explained = explained.fetch_all(&mut *conn).await;
-    explained.map(|_| ()).map_err(|error| blame(target, &failed(OP)(error)))
+    match explained.fetch_all(&mut *conn).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.to_string().contains("ON CONFLICT clause does not match") => {
+            Err(not_unique(target))
+        }
+        Err(error) => Err(blame(target, &failed(OP)(error))),
+    }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use fixture::{Fixture, LEASE, event};
 use postrider_core::{
-    ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventRef, Inspect, Lease, OnDead,
-    Operate, Order, ResolveDead, Settlement, State, StateQuery, Subscription, Sweep, Uuid,
+    ArchiveOptions, ArchiveTable, DeliveryChange, DeliveryFailure, ErrorKind, EventLog, EventRef, Field,
+    Inspect, Lease, OnDead, Operate, Order, ResolveDead, Settlement, State, StateQuery, Subscription, Sweep,
+    Uuid,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -259,4 +260,42 @@ async fn an_inbox_row_stays_while_its_event_is_to_be_settled() {
     let mut lease = fixture.hold().await;
     fixture.drain(&mut lease).await;
     assert_eq!(fixture.store.sweep(&sweep).await.expect("swept").taken, 1);
+}
+
+/// A subscriber fills the table as well. Its rows stay as they are, and nothing else is skipped.
+#[tokio::test]
+async fn events_that_a_subscriber_has_stored_already_are_skipped() {
+    let fixture = Fixture::new().await;
+    let run = async |sql: String| {
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&fixture.pool).await.expect("done");
+    };
+    run("create table audit (id text, which text unique, body text)".to_owned()).await;
+    let columns = [("id", Field::EventId), ("which", Field::AggregateId), ("body", Field::Payload)];
+    let columns = columns.map(|(column, field)| (column.to_owned(), field));
+    let fails = ArchiveTable::new("audit", columns).expect("a target");
+    let archiving = |target| ArchiveOptions { target: Some(target), ..ArchiveOptions::default() };
+    let skips = archiving(fails.clone().skip_existing());
+    let error = fixture.store.check_archive(&skips).await.expect_err("two rows may have one id");
+    assert!(error.message().contains("\"id\"") && error.message().contains("must be unique"), "{error}");
+    run("create unique index one on audit (id)".to_owned()).await;
+    fixture.store.check_archive(&skips).await.expect("it fits");
+    fixture.subscribe(Subscription::new("s")).await;
+    let mut lease = fixture.hold().await;
+    let first = fixture.record(event("a")).await;
+    fixture.record(event("b")).await;
+    settle(&fixture, &mut lease, vec![]).await;
+    fixture.clock.advance(MINUTE);
+    run(format!("insert into audit values ('{first}', 'by the subscriber', 'own')")).await;
+    run("insert into audit values ('x', 'c', 'of something else')".to_owned()).await;
+    let sweep = |archiving| Sweep::Archive { older_than: MINUTE, limit: 10, archiving };
+    fixture.store.sweep(&sweep(archiving(fails))).await.expect_err("without the setting the batch fails");
+    assert_eq!(fixture.store.sweep(&sweep(skips.clone())).await.expect("archive").taken, 2);
+    let rows = sqlx::query_scalar("select which from audit order by 1");
+    let rows: Vec<String> = rows.fetch_all(&fixture.pool).await.expect("rows");
+    assert_eq!(rows, ["b", "by the subscriber", "c"]);
+    fixture.record(event("c")).await;
+    settle(&fixture, &mut lease, vec![]).await;
+    fixture.clock.advance(MINUTE);
+    fixture.store.sweep(&sweep(skips)).await.expect_err("another unique column is no reason to skip");
+    assert_eq!(fixture.number("select count(*) from postrider_event").await, 1, "and nothing is gone");
 }

@@ -16,6 +16,8 @@ pub(crate) const INBOX: Duration = Duration::from_secs(30 * 86_400);
 pub(crate) const AT: u32 = 2 * 60;
 pub(crate) const ZONE: &str = "UTC";
 pub(crate) const BY_MONTH: bool = false;
+/// The default first.
+pub(crate) const EXISTING: [(&str, bool); 2] = [("fail", false), ("skip", true)];
 
 /// What leaves the log, and when.
 #[derive(Debug, Clone)]
@@ -118,8 +120,9 @@ fn target(mut section: Section<'_>) -> Result<ArchiveTable, Problem> {
         return Err(section.problem("columns", what));
     }
     let target = ArchiveTable::new(&table, columns).map_err(|error| section.own_problem(error.message()))?;
+    let skip = section.word("existing", &EXISTING)?.unwrap_or(EXISTING[0].1);
     section.finish()?;
-    Ok(target)
+    Ok(if skip { target.skip_existing() } else { target })
 }
 
 fn at(section: &mut Section<'_>) -> Result<u32, Problem> {

@@ -3,7 +3,7 @@
 use postrider::{OnDead, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
-use crate::config::retention::ZONE;
+use crate::config::retention::{EXISTING, ZONE};
 use crate::config::sink::{Envelope, HttpSink, KafkaSink};
 use crate::config::{
     Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
@@ -158,7 +158,8 @@ fn retention(retention: &Retention) -> Value {
     let target = archiving.target.as_ref().map(|target| {
         let columns =
             target.columns().iter().map(|(column, field)| (column.clone(), json!(field.to_string())));
-        json!({ "table": target.name(), "columns": columns.collect::<Map<_, _>>() })
+        let existing = EXISTING[usize::from(target.existing_by().is_some())].0;
+        json!({ "table": target.name(), "columns": columns.collect::<Map<_, _>>(), "existing": existing })
     });
     json!({
         "delivered": duration::show(retention.delivered),

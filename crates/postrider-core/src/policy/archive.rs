@@ -33,6 +33,7 @@ impl ArchiveOptions {
 pub struct ArchiveTable {
     table: Vec<String>,
     columns: Vec<(String, Field)>,
+    skip_existing: bool,
 }
 
 impl ArchiveTable {
@@ -52,7 +53,29 @@ impl ArchiveTable {
                 "one column of {table} must store event_id, to identify the event of a row"
             ));
         }
-        Ok(Self { table: names, columns })
+        Ok(Self { table: names, columns, skip_existing: false })
+    }
+
+    /// Leaves rows alone that are there already, for a table that a subscriber fills as well: an event whose id is in the table is
+    /// not inserted again. The column that stores `event_id` must be unique; `id` if no column stores `event_id`.
+    ///
+    /// A row that can't be inserted for any other reason fails as before.
+    #[must_use]
+    pub fn skip_existing(mut self) -> Self {
+        self.skip_existing = true;
+        self
+    }
+
+    /// The column and the field that identify a row that is there already, if such rows are left alone.
+    pub fn existing_by(&self) -> Option<(&str, Field)> {
+        let column = |wanted| self.columns.iter().find(move |(_, field)| *field == wanted);
+        let (name, field) = column(Field::EventId).or_else(|| column(Field::Id))?;
+        self.skip_existing.then_some((name.as_str(), *field))
+    }
+
+    /// [`ArchiveTable::existing_by`]'s column, quoted for SQL.
+    pub fn quoted_existing(&self) -> Option<String> {
+        self.existing_by().map(|(column, _)| quoted(column))
     }
 
     /// The table's name, for people.

@@ -109,6 +109,52 @@ async fn archived_events_go_to_a_table_of_the_application() {
     log.run("drop schema {schema}_audit cascade").await;
 }
 
+/// U12: a subscriber fills the table as well. Its rows stay as they are, and nothing else is skipped.
+#[tokio::test]
+async fn events_that_a_subscriber_has_stored_already_are_skipped() {
+    let (log, clock) = settled(0).await;
+    let table = format!("{}_audit.events", log.schema);
+    log.run("create schema {schema}_audit; create table {schema}_audit.events (id uuid, which text unique, body text)")
+        .await;
+    let fails =
+        target(&table, &[("id", Field::EventId), ("which", Field::AggregateId), ("body", Field::Payload)]);
+    let skips =
+        ArchiveOptions { target: fails.target.clone().map(ArchiveTable::skip_existing), ..fails.clone() };
+    let error = log.store.check_archive(&skips).await.expect_err("two rows may have one id");
+    assert!(error.message().contains("\"id\"") && error.message().contains("must be unique"), "{error}");
+    log.run("create unique index on {schema}_audit.events (id)").await;
+    log.store.check_archive(&skips).await.expect("it fits");
+    let mut ids = Vec::new();
+    for aggregate in ["a", "b", "c"] {
+        let event = NewEvent::of("orders", "OrderPaid", "Order", aggregate, &1).expect("JSON");
+        log.outbox.record_outside_transaction(&event).await.expect("record");
+        ids.push(event.event_id);
+        drain(&log.store, "s").await;
+        clock.advance(DAY / 2);
+    }
+    let stored =
+        sqlx::query(log.sql("insert into {schema}_audit.events values ($1, 'by the subscriber', 'own')"));
+    stored.bind(ids[0]).execute(&log.pool).await.expect("stored");
+    log.run("insert into {schema}_audit.events values (gen_random_uuid(), 'c', 'of something else')").await;
+    // a and b are old enough.
+    log.store.sweep(&archive(fails)).await.expect_err("without the setting the batch fails");
+    assert_eq!(log.store.sweep(&archive(skips.clone())).await.expect("archive").taken, 2);
+    let rows: Vec<String> =
+        sqlx::query_scalar(log.sql("select which || '=' || body from {schema}_audit.events order by 1"))
+            .fetch_all(&log.pool)
+            .await
+            .expect("rows");
+    assert_eq!(rows, ["b=1", "by the subscriber=own", "c=of something else"]);
+    clock.advance(DAY);
+    log.store.sweep(&archive(skips)).await.expect_err("another unique column is no reason to skip");
+    let left: Vec<Uuid> = sqlx::query_scalar(log.sql("select event_id from {schema}.event"))
+        .fetch_all(&log.pool)
+        .await
+        .expect("ids");
+    assert_eq!(left, ids[2..], "and nothing is gone");
+    log.run("drop schema {schema}_audit cascade").await;
+}
+
 /// What is wrong with a table is found before the night, and said in a sentence.
 #[tokio::test]
 async fn a_table_that_cannot_take_events_is_refused_in_a_sentence() {

@@ -84,5 +84,11 @@ pub(super) const TARGET: Described = Described {
             BY_NAME,
             "Its columns and the event fields to store in them, as in `{ id = \"event_id\", body = \"payload\" }`: `id`, `event_id`, `stream`, `event_type`, `aggregate_type`, `aggregate_id`, `ordering_key`, `sequence`, `payload`, `content_type`, `content`, `headers`, `occurred_at`, `recorded_at`, `archived_at`.",
         ),
+        usual(
+            "existing",
+            "`fail` or `skip`",
+            Usual::Text(retention::EXISTING[0].0),
+            "What happens to an event whose id is in the table already: the batch fails and is tried again, or the row is left as it is, for a table that a subscriber fills as well. With `skip` the column that stores `event_id` must be unique, and the relay's role needs `select` on it.",
+        ),
     ],
 };
