@@ -175,7 +175,7 @@ fn of_retention() -> Cases {
         ("[retention]\nshare = 2\n".into(), &["retention.share: it must be between 0.01 and 1"]),
         ("[retention]\narchive = true\narchived = \"7d\"\n".into(), &["retention.archived", "shorter than delivered"]),
         ("[retention]\nzone = \"Asia/Soul\"\n".into(), &["retention.zone", "no time zone \"Asia/Soul\"", "Asia/Seoul"]),
-        ("[retention]\nzone = \"here\"\n".into(), &["retention.zone", "IANA"]),
+        ("[retention]\nzone = \"in the east\"\n".into(), &["retention.zone", "IANA"]),
         (
             "[retention]\narchive = true\n[retention.target]\ntable = \"t\"\ncolumns = { a = \"id\" }\nexisting = \"replace\"\n".into(),
             &["retention.target.existing", "\"replace\"", "skip"],
