@@ -69,7 +69,8 @@ macro_rules! engine {
                 an_event_has_the_last_word_on_its_attempts, a_stated_time_is_waited_for, age_ends_it_where_that_is_set,
                 a_death_is_told, one_of_four_subscriptions_failing_leaves_the_others_alone;
             outage: an_outage_burns_no_attempts_and_keeps_the_order, an_outage_expires_events_where_that_is_asked_for,
-                a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away;
+                a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away,
+                a_handler_whose_service_answers_503_loses_no_attempt_until_another_key_succeeds;
             contrast: a_destination_that_fails_everything_costs_no_attempt_and_no_row,
                 what_fails_alone_stays_away_and_does_not_die,
                 once_another_key_has_succeeded_the_failing_event_is_charged, a_failure_among_successes_is_the_events_own,

@@ -179,7 +179,7 @@ impl Batch {
                 item.due = Some(now + after);
                 Consequence::Held
             }
-            // Nobody is asked here whether others succeed: handlers are never unclear.
+            // Nobody is asked here whether others succeed: what is unclear is taken to be the event's.
             Outcome::Retry { after, failure } | Outcome::Unclear { after, failure, rejects: false } => {
                 if let Some(pause) = item.failed(after, retry, now) {
                     return Consequence::Again(pause, failure);
