@@ -86,7 +86,8 @@ macro_rules! engine {
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
-                a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+                a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure,
+                events_with_one_text_key_have_one_effect_per_subscription;
             running: a_hanging_event_delays_its_key_alone, at_most_concurrency_are_under_way_over_all_batches,
                 a_running_event_that_fails_is_tried_again,
                 under_strict_order_a_batch_waits_for_its_slowest, a_transactional_handler_may_run_on,

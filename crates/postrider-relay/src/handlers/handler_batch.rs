@@ -299,7 +299,8 @@ async fn in_transaction<S: Source>(
         rest = others;
         let home = Home::new();
         let cause = (these.len() == 1).then(|| Arc::clone(&first.event));
-        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
+        let consumer = Arc::clone(&delivery.subscription);
+        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), consumer, cause);
         let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
         let Some(back) = home.take() else {
             let message = "the handler kept its transaction; it must drop it before it returns";
