@@ -104,7 +104,7 @@ macro_rules! engine {
                 a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs, what_takes_long_is_no_reason_to_lose_the_lane;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
-                an_unknown_field_is_ignored
+                a_newer_version_is_tried_where_that_is_set, an_unknown_field_is_ignored
         );
     };
 }

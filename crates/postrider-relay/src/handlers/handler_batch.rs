@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 use crate::handlers::dispatcher::{Routes, Unknown};
 use crate::handlers::failure::FailureClass;
-use crate::handlers::route::Route;
+use crate::handlers::route::{Reading, Route};
 use crate::handlers::tx::Home;
 use crate::{Context, Failure, Tx, observe::metrics};
 
@@ -249,7 +249,8 @@ async fn call<S: Source>(
         attempt = first.attempt);
     let began = Instant::now();
     // An upcaster, or a type that is decoded, is the application's code, too. What its panic says may quote the payload.
-    let called = AssertUnwindSafe(|| route.call(events, &routes.upcasters, context, transaction));
+    let reading = Reading { upcasters: &routes.upcasters, newer_version: routes.newer_version };
+    let called = AssertUnwindSafe(|| route.call(events, reading, context, transaction));
     let handled = std::panic::catch_unwind(called).unwrap_or_else(|_| {
         Err(Failure::retry("an upcaster or the decoding of the payload panicked").code("panic"))
     })?;
