@@ -73,6 +73,9 @@ pub trait Writer: Send {
     /// Marks an event as handled.
     async fn first_time(&mut self, consumer: &str, event_id: Uuid) -> Result<bool>;
 
+    /// Marks a text key as handled.
+    async fn first_time_by_key(&mut self, consumer: &str, key: &str) -> Result<bool>;
+
     /// Sets a savepoint.
     async fn savepoint(&mut self);
 

@@ -74,7 +74,8 @@ macro_rules! conformance {
             states: every_state_is_shown_with_its_details, figures_count_what_is_where,
                 a_subscription_that_is_being_made_is_unknown_or_counted_whole, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
-                the_inbox_is_kept_until_its_event_is_settled_everywhere;
+                the_inbox_is_kept_until_its_event_is_settled_everywhere, a_text_key_is_marked_once_per_consumer,
+                a_rolled_back_effect_frees_its_text_key;
             keys: keys_that_look_alike_are_held_each_by_its_own, keys_that_look_alike_have_counters_of_their_own,
                 keys_that_look_alike_are_each_in_one_lane, consumers_whose_names_look_alike_have_inboxes_of_their_own,
                 subscriptions_whose_names_look_alike_are_several, duties_whose_names_look_alike_are_several;

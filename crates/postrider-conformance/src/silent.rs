@@ -219,6 +219,10 @@ impl<S: Source> Source for Silent<S> {
         S::rollback(transaction).await
     }
 
+    async fn mark_in(&self, connection: &mut Self::Connection, consumer: &str, id: Uuid) -> Result<bool> {
+        self.source.mark_in(connection, consumer, id).await
+    }
+
     async fn record_in(&self, connection: &mut Self::Connection, event: &NewEvent) -> Result<Uuid> {
         self.source.record_in(connection, event).await
     }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider_core::{DeliveryFailure, Error, ErrorKind, Excerpt, OffsetDateTime, Outcome, Result};
+use postrider_core::{
+    DeliveryFailure, Error, ErrorKind, Excerpt, OffsetDateTime, Outcome, Result, StatusClass,
+};
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 /// A date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE: &[BorrowedFormatItem<'static>] =
     format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
-/// The statuses that are about the event where other keys succeed.
-const ABOUT_THE_EVENT: [u16; 5] = [400, 409, 413, 415, 422];
 /// How long a `Retry-After` is believed unless set.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -30,16 +30,27 @@ pub enum Blame {
     Reject,
 }
 
+impl Blame {
+    /// Whose trouble a status is unless set.
+    fn usual(status: u16) -> Self {
+        match StatusClass::of(status) {
+            StatusClass::Event => Self::Event,
+            StatusClass::Success | StatusClass::Destination => Self::Endpoint,
+        }
+    }
+}
+
 /// What the statuses of an endpoint mean.
 #[derive(Debug, Clone)]
 pub(crate) struct Answers {
+    /// What was set.
     blame: BTreeMap<u16, Blame>,
     longest: Duration,
 }
 
 impl Default for Answers {
     fn default() -> Self {
-        Self { blame: ABOUT_THE_EVENT.map(|status| (status, Blame::Event)).into(), longest: LONGEST }
+        Self { blame: BTreeMap::new(), longest: LONGEST }
     }
 }
 
@@ -81,22 +92,16 @@ impl Answers {
         body: Option<Excerpt>,
         now: OffsetDateTime,
     ) -> Outcome {
-        if (200..300).contains(&status) {
+        if StatusClass::of(status) == StatusClass::Success {
             return Outcome::Delivered;
         }
-        let advice = match status {
-            300..400 => ", a redirect; redirects are not followed, so set the final URL",
-            _ => "",
-        };
-        let failure =
-            DeliveryFailure::new(format!("http_{status}"), format!("the endpoint answered {status}{advice}"))
-                .answer(body);
+        let failure = DeliveryFailure::from_status(status).answer(body);
         let after = retry_after.and_then(|value| pause(value, now)).map(|pause| pause.min(self.longest));
-        match self.blame.get(&status) {
-            None | Some(Blame::Endpoint) => Outcome::Unclear { after, failure, rejects: false },
-            Some(Blame::Event) => Outcome::Unclear { after, failure, rejects: true },
-            Some(Blame::Retry) => Outcome::Retry { after, failure },
-            Some(Blame::Reject) => Outcome::Reject { failure },
+        match self.blame.get(&status).copied().unwrap_or_else(|| Blame::usual(status)) {
+            Blame::Endpoint => Outcome::Unclear { after, failure, rejects: false },
+            Blame::Event => Outcome::Unclear { after, failure, rejects: true },
+            Blame::Retry => Outcome::Retry { after, failure },
+            Blame::Reject => Outcome::Reject { failure },
         }
     }
 }
@@ -129,7 +134,7 @@ mod tests {
             let outcome = answers.outcome(status, None, now);
             assert!(matches!(outcome, Outcome::Unclear { after: None, rejects: false, .. }), "{status}");
         }
-        for status in ABOUT_THE_EVENT {
+        for status in [400, 409, 413, 415, 422] {
             let outcome = answers.outcome(status, None, now);
             assert!(matches!(outcome, Outcome::Unclear { rejects: true, .. }), "{status}");
         }

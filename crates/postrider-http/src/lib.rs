@@ -10,10 +10,13 @@
 //!
 //! *Unclear* is the endpoint's trouble for as long as no other key succeeds: no event loses an attempt, none dies, and the
 //! endpoint is asked with one event at a time. Which status is which is a setting ([`HttpBuilder::status`]).
+//!
+//! [`failure`] judges an error of `reqwest` in the same way, for handlers that call a service.
 
 mod answer;
 mod builder;
 mod client;
+mod failure;
 mod request;
 mod signature;
 mod sink;
@@ -24,6 +27,7 @@ pub use answer::Blame;
 pub use builder::HttpBuilder;
 #[doc(hidden)]
 pub use client::client;
+pub use failure::failure;
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::Http;

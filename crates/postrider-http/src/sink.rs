@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::builder::HttpBuilder;
 use crate::client::PATIENCE;
+use crate::failure::NoAnswer;
 use crate::request::Format;
 use crate::trouble::{reason, sentence};
 
@@ -96,7 +97,7 @@ impl Http {
         let answered = request.send().await;
         match &answered {
             Ok(answer) => delivery.requested(answer.status().as_str(), began.elapsed()),
-            Err(error) => delivery.requested(code(error), began.elapsed()),
+            Err(error) => delivery.requested(NoAnswer::of(error).as_str(), began.elapsed()),
         }
         match answered {
             Ok(answer) => {
@@ -107,16 +108,23 @@ impl Http {
                 let body = if keeps { beginning(answer).await } else { None };
                 Ok(self.settings.answers.outcome_of(status, retry_after.as_deref(), body, now))
             }
-            Err(error) if error.is_connect() => Err(Unavailable::new(format!(
+            Err(error) => self.unanswered(error, timeout),
+        }
+    }
+
+    /// What a request without an answer means.
+    fn unanswered(&self, error: reqwest::Error, timeout: Duration) -> Result<Outcome, Unavailable> {
+        match NoAnswer::of(&error) {
+            NoAnswer::Connect => Err(Unavailable::new(format!(
                 "can't reach {}: {}",
                 self.url.host_str().unwrap_or("the endpoint"),
                 sentence(&error.without_url())
             ))),
-            Err(error) if error.is_timeout() => {
+            NoAnswer::Timeout => {
                 let text = format!("the endpoint did not answer within {timeout:?}");
                 Ok(Outcome::unclear(DeliveryFailure::new("timeout", text)))
             }
-            Err(error) => {
+            NoAnswer::Broken => {
                 let text = format!("the connection broke: {}", reason(&error.without_url()));
                 Ok(Outcome::unclear(DeliveryFailure::new("http", text)))
             }
@@ -189,15 +197,6 @@ impl Http {
             delivery.report(index, outcome);
         }
         Ok(())
-    }
-}
-
-/// What is counted where there was no answer.
-fn code(error: &reqwest::Error) -> &'static str {
-    match error {
-        _ if error.is_connect() => "connect",
-        _ if error.is_timeout() => "timeout",
-        _ => "broken",
     }
 }
 

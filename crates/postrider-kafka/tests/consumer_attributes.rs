@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use postrider::store::{Recordable, Source};
 use postrider::testing::Outbox;
-use postrider::{Event, Failure, OffsetDateTime, OptionalAttribute, Received, Relay};
+use postrider::{Event, Failure, NewerVersion, OffsetDateTime, OptionalAttribute, Received, Relay};
 use postrider_kafka::{DeadLetters, Format, Kafka};
 use serde::{Deserialize, Serialize};
 use support::{Feed, PATIENCE, Seen, committed, consumer, records, topics, until};
@@ -178,4 +178,55 @@ async fn numbers_within_aggregates_of_two_types_and_one_id_are_not_confused() {
     until("all is done", async || committed(&brokers, "numbered", "numbered", 1) == [8]).await;
     running.stop().await.expect("stopped");
     assert_eq!(gaps.all(), [("Order:7".to_owned(), 3, 4)]);
+}
+
+/// L6: a version that the handler does not know waits, or is tried where that is set.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_version_waits_or_is_tried() {
+    let brokers = topics(&[("versions", 1)]);
+    let mut feed = Feed::new(&brokers, "versions");
+    for (order, version, value) in [
+        (1, "2", r#"{"order": 1, "colour": "red"}"#),
+        (2, "1", r#"{"order": 2}"#),
+        (3, "2", r#"{"number": 3}"#),
+    ] {
+        let id = order.to_string();
+        let headers = [
+            ("ce_specversion", "1.0"),
+            ("ce_id", &*id),
+            ("ce_source", "/feed"),
+            ("ce_type", "OrderPaid"),
+            ("ce_schemaversion", version),
+            ("content-type", "application/json"),
+        ];
+        feed.raw(&id, value, &headers);
+    }
+    feed.flush();
+    for (group, newer, orders, position) in [
+        ("versions-wait", NewerVersion::Wait, vec![2], -1),
+        ("versions-try", NewerVersion::Try, vec![1, 2], 2),
+    ] {
+        let seen = Seen::<i64>::default();
+        let told = seen.clone();
+        let running = consumer(&Outbox::new(), &brokers, group, "versions")
+            .on(move |event: Received<OrderPaid>| {
+                told.push(event.order);
+                async {}
+            })
+            .newer_version(newer)
+            .start()
+            .await
+            .expect("started");
+        until("what can be read is handled", async || seen.len() == orders.len()).await;
+        until("it is committed", async || committed(&brokers, group, "versions", 1) == [position]).await;
+        running.stop().await.expect("stopped");
+        let mut handled = seen.all();
+        handled.sort_unstable();
+        assert_eq!(handled, orders, "{group}");
+    }
+    assert_eq!(
+        support::Positions::new(&brokers, "versions-try", "versions", 1).now(),
+        [2],
+        "the third waits"
+    );
 }

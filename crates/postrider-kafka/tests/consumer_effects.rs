@@ -304,3 +304,35 @@ async fn rebalances_under_load_repeat_nothing_even_without_an_inbox() {
     let moves = watch.end().await;
     assert!(moves > 20, "it was looked at {moves} times while positions moved");
 }
+
+/// L15: different events with one key of the business; one whose handler fails after its change frees the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_with_one_text_key_have_one_effect_per_group() {
+    let brokers = topics(&[("texts", 1)]);
+    let database = Database::new().await;
+    let mut feed = Feed::new(&brokers, "texts");
+    // The tens are the key: 11 and 12 are duplicates, and 21 is none.
+    for version in [11, 12, 21, 13] {
+        feed.event("a", version);
+    }
+    feed.flush();
+    for (group, effects) in [("text-ledger", 2), ("text-report", 4)] {
+        let schema = database.schema.clone();
+        let handler = move |event: Received<i64>, mut tx: Tx| {
+            let schema = schema.clone();
+            async move {
+                if tx.first_time_by_key(&format!("a:{}", *event / 10)).await? {
+                    apply(&schema, &event, &mut tx).await?;
+                }
+                if event.attempt() == 1 { Err(Failure::retry("after its change")) } else { Ok(()) }
+            }
+        };
+        let consumer = Consumer::new(&database.outbox, &brokers, group).topics(["texts"]);
+        let running = brisk(consumer).on_type("Counted", handler).start().await.expect("started");
+        until("all are handled", async || committed(&brokers, group, "texts", 1) == [4]).await;
+        running.stop().await.expect("stopped");
+        assert_eq!(database.effects().await.len(), effects, "{group}: one for each key");
+    }
+    let effects: Vec<i64> = database.effects().await.into_iter().map(|(_, version)| version).collect();
+    assert_eq!(effects, [11, 21, 11, 21]);
+}

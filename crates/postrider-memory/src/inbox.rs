@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Limits, Result};
+use postrider_core::{Limits, Result, inbox_key};
 use uuid::Uuid;
 
 use crate::lock::Key;
@@ -37,5 +37,13 @@ impl Inbox {
             connection.write_mark(mark);
         }
         Ok(first)
+    }
+
+    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    ///
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// [`inbox_key`](postrider_core::inbox_key) makes of it.
+    pub async fn first_time_by_key(&self, connection: &mut Connection, key: &str) -> Result<bool> {
+        self.first_time(connection, inbox_key(key)?).await
     }
 }

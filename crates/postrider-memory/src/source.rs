@@ -45,6 +45,10 @@ impl Source for Outbox {
         transaction.rollback().await
     }
 
+    async fn mark_in(&self, connection: &mut Connection, consumer: &str, id: Uuid) -> Result<bool> {
+        self.inbox(consumer).first_time(connection, id).await
+    }
+
     async fn record_in(&self, connection: &mut Connection, event: &NewEvent) -> Result<Uuid> {
         self.record(connection, event).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result};
+use postrider_core::{Clock, Limits, Result, inbox_key};
 use postrider_sql::{clock, statement};
 use sqlx_mysql::MySqlConnection;
 use uuid::Uuid;
@@ -32,5 +32,13 @@ impl Inbox {
         Limits::check_consumer(&self.consumer)?;
         let note = Sql::default().query(statement!("inbox.sql")).bind(&*self.consumer).bind(event_id);
         Ok(note.bind(clock::given(&self.clock)).execute(conn, "inbox").await? > 0)
+    }
+
+    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    ///
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// [`inbox_key`](postrider_core::inbox_key) makes of it.
+    pub async fn first_time_by_key(&self, conn: &mut MySqlConnection, key: &str) -> Result<bool> {
+        self.first_time(conn, inbox_key(key)?).await
     }
 }

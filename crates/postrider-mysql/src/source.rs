@@ -193,6 +193,10 @@ impl Source for Outbox {
         within(transaction.limit, "rollback", transaction.rollback("rollback")).await
     }
 
+    async fn mark_in(&self, connection: &mut MySqlConnection, consumer: &str, id: Uuid) -> Result<bool> {
+        self.inbox(consumer).first_time(connection, id).await
+    }
+
     async fn record_in(&self, connection: &mut MySqlConnection, event: &NewEvent) -> Result<Uuid> {
         self.record(connection, event).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, Result, Uuid};
+use postrider_core::{Clock, Limits, Result, Uuid, inbox_key};
 use sqlx_postgres::PgConnection;
 
 use crate::error::during;
@@ -30,5 +30,13 @@ impl Inbox {
         Limits::check_consumer(&self.consumer)?;
         let query = self.sql.inbox.query().bind(self.consumer.clone()).bind(event_id).bind(self.clock.now());
         Ok(query.execute(connection).await.map_err(during("inbox"))?.rows_affected() > 0)
+    }
+
+    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    ///
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// [`inbox_key`](postrider_core::inbox_key) makes of it.
+    pub async fn first_time_by_key(&self, connection: &mut PgConnection, key: &str) -> Result<bool> {
+        self.first_time(connection, inbox_key(key)?).await
     }
 }

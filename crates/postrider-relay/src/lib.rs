@@ -23,7 +23,7 @@ pub use handlers::failure::Failure;
 pub use handlers::handler::{Answer, Answered, Answers, Argument, Handle, HandleWithin, Handler};
 pub use handlers::received::Received;
 pub use handlers::tx::Tx;
-pub use handlers::upcast::Upcasters;
+pub use handlers::upcast::{NewerVersion, Upcasters};
 pub use lines::Lines;
 pub use observe::death::Death;
 pub use observe::metrics::{Kind, METRICS, Metric};

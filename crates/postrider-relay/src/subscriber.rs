@@ -12,7 +12,7 @@ use crate::engine::retry_policy::WhileUnavailable;
 use crate::handlers::decode::Decode;
 use crate::handlers::dispatcher::{DispatcherBuilder, HandlerInfo, Unknown};
 use crate::handlers::handler::Handler;
-use crate::{Upcasters, defaults};
+use crate::{NewerVersion, Upcasters, defaults};
 
 /// A subscription as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,6 +206,13 @@ impl<S: Source> Subscriber<S> {
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
         self.handlers.upcasters(upcasters);
         self.own_upcasters = true;
+        self
+    }
+
+    /// What happens to an event of a newer version than its handler takes. Default: it waits.
+    #[must_use]
+    pub fn newer_version(mut self, newer_version: NewerVersion) -> Self {
+        self.handlers.newer_version(newer_version);
         self
     }
 

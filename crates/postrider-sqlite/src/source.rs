@@ -69,6 +69,10 @@ impl Source for Outbox {
         transaction.rollback("rollback").await
     }
 
+    async fn mark_in(&self, connection: &mut SqliteConnection, consumer: &str, id: Uuid) -> Result<bool> {
+        self.inbox(consumer).first_time(connection, id).await
+    }
+
     async fn record_in(&self, connection: &mut SqliteConnection, event: &NewEvent) -> Result<Uuid> {
         self.record(connection, event).await
     }

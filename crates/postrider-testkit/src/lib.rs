@@ -8,6 +8,7 @@ pub mod address;
 pub mod cleanup;
 pub mod folder;
 pub mod http;
+pub mod log_lines;
 pub mod logged;
 pub mod mysql;
 pub mod postgres;
@@ -16,6 +17,7 @@ pub mod program;
 pub mod wait;
 
 pub use folder::Folder;
+pub use log_lines::LogLines;
 pub use logged::Logged;
 pub use process::Process;
 pub use program::Program;

@@ -113,6 +113,10 @@ impl<S: Source> Source for Gated<S> {
         S::rollback(transaction).await
     }
 
+    async fn mark_in(&self, connection: &mut S::Connection, consumer: &str, id: Uuid) -> Result<bool> {
+        self.outbox.mark_in(connection, consumer, id).await
+    }
+
     async fn record_in(&self, connection: &mut S::Connection, event: &NewEvent) -> Result<Uuid> {
         self.outbox.record_in(connection, event).await
     }

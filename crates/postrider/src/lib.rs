@@ -97,8 +97,8 @@ pub use postrider_macros::Event;
 // What they handle them with.
 pub use postrider_core::{Clock, Filter, OnDead, Order, Pattern, Retry, Start};
 pub use postrider_relay::{
-    Context, Death, Failure, Handle, HandleWithin, Health, Lines, Raw, Received, Relay, Running, Subscriber,
-    Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end, wait,
+    Context, Death, Failure, Handle, HandleWithin, Health, Lines, NewerVersion, Raw, Received, Relay,
+    Running, Subscriber, Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end, wait,
 };
 
 // What all of it speaks of.

@@ -1,47 +1,12 @@
 //! What a relay logs. E14, C14: every line on an event says which, whose and how it went, and never what it says.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
 use postrider::{Event, Failure, NewEvent, Received, Relay, Retry};
+use postrider_testkit::LogLines;
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::fmt::MakeWriter;
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    /// The lines that contain all of these.
-    fn with(&self, parts: &[&str]) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().expect("lines").clone()).expect("text");
-        text.lines()
-            .filter(|line| parts.iter().all(|part| line.contains(part)))
-            .map(ToOwned::to_owned)
-            .collect()
-    }
-}
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("lines").extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
 
 #[derive(Serialize, Deserialize, Event)]
 #[event(stream = "orders", aggregate = "Order", id = order)]
@@ -54,14 +19,7 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 #[tokio::test]
 async fn every_line_on_an_event_says_which_and_none_what_it_says() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
-        .with_max_level(tracing::Level::DEBUG)
-        .with_ansi(false)
-        .finish();
-    tracing::subscriber::set_global_default(subscriber).expect("the only subscriber");
-
+    let lines = LogLines::capture();
     let outbox = Outbox::builder().trace(|| Some(TRACE.to_owned())).build();
     let record = async |order: &str| {
         let event = OrderPaid { order: order.to_owned(), card: "4111-1111".to_owned() };
@@ -82,9 +40,13 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
     let shop = Destination::new();
     shop.unavailable(Some("connection refused"));
     let sink = shop.clone();
+    let late = Destination::new();
+    late.decide(|_| Outcome::retry(DeliveryFailure::new("refused", "too early")));
+    let short = Retry::fixed(Duration::from_millis(5)).max_age(Duration::from_millis(20));
     let relay = Relay::new(&outbox)
         .subscribe("mail", |s| s.on(handler).retry(Retry::fixed(Duration::from_millis(20))))
         .subscribe("shop", |s| s.sink(sink).longest_pause(Duration::from_millis(20)))
+        .subscribe("late", |s| s.sink(late).retry(short))
         .start()
         .await
         .expect("started");
@@ -100,7 +62,8 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
     let event = NewEvent::of("orders", "OrderPaid", "Order", "known", &"4111-1111").expect("an event");
     let known = outbox.record_alone(&event).await.expect("recorded");
     until_quiet(&relay, "shop").await.expect("quiet");
-    shop.decide(|_| Outcome::retry(DeliveryFailure::new("refused", "not now")));
+    until_quiet(&relay, "mail").await.expect("quiet");
+    until_quiet(&relay, "late").await.expect("quiet");
     relay.stop().await.expect("stopped");
 
     let who = |event: postrider::Uuid, order: &str| {
@@ -130,10 +93,18 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
     one(said(known, "known", &["DEBUG", "subscription=shop", "outcome=\"duplicate\""]));
     one(lines.with(&["WARN", "subscription=shop", "unavailable", "connection refused"]));
     one(lines.with(&["INFO", "subscription=shop", "available again"]));
-    assert!(
-        !lines.with(&["INFO", "subscription=mail", "batches=", "retried=1", "dead=1"]).is_empty(),
-        "a summary"
-    );
+    let summaries = lines.with(&["INFO", "subscription=mail", "lane=0", "batches=", "delivered="]);
+    assert!(!lines.with(&["INFO", "subscription=mail", "retried=1", "dead=1"]).is_empty(), "{summaries:#?}");
+    let position = |line: &String| line.contains("position=\"4/4\"");
+    assert!(summaries.last().is_some_and(position), "where the lane stands: {summaries:#?}");
+    let recorded = postrider::testing::recorded(&outbox).await.expect("recorded").remove(0);
+    let times = [
+        format!("recorded_at=\"{}T", recorded.recorded_at.date()),
+        format!("occurred_at=\"{}T", recorded.occurred_at.date()),
+    ];
+    let expired = ["WARN", "subscription=late", "outcome=\"dead\"", "expired", "age_seconds="];
+    let expired: Vec<&str> = expired.into_iter().chain(times.iter().map(String::as_str)).collect();
+    one(said(fine, "fine", &expired));
     let in_handler = who(fine, "fine");
     let parts: Vec<&str> = in_handler.iter().map(String::as_str).chain(["in the handler"]).collect();
     one(lines.with(&parts));

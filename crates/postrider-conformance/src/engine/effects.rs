@@ -246,3 +246,40 @@ pub async fn a_kept_transaction_is_a_failure<G: Fixture>(ground: &G) {
     assert_eq!((dead.state, dead.error_code.as_deref()), (State::Dead, Some("transaction")));
     assert_eq!(outbox.handled("s", &[event]).await.expect("inbox"), [false]);
 }
+
+/// L15: different events that are duplicates by a key of the business; one whose handler fails frees the key.
+pub async fn events_with_one_text_key_have_one_effect_per_subscription<G: Fixture>(ground: &G) {
+    let outbox = ground.outbox(Clock::Database).await;
+    for (order, version) in [("a", 1), ("a", 1), ("b", 1), ("a", 2), ("b", 1)] {
+        record(&outbox, order, version).await;
+    }
+    let calls = Arc::new(AtomicUsize::new(0));
+    let handler = || {
+        let count = Arc::clone(&calls);
+        move |event: Received<OrderChanged>, mut tx: Tx<G::Outbox>| {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let key = format!("{}:{}", event.order, event.version);
+                if tx.first_time_by_key(&key).await? {
+                    tx.record(&InvoiceSent { order: key }).await?;
+                }
+                if event.attempt() == 1 { Err(Failure::retry("after its change")) } else { Ok(()) }
+            }
+        }
+    };
+    let running = relay(&outbox)
+        .subscribe("ledger", |s| s.on(handler()).retry(Retry::fixed(SOON)))
+        .subscribe("report", |s| s.on(handler()).retry(Retry::fixed(SOON)))
+        .start()
+        .await
+        .expect("started");
+    for subscription in ["ledger", "report"] {
+        until_quiet(&running, subscription).await.expect("quiet");
+    }
+    running.stop().await.expect("stopped");
+    assert_eq!(calls.load(Ordering::SeqCst), 20, "each event twice, in each subscription");
+    let mut keys: Vec<String> =
+        recorded_of::<InvoiceSent>(&outbox).await.expect("read").into_iter().map(|sent| sent.order).collect();
+    keys.sort();
+    assert_eq!(keys, ["a:1", "a:1", "a:2", "a:2", "b:1", "b:1"], "each key once in each subscription");
+}

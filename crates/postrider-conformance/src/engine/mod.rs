@@ -69,7 +69,8 @@ macro_rules! engine {
                 an_event_has_the_last_word_on_its_attempts, a_stated_time_is_waited_for, age_ends_it_where_that_is_set,
                 a_death_is_told, one_of_four_subscriptions_failing_leaves_the_others_alone;
             outage: an_outage_burns_no_attempts_and_keeps_the_order, an_outage_expires_events_where_that_is_asked_for,
-                a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away;
+                a_slow_subscription_slows_no_other, a_handler_can_say_that_what_it_needs_is_away,
+                a_handler_whose_service_answers_503_loses_no_attempt_until_another_key_succeeds;
             contrast: a_destination_that_fails_everything_costs_no_attempt_and_no_row,
                 what_fails_alone_stays_away_and_does_not_die,
                 once_another_key_has_succeeded_the_failing_event_is_charged, a_failure_among_successes_is_the_events_own,
@@ -85,7 +86,8 @@ macro_rules! engine {
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,
-                a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure;
+                a_stale_holder_applies_nothing, a_kept_transaction_is_a_failure,
+                events_with_one_text_key_have_one_effect_per_subscription;
             running: a_hanging_event_delays_its_key_alone, at_most_concurrency_are_under_way_over_all_batches,
                 a_running_event_that_fails_is_tried_again,
                 under_strict_order_a_batch_waits_for_its_slowest, a_transactional_handler_may_run_on,
@@ -102,7 +104,7 @@ macro_rules! engine {
                 a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs, what_takes_long_is_no_reason_to_lose_the_lane;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;
             versions: an_old_version_is_brought_up_to_date, a_missing_step_is_rejected, a_version_from_the_future_waits,
-                an_unknown_field_is_ignored
+                a_newer_version_is_tried_where_that_is_set, an_unknown_field_is_ignored
         );
     };
 }

@@ -1,7 +1,7 @@
 //! A destination that is away.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use postrider::store::{State, StateQuery};
@@ -152,4 +152,45 @@ pub async fn a_handler_can_say_that_what_it_needs_is_away(ground: &impl Fixture)
     }
     running.stop().await.expect("stopped");
     assert!(calls.load(Ordering::SeqCst) >= 5);
+}
+
+/// `Failure::from_status`: a service that answers 503 to all is away, and one that answers it to one event alone is not.
+pub async fn a_handler_whose_service_answers_503_loses_no_attempt_until_another_key_succeeds(
+    ground: &impl Fixture,
+) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let bad = record(&outbox, "bad", 1).await;
+    let fine = record(&outbox, "fine", 1).await;
+    let (is_up, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (up, called) = (Arc::clone(&is_up), Arc::clone(&calls));
+    let handler = move |event: Received<OrderChanged>| {
+        let (up, called) = (Arc::clone(&up), Arc::clone(&called));
+        async move {
+            called.fetch_add(1, Ordering::SeqCst);
+            let status = if event.order != "bad" && up.load(Ordering::SeqCst) { 200 } else { 503 };
+            Failure::from_status(status).map_or(Ok(()), Err)
+        }
+    };
+    let pause = Duration::from_millis(20);
+    let retry = Retry::fixed(pause).max_attempts(2);
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.on(handler).retry(retry).longest_pause(pause))
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    until("it was asked more often than an event has attempts", async || calls.load(Ordering::SeqCst) > 6)
+        .await;
+    for event in [bad, fine] {
+        let waits = state(&*store, "s", event).await;
+        assert!(!matches!(waits.state, State::Dead | State::Done), "{waits:?}");
+        assert_eq!(waits.attempts, 0, "{waits:?}");
+    }
+    is_up.store(true, Ordering::SeqCst);
+    until("the one that fails alone is dead", async || state(&*store, "s", bad).await.state == State::Dead)
+        .await;
+    let dead = state(&*store, "s", bad).await;
+    assert_eq!((dead.attempts, dead.error_code.as_deref()), (2, Some("http_503")));
+    assert_eq!(state(&*store, "s", fine).await.state, State::Done);
+    running.stop().await.expect("stopped");
 }

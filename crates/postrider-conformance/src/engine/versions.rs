@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use postrider::store::State;
 use postrider::testing::until_quiet;
-use postrider::{Clock, Event, Headers, Received, Retry, Upcasters};
+use postrider::{Clock, Event, Headers, NewerVersion, Order, Received, Retry, Upcasters};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Fixture, record_plain, relay, state, until};
+use super::{Fixture, PATIENCE, record_plain, relay, state, until};
 
 /// The newest version of an order's payment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,25 @@ struct Paid {
 
 impl Event for Paid {
     const NAME: &'static str = "Paid";
+    const VERSION: u32 = 3;
+    const AGGREGATE: &'static str = "Order";
+
+    fn aggregate_id(&self) -> String {
+        String::new()
+    }
+}
+
+/// The same, of a type that takes no field that it does not know.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Strict {
+    cents: i64,
+    currency: String,
+}
+
+impl Event for Strict {
+    const NAME: &'static str = "Strict";
     const VERSION: u32 = 3;
     const AGGREGATE: &'static str = "Order";
 
@@ -95,6 +114,45 @@ pub async fn a_version_from_the_future_waits(ground: &impl Fixture) {
     until("it waits", async || state(&*store, "s", new).await.state == State::Retrying).await;
     running.stop().await.expect("stopped");
     assert_eq!(state(&*store, "s", new).await.error_code.as_deref(), Some("version_from_the_future"));
+}
+
+/// `NewerVersion::Try`: what can be read is handled, and what can't waits without its payload being told.
+pub async fn a_newer_version_is_tried_where_that_is_set(ground: &impl Fixture) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let more = r#"{"cents": 1, "currency": "EUR", "colour": "red"}"#;
+    let wider = record_plain(&outbox, "Paid", more, version(4)).await;
+    let other =
+        record_plain(&outbox, "Paid", r#"{"amount": "hunter2", "currency": "EUR"}"#, version(5)).await;
+    let strict = record_plain(&outbox, "Strict", more, version(4)).await;
+    let seen: Arc<Mutex<Vec<Paid>>> = Arc::default();
+    let notes = Arc::clone(&seen);
+    let handler = move |event: Received<Paid>| {
+        notes.lock().expect("notes").push((*event).clone());
+        async {}
+    };
+    let running = relay(&outbox)
+        .subscribe("s", |s| {
+            s.on(handler)
+                .on(|_: Received<Strict>| async {})
+                .order(Order::None)
+                .retry(Retry::fixed(Duration::from_secs(3600)).max_attempts(1))
+                .newer_version(NewerVersion::Try)
+        })
+        .start()
+        .await
+        .expect("started");
+    let store = Arc::clone(running.store());
+    running.delivered("s", wider, PATIENCE).await.expect("delivered");
+    for (event, reason) in [(other, "missing field `cents`"), (strict, "unknown field `colour`")] {
+        until("it waits", async || state(&*store, "s", event).await.state == State::Retrying).await;
+        let waits = state(&*store, "s", event).await;
+        assert_eq!((waits.attempts, waits.error_code.as_deref()), (0, Some("version_from_the_future")));
+        let message = waits.error_message.unwrap_or_default();
+        assert!(message.contains(reason) && message.contains("versions up to 3"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+    running.stop().await.expect("stopped");
+    assert_eq!(*seen.lock().expect("notes"), [Paid { cents: 1, currency: "EUR".to_owned() }]);
 }
 
 /// Additive changes need no new version.

@@ -78,3 +78,55 @@ pub async fn the_inbox_is_kept_until_its_event_is_settled_everywhere(harness: &d
     settle(&*store, &mut lease, &batch).await;
     assert_eq!(store.sweep(&sweep).await.expect("sweep").taken, 1);
 }
+
+/// L15: duplicates that are different events, known by a text that they share.
+pub async fn a_text_key_is_marked_once_per_consumer(harness: &dyn Harness) {
+    let log = log(harness).await;
+    let mark = async |consumer: &str, key: &str| {
+        let mut writer = log.begin().await;
+        let first = writer.first_time_by_key(consumer, key).await.expect("inbox");
+        writer.commit().await.expect("commit");
+        first
+    };
+    assert!(mark("ledger", "T-1:A-1").await);
+    assert!(!mark("ledger", "T-1:A-1").await, "the same key");
+    for other in ["T-1:A-2", "t-1:a-1", "T-1:A-1 ", "T-1:A-1\u{301}", &"k".repeat(500)] {
+        assert!(mark("ledger", other).await, "{other:?} is another key");
+        assert!(!mark("ledger", other).await, "{other:?}");
+    }
+    assert!(mark("report", "T-1:A-1").await, "each consumer has its own");
+    let id = Uuid::now_v7();
+    assert!(mark("ledger", &id.to_string()).await);
+    let mut writer = log.begin().await;
+    assert!(writer.first_time("ledger", id).await.expect("inbox"), "the text of an id is not that id");
+    for wrong in ["", &"k".repeat(501), "a\0b"] {
+        let error = writer.first_time_by_key("ledger", wrong).await.expect_err("refused").to_string();
+        assert!(error.contains("must have 1 to 500 bytes and no NUL character"), "{error}");
+    }
+    writer.commit().await.expect("the transaction goes on");
+}
+
+/// The mark is part of the caller's transaction, and of nobody else's.
+pub async fn a_rolled_back_effect_frees_its_text_key(harness: &dyn Harness) {
+    let log = log(harness).await;
+    for commit in [false, true] {
+        let mut writer = log.begin().await;
+        assert!(writer.first_time_by_key("c", "T-1:A-1").await.expect("inbox"), "it is free");
+        assert!(
+            !writer.first_time_by_key("c", "T-1:A-1").await.expect("inbox"),
+            "not twice in one transaction"
+        );
+        if commit { writer.commit().await.expect("commit") } else { writer.rollback().await }
+    }
+    let mut racers = JoinSet::new();
+    for _ in 0..8 {
+        let log = Arc::clone(&log);
+        racers.spawn(async move {
+            let mut writer = log.begin().await;
+            let first = writer.first_time_by_key("c", "T-2:A-1").await.expect("inbox");
+            writer.commit().await.expect("commit");
+            usize::from(first)
+        });
+    }
+    assert_eq!(racers.join_all().await.into_iter().sum::<usize>(), 1, "one of eight racers");
+}

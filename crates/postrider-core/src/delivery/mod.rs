@@ -8,6 +8,7 @@ mod outcome;
 pub(crate) mod past_attempt;
 mod settlement;
 mod sink;
+mod status_class;
 
 pub use change::{DeliveryChange, DeliveryFailure, DeliveryState, Due, DueBatch, EventRef, ResolveDead};
 pub use excerpt::Excerpt;
@@ -17,3 +18,4 @@ pub use outcome::{Outcome, Unavailable};
 pub use past_attempt::{PastAttempt, PastAttempts};
 pub use settlement::{Settlement, UNWRITABLE};
 pub use sink::{Attempt, Delivery, Report, Requests, Sink};
+pub use status_class::StatusClass;

@@ -47,6 +47,11 @@ pub trait Source: Clone + Send + Sync + 'static {
     /// Rolls it back.
     async fn rollback(transaction: Self::Transaction) -> Result<()>;
 
+    /// Marks an id in the inbox of a consumer, in a transaction; returns whether this is its first time.
+    ///
+    /// *Guarantees*: the mark is stored if and only if the transaction commits; two that race for one id wait for each other.
+    async fn mark_in(&self, connection: &mut Self::Connection, consumer: &str, id: Uuid) -> Result<bool>;
+
     /// Records an event in a transaction.
     async fn record_in(&self, connection: &mut Self::Connection, event: &NewEvent) -> Result<Uuid>;
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider_core::{Event, Retry, Source};
-use postrider_relay::{Decode, DispatcherBuilder, Handler, SubscriberInfo, Unknown, Upcasters, defaults};
+use postrider_relay::{
+    Decode, DispatcherBuilder, Handler, NewerVersion, SubscriberInfo, Unknown, Upcasters, defaults,
+};
 
 use crate::client::security::{Security, told_who_we_are};
 use crate::consume::sequence::Gap;
@@ -162,6 +164,14 @@ impl<S: Source> Consumer<S> {
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
         self.handlers.upcasters(upcasters);
+        self
+    }
+
+    /// What happens to an event of a newer version than its handler takes. Default: it waits, and
+    /// what follows in its partition waits behind it.
+    #[must_use]
+    pub fn newer_version(mut self, newer_version: NewerVersion) -> Self {
+        self.handlers.newer_version(newer_version);
         self
     }
 

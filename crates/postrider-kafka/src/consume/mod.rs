@@ -7,6 +7,7 @@
 pub(crate) mod arrived;
 pub(crate) mod consumer;
 pub(crate) mod group;
+pub(crate) mod line;
 pub(crate) mod partition;
 pub(crate) mod partition_batch;
 pub(crate) mod running;

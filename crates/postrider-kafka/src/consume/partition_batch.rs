@@ -40,6 +40,11 @@ impl Item {
         }
     }
 
+    /// The event in it, if it is one.
+    pub(crate) fn event(&self) -> Option<&Recorded> {
+        self.event.as_ref().map(|(event, _)| &**event)
+    }
+
     /// It failed: when it is tried again; nothing if it is given up.
     fn failed(&mut self, asked: Option<Duration>, retry: &Retry, now: Instant) -> Option<Duration> {
         self.tries += 1;
@@ -57,8 +62,8 @@ pub(crate) enum Consequence {
     Duplicate,
     /// Tried again after this.
     Again(Duration, DeliveryFailure),
-    /// Not to blame: it waits and loses no try.
-    Held,
+    /// Not to blame: it waits for so long and loses no try.
+    Held(Duration, DeliveryFailure),
     GivenUp,
 }
 
@@ -154,6 +159,11 @@ impl Batch {
         }
     }
 
+    /// Those that have the same event and came after it.
+    pub(crate) fn duplicates(&self, index: usize) -> impl Iterator<Item = &Item> {
+        self.same.get(&index).into_iter().flatten().map(|each| &self.items[*each])
+    }
+
     /// It is done, and with it those that have the same event.
     pub(crate) fn finish(&mut self, index: usize) -> usize {
         let others = self.same.remove(&index).unwrap_or_default();
@@ -175,11 +185,11 @@ impl Batch {
         match outcome {
             Outcome::Delivered => Consequence::Handled,
             Outcome::Duplicate => Consequence::Duplicate,
-            Outcome::Hold { after, .. } => {
+            Outcome::Hold { after, failure } => {
                 item.due = Some(now + after);
-                Consequence::Held
+                Consequence::Held(after, failure)
             }
-            // Nobody is asked here whether others succeed: handlers are never unclear.
+            // Nobody is asked here whether others succeed: what is unclear is taken to be the event's.
             Outcome::Retry { after, failure } | Outcome::Unclear { after, failure, rejects: false } => {
                 if let Some(pause) = item.failed(after, retry, now) {
                     return Consequence::Again(pause, failure);
@@ -284,7 +294,7 @@ mod tests {
         let now = Instant::now();
         let hold =
             Outcome::Hold { after: Duration::from_secs(5), failure: DeliveryFailure::new("held", "wait") };
-        assert!(matches!(batch.judge(0, hold, &twice(), now), Consequence::Held));
+        assert!(matches!(batch.judge(0, hold, &twice(), now), Consequence::Held(..)));
         assert_eq!(
             (batch.items[0].tries, batch.next(now, false)),
             (0, Next::At(now + Duration::from_secs(5)))

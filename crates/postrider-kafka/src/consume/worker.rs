@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use postrider_core::{Attempt, Backoff, Delivery, DeliveryFailure, Recorded, Retry, Sink, Unavailable};
 
 use crate::consume::arrived::Arrived;
+use crate::consume::line::line;
 use crate::consume::partition::{Inlet, Partition};
 use crate::consume::partition_batch::{Batch, Consequence, Next};
 use crate::consume::sequence::{Gap, Sequences};
@@ -121,6 +122,7 @@ impl Worker {
         self.tally.consumed.increment(records.len() as u64);
         let mut read = |record: Arrived| {
             if record.is_for_another(&self.crew.group) {
+                self.say_passed_over(&record);
                 return (record, None);
             }
             let mut event = record.event();
@@ -152,13 +154,12 @@ impl Worker {
             event_id: event.event_id,
         };
         self.tally.gaps.increment(1);
-        tracing::warn!(group = %gap.group, topic = %gap.topic, partition = gap.partition, offset = gap.offset,
-            key = gap.key, expected, got = gap.got, event_id = %gap.event_id,
+        line!(warn, gap.group, record, Some(event), { key = gap.key, expected, got = gap.got, },
             "sequence numbers of this key are missing; look at the producer for what happened to them");
         if let Some(hook) = &self.crew.on_gap
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(&gap))).is_err()
         {
-            tracing::error!(group = %gap.group, "the on_gap hook panicked");
+            line!(error, gap.group, record, Some(event), {}, "the on_gap hook panicked");
         }
     }
 
@@ -243,7 +244,9 @@ impl Worker {
         for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
             let Some(outcome) = outcome else { continue };
             any = true;
-            match batch.judge(*index, outcome, &self.crew.retry, now) {
+            let consequence = batch.judge(*index, outcome, &self.crew.retry, now);
+            self.say(batch, *index, &consequence);
+            match consequence {
                 Consequence::Handled => {
                     self.tally.handled.increment(1);
                     self.tally.duplicates.increment(batch.finish(*index) as u64);
@@ -251,14 +254,8 @@ impl Worker {
                 Consequence::Duplicate => {
                     self.tally.duplicates.increment(1 + batch.finish(*index) as u64);
                 }
-                Consequence::Again(pause, failure) => {
-                    self.tally.retried.increment(1);
-                    let (record, tries) = (&batch.items[*index].record, batch.items[*index].tries);
-                    tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-                        offset = record.offset, attempt = tries, next_in_seconds = pause.as_secs_f64(),
-                        error_code = %failure.code, error = %failure.message, "failed; it will be tried again");
-                }
-                Consequence::Held | Consequence::GivenUp => {}
+                Consequence::Again(..) => self.tally.retried.increment(1),
+                Consequence::Held(..) | Consequence::GivenUp => {}
             }
         }
         any

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use postrider_core::Backoff;
 
+use crate::consume::line::line;
 use crate::consume::partition_batch::Batch;
 use crate::consume::tally::Tally;
 use crate::consume::worker::Worker;
@@ -14,7 +15,7 @@ impl Worker {
     pub(crate) async fn give_up(&self, batch: &mut Batch, index: usize) -> bool {
         let item = &batch.items[index];
         let Some(failure) = &item.given_up else { return true };
-        let (record, tries) = (&item.record, item.tries);
+        let (record, event, tries, group) = (&item.record, item.event(), item.tries, &self.crew.group);
         let topic = self.crew.address.of(&record.topic);
         let mut stopped: Option<(Stopped<'_>, Backoff)> = None;
         loop {
@@ -29,8 +30,7 @@ impl Worker {
             };
             let Err(error) = answer else { break };
             let (_, backoff) = stopped.get_or_insert_with(|| {
-                tracing::error!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-                    offset = record.offset, error = %error,
+                line!(error, group, record, event, { dead_letters = topic, error = %error, },
                     "a dead letter can't be written; this partition stands still until it can be");
                 (Stopped::new(&self.tally), self.crew.backoff())
             });
@@ -41,12 +41,14 @@ impl Worker {
             self.partition.sleep_until(Instant::now() + pause).await;
         }
         if stopped.take().is_some() {
-            tracing::info!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
+            line!(info, group, record, event, { dead_letters = topic, },
                 "the dead letter is written; this partition goes on");
         }
-        tracing::warn!(group = %self.crew.group, topic = %record.topic, partition = record.partition,
-            offset = record.offset, attempts = tries, error_code = %failure.code, error = %failure.message,
-            dead_letters = topic, "given up; it is a dead letter until it is requeued");
+        line!(warn, group, record, event,
+            { attempt = tries, outcome = "dead", error_code = %failure.code, error = %failure.message,
+              dead_letters = topic, },
+            "given up; it is a dead letter until it is requeued");
+        self.say_duplicates(batch, index);
         self.tally.dead.increment(1);
         self.tally.duplicates.increment(batch.finish(index) as u64);
         true

@@ -119,6 +119,10 @@ impl Writer for MemoryWriter {
         self.outbox.inbox(consumer).first_time(&mut self.transaction, event_id).await
     }
 
+    async fn first_time_by_key(&mut self, consumer: &str, key: &str) -> Result<bool> {
+        self.outbox.inbox(consumer).first_time_by_key(&mut self.transaction, key).await
+    }
+
     async fn savepoint(&mut self) {
         self.savepoint = Some(self.transaction.savepoint());
     }

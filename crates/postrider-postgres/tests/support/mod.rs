@@ -245,6 +245,10 @@ impl Writer for PgWriter {
         self.outbox.inbox(consumer).first_time(&mut self.tx, event_id).await
     }
 
+    async fn first_time_by_key(&mut self, consumer: &str, key: &str) -> Result<bool> {
+        self.outbox.inbox(consumer).first_time_by_key(&mut self.tx, key).await
+    }
+
     async fn savepoint(&mut self) {
         self.execute("savepoint here").await.expect("savepoint");
     }

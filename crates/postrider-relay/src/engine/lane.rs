@@ -162,7 +162,7 @@ impl Lane {
         };
         self.forget_ahead();
         self.flights.clear();
-        self.stats.say();
+        self.stats.say(&self.lease);
         // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
         if let Err(error) = self.runtime.store.release(self.lease.clone()).await {
             tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
@@ -195,7 +195,7 @@ impl Lane {
                 }
                 continue;
             }
-            self.stats.say();
+            self.stats.say(&self.lease);
             let idle = *idle_since.get_or_insert_with(Instant::now);
             if idle.elapsed() >= linger && self.flights.is_empty() {
                 return Ok(End::Idle(Box::new(self.lease.clone())));

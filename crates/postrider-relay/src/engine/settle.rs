@@ -80,7 +80,7 @@ impl Lane {
         self.refreshed = Instant::now();
         self.due.after(&work.settlement.deliveries);
         let now = self.now();
-        self.stats.settled(&work, now);
+        self.stats.settled(&work, &self.lease, now);
         if work.next.is_some() {
             self.left_open = work.open_keys(self.runtime.on_dead);
         }

@@ -13,7 +13,7 @@ use crate::handlers::context::Recorder;
 use crate::handlers::handler::Handler;
 use crate::handlers::handler_batch;
 use crate::handlers::route::Route;
-use crate::{Decode, Upcasters};
+use crate::{Decode, NewerVersion, Upcasters};
 
 /// A handler of one event type, as data. The type `*` is all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub(crate) struct Routes<S: Source> {
     other: Option<Arc<Route<S>>>,
     pub(crate) unknown: Unknown,
     pub(crate) upcasters: Upcasters,
+    pub(crate) newer_version: NewerVersion,
     /// How many events a transaction may have.
     pub(crate) max_tx_batch: usize,
     /// Whether plain handlers keep an inbox.
@@ -72,6 +73,7 @@ pub struct DispatcherBuilder<S: Source> {
     timeouts: HashMap<String, Duration>,
     unknown: Unknown,
     upcasters: Upcasters,
+    newer_version: NewerVersion,
     max_tx_batch: usize,
     inbox: bool,
     problem: Option<Error>,
@@ -89,6 +91,7 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             timeouts: HashMap::new(),
             unknown: Unknown::Skip,
             upcasters: Upcasters::new(),
+            newer_version: NewerVersion::Wait,
             max_tx_batch: 1,
             inbox: false,
             problem: None,
@@ -142,6 +145,11 @@ impl<S: Source> DispatcherBuilder<S> {
     /// The upcasters from old versions of payloads to the newest.
     pub fn upcasters(&mut self, upcasters: Upcasters) {
         self.upcasters = upcasters;
+    }
+
+    /// What happens to an event of a newer version than its handler takes. Default: it waits.
+    pub fn newer_version(&mut self, newer_version: NewerVersion) {
+        self.newer_version = newer_version;
     }
 
     /// Maximum number of events per transaction of transactional handlers. Default: 1.
@@ -227,6 +235,7 @@ impl<S: Source> DispatcherBuilder<S> {
                 other: self.other.map(Arc::new),
                 unknown: self.unknown,
                 upcasters: self.upcasters,
+                newer_version: self.newer_version,
                 max_tx_batch: self.max_tx_batch,
                 inbox: self.inbox,
             }),

@@ -23,6 +23,10 @@ pub(crate) enum FailureClass {
     Reject,
     Wait,
     Hold(Duration),
+    /// The event's or the service's: told apart by what else succeeds.
+    Unclear {
+        rejects: bool,
+    },
 }
 
 /// When an event whose handler could not reach what it needs is asked for again, where others of its batch were handled.
@@ -31,7 +35,7 @@ const SOON: Duration = Duration::from_secs(1);
 const LONGEST: usize = 2000;
 
 impl Failure {
-    fn new(remedy: FailureClass, code: &str, message: impl fmt::Display) -> Self {
+    pub(crate) fn new(remedy: FailureClass, code: &str, message: impl fmt::Display) -> Self {
         let mut message = message.to_string();
         if message.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
@@ -61,6 +65,15 @@ impl Failure {
         Self::new(FailureClass::Wait, "unavailable", message)
     }
 
+    /// The event or the service that the handler called may be to blame, as after a 503 or a timeout.
+    ///
+    /// As long as no other key of the subscription succeeds, the service is blamed: no event loses an attempt, and the relay tries
+    /// again with one event at a time, after growing pauses. Once another key has succeeded, the event is retried by the policy. A
+    /// Kafka consumer has nothing to compare with: there, it is a [`retry`](Self::retry).
+    pub fn unclear(message: impl fmt::Display) -> Self {
+        Self::new(FailureClass::Unclear { rejects: false }, "failed", message)
+    }
+
     /// It waits for something else, and loses no attempt.
     pub(crate) fn hold(after: Duration, message: impl fmt::Display) -> Self {
         Self::new(FailureClass::Hold(after), "held", message)
@@ -87,7 +100,7 @@ impl Failure {
 
     /// Whether it is retried.
     pub fn is_retry(&self) -> bool {
-        matches!(self.remedy, FailureClass::Retry(_))
+        matches!(self.remedy, FailureClass::Retry(_) | FailureClass::Unclear { rejects: false })
     }
 
     pub(crate) fn into_outcome(self) -> Outcome {
@@ -97,6 +110,7 @@ impl Failure {
             FailureClass::Reject => Outcome::Reject { failure },
             FailureClass::Wait => Outcome::Hold { after: SOON, failure },
             FailureClass::Hold(after) => Outcome::Hold { after, failure },
+            FailureClass::Unclear { rejects } => Outcome::Unclear { after: None, failure, rejects },
         }
     }
 }

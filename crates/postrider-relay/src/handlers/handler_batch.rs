@@ -11,9 +11,10 @@ use tracing::Instrument;
 
 use crate::handlers::dispatcher::{Routes, Unknown};
 use crate::handlers::failure::FailureClass;
-use crate::handlers::route::Route;
+use crate::handlers::route::{Reading, Route};
 use crate::handlers::tx::Home;
-use crate::{Context, Failure, Tx, observe::metrics};
+use crate::observe::{line::line, metrics};
+use crate::{Context, Failure, Tx};
 
 /// Why events that were to be handled together were not.
 enum Trouble {
@@ -101,9 +102,9 @@ async fn handle_together<S: Source>(
         Ok(outcomes) => outcomes,
         Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
         Err(Trouble::Failed(failure)) => {
-            let event = &delivery.events[together[0]].event;
-            tracing::debug!(subscription = %delivery.subscription, event_id = %event.event_id,
-                events = together.len(), error = %failure, "the batch failed; retrying its events one by one");
+            let Attempt { event, attempt } = &delivery.events[together[0]];
+            line!(debug, delivery.subscription, event, attempt, "alone",
+                { events = together.len(), error = %failure, }, "the batch failed; retrying its events one by one");
             return Ok(false);
         }
     };
@@ -249,7 +250,8 @@ async fn call<S: Source>(
         attempt = first.attempt);
     let began = Instant::now();
     // An upcaster, or a type that is decoded, is the application's code, too. What its panic says may quote the payload.
-    let called = AssertUnwindSafe(|| route.call(events, &routes.upcasters, context, transaction));
+    let reading = Reading { upcasters: &routes.upcasters, newer_version: routes.newer_version };
+    let called = AssertUnwindSafe(|| route.call(events, reading, context, transaction));
     let handled = std::panic::catch_unwind(called).unwrap_or_else(|_| {
         Err(Failure::retry("an upcaster or the decoding of the payload panicked").code("panic"))
     })?;
@@ -299,7 +301,8 @@ async fn in_transaction<S: Source>(
         rest = others;
         let home = Home::new();
         let cause = (these.len() == 1).then(|| Arc::clone(&first.event));
-        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), cause);
+        let consumer = Arc::clone(&delivery.subscription);
+        let tx = Tx::new(routes.source.clone(), transaction, home.clone(), consumer, cause);
         let outcomes = call(routes, delivery, route, these, Some(tx)).await?;
         let Some(back) = home.take() else {
             let message = "the handler kept its transaction; it must drop it before it returns";
@@ -337,16 +340,17 @@ async fn with_inbox<S: Source>(
         events.iter().zip(&handled).filter(|(_, handled)| !**handled).map(|(each, _)| *each).collect();
     let answers = if new.is_empty() { Vec::new() } else { call(routes, delivery, route, &new, None).await? };
     let mut stopped = HeldKeys::new(delivery.order);
-    let mut done: Vec<Uuid> = Vec::with_capacity(new.len());
+    let mut done: Vec<&Attempt> = Vec::with_capacity(new.len());
     for (each, answer) in new.iter().zip(&answers) {
         if !answer.is_delivered() {
             stopped.failed(&each.event);
         } else if !stopped.holds(&each.event) {
-            done.push(each.event.event_id);
+            done.push(each);
         }
     }
     if !done.is_empty() {
-        let effect = Effect { lease: None, consumer, events: &done, timeout: delivery.timeout };
+        let ids: Vec<Uuid> = done.iter().map(|each| each.event.event_id).collect();
+        let effect = Effect { lease: None, consumer, events: &ids, timeout: delivery.timeout };
         let marked = async {
             let (transaction, _) = routes.source.begin(effect).await?;
             S::commit(transaction).await
@@ -354,8 +358,10 @@ async fn with_inbox<S: Source>(
         // The handler has succeeded; without its mark it may be called again if the event comes again, which is what an
         // inbox of this kind can't rule out.
         if let Err(error) = marked.await {
-            tracing::warn!(subscription = %consumer, events = done.len(), error = %error,
-                "handled, but could not be marked in the inbox");
+            for Attempt { event, attempt } in done {
+                line!(warn, consumer, event, attempt, "delivered", { error = %error, },
+                    "handled, but could not be marked in the inbox");
+            }
         }
     }
     let mut answers = answers.into_iter();

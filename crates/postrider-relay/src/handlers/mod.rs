@@ -4,6 +4,7 @@ pub(crate) mod context;
 pub(crate) mod decode;
 pub(crate) mod dispatcher;
 pub(crate) mod failure;
+mod failure_class;
 pub(crate) mod handler;
 pub(crate) mod handler_batch;
 pub(crate) mod received;

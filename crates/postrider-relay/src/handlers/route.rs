@@ -7,7 +7,7 @@ use postrider_core::{Attempt, Source};
 
 use crate::handlers::decode::Decode;
 use crate::handlers::handler::{Answered, Handler};
-use crate::{Context, Failure, Received, Tx, Upcasters};
+use crate::{Context, Failure, NewerVersion, Received, Tx, Upcasters};
 
 /// What is called for an event type.
 pub(crate) struct Route<S: Source> {
@@ -48,19 +48,26 @@ impl<S: Source> Route<S> {
     pub(crate) fn call(
         &self,
         events: &[&Attempt],
-        upcasters: &Upcasters,
+        reading: Reading<'_>,
         context: Context,
         transaction: Option<Tx<S>>,
     ) -> Result<BoxFuture<'static, Answered>, Failure> {
-        self.call.call(events, upcasters, self.version, context, transaction)
+        self.call.call(events, reading, self.version, context, transaction)
     }
+}
+
+/// How payloads of other versions than a handler's are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) upcasters: &'a Upcasters,
+    pub(crate) newer_version: NewerVersion,
 }
 
 trait Call<S: Source>: Send + Sync {
     fn call(
         &self,
         events: &[&Attempt],
-        upcasters: &Upcasters,
+        reading: Reading<'_>,
         version: Option<u32>,
         context: Context,
         transaction: Option<Tx<S>>,
@@ -82,15 +89,14 @@ where
     fn call(
         &self,
         events: &[&Attempt],
-        upcasters: &Upcasters,
+        reading: Reading<'_>,
         version: Option<u32>,
         context: Context,
         transaction: Option<Tx<S>>,
     ) -> Result<BoxFuture<'static, Answered>, Failure> {
         let mut received = Vec::with_capacity(events.len());
         for Attempt { event, attempt } in events {
-            let newer = upcasters.apply(event, version)?;
-            let payload = H::Payload::decode(event, newer)?;
+            let payload = reading.upcasters.decode::<H::Payload>(event, version, reading.newer_version)?;
             received.push(Received::new(payload, Arc::clone(event), *attempt));
         }
         Ok(Arc::clone(&self.handler).call(received, context, transaction))

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use postrider_core::{Recordable, Recorded, Result, Source};
+use postrider_core::{Recordable, Recorded, Result, Source, inbox_key};
 
 use crate::handlers::context::follow_up;
 
@@ -15,6 +15,7 @@ pub struct Tx<S: Source> {
     transaction: Option<S::Transaction>,
     home: Home<S>,
     source: S,
+    consumer: Arc<str>,
     cause: Option<Arc<Recorded>>,
 }
 
@@ -43,9 +44,39 @@ impl<S: Source> Tx<S> {
         source: S,
         transaction: S::Transaction,
         home: Home<S>,
+        consumer: Arc<str>,
         cause: Option<Arc<Recorded>>,
     ) -> Self {
-        Self { transaction: Some(transaction), home, source, cause }
+        Self { transaction: Some(transaction), home, source, consumer, cause }
+    }
+
+    /// Whether this subscription (or consumer group) sees a text key for the first time; marks it in the inbox.
+    ///
+    /// The inbox knows events by their ids. Where two *different* events are duplicates of each other, because the same business key is
+    /// in both, mark that key, and make the change only at `true`.
+    ///
+    /// *Guarantees*: the mark commits with the handler's changes or not at all, so a handler that fails frees its key; two that race
+    /// for one key wait for each other; each subscription has its own keys. It holds for as long as the inbox is kept. *Caller must*: give 1
+    /// to 500 bytes without a NUL character; the whole text counts, byte for byte; take several keys of one transaction in the same
+    /// order everywhere.
+    ///
+    /// ```
+    /// use postrider_core::Source;
+    /// use postrider_relay::{Failure, Raw, Received, Tx};
+    ///
+    /// async fn post<S: Source>(event: Received<Raw>, mut tx: Tx<S>) -> Result<(), Failure> {
+    ///     // The publisher gives a repeated request a new event id, and the same transaction and account.
+    ///     let key = format!("{}:{}", event.event().aggregate_id, event.event().key());
+    ///     if tx.first_time_by_key(&key).await? {
+    ///         // … change the balance, on `&mut *tx` …
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn first_time_by_key(&mut self, key: &str) -> Result<bool> {
+        let id = inbox_key(key)?;
+        let (source, consumer) = (self.source.clone(), Arc::clone(&self.consumer));
+        source.mark_in(&mut *self, &consumer, id).await
     }
 
     /// Records an event that the handled event caused, and sets its correlation and causation ids. In a handler of several events the

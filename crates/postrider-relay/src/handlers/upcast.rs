@@ -1,5 +1,6 @@
 //! Upcasters: an old version of a payload becomes the newest before a handler sees it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,10 +9,23 @@ use std::sync::Arc;
 use postrider_core::{Error, ErrorKind, Event, Recorded, Result};
 use serde_json::Value;
 
-use crate::Failure;
+use crate::{Decode, Failure};
 
 /// How long an event waits for a newer program before it is looked at again.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What happens to an event of a newer version than its handler takes: this program is older than the one that recorded it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NewerVersion {
+    /// It waits for a newer program and loses no attempt.
+    #[default]
+    Wait,
+    /// Its payload is read as the version that the handler takes; fields that the handler's type does not know are ignored. If it can't be
+    /// decoded, it waits.
+    ///
+    /// Right where a newer version only adds fields. A field that kept its name and changed its meaning is read with the old meaning.
+    Try,
+}
 
 type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
@@ -20,7 +34,7 @@ type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> 
 /// - An event of an **older** version goes through all steps up to the newest. If a step is missing, the event is dead until the
 ///   step exists and an operator requeues it.
 /// - An event of a **newer** version (this program is older than the one that recorded it) waits, loses no attempts, and is
-///   checked again every 30 s: a rolling deployment resolves it.
+///   checked again every 30 s: a rolling deployment resolves it. [`NewerVersion::Try`] reads it instead.
 /// - An **unknown field** is ignored, as in `serde`, unless the type denies it.
 #[derive(Clone, Default)]
 pub struct Upcasters {
@@ -85,36 +99,43 @@ impl Upcasters {
         Err(Error::new(ErrorKind::Invalid, "upcast", message))
     }
 
-    /// The payload as version `newest`; nothing if it is that already.
-    pub(crate) fn apply(&self, event: &Recorded, newest: Option<u32>) -> Result<Option<Value>, Failure> {
-        let steps = self.steps.get(&*event.event_type);
-        let newest = match (newest, steps) {
-            (Some(newest), _) => newest,
-            (None, Some(steps)) => steps.keys().next_back().map_or(1, |last| last + 1),
-            (None, None) => return Ok(None),
-        };
+    /// The payload of an event as the version `wanted` (by default the newest that the steps lead to), decoded.
+    pub(crate) fn decode<T: Decode>(
+        &self,
+        event: &Recorded,
+        wanted: Option<u32>,
+        newer: NewerVersion,
+    ) -> Result<T, Failure> {
         let version = event.headers.schema_version();
-        if version == newest {
-            return Ok(None);
+        let by_steps =
+            || Some(self.steps.get(&*event.event_type)?.keys().next_back().map_or(1, |last| last + 1));
+        let Some(newest) = wanted.or_else(by_steps) else { return T::decode(event, None) };
+        match (version.cmp(&newest), newer) {
+            (Ordering::Less, _) => T::decode(event, Some(self.upcast(event, version, newest)?)),
+            (Ordering::Equal, _) => T::decode(event, None),
+            (Ordering::Greater, NewerVersion::Wait) => {
+                let reason = format!("{} has version {version}", event.event_type);
+                Err(waits(&reason, newest))
+            }
+            (Ordering::Greater, NewerVersion::Try) => {
+                T::decode(event, None).map_err(|failure| waits(failure.message(), newest))
+            }
         }
+    }
+
+    /// The payload as version `newest`.
+    fn upcast(&self, event: &Recorded, version: u32, newest: u32) -> Result<Value, Failure> {
         let name = &event.event_type;
-        if version > newest {
-            let message = format!(
-                "{name} has version {version}, but this program knows versions up to {newest}; the event waits for a newer program"
-            );
-            return Err(Failure::hold(PATIENCE, message).code("version_from_the_future"));
-        }
         let Some(json) = event.payload.as_json() else {
             let message = format!(
                 "{name} has version {version} and is not JSON, so upcasters can't convert it to version {newest}"
             );
             return Err(Failure::reject(message).code("upcast"));
         };
-        let mut value: Value = serde_json::from_str(json).map_err(|_| {
+        let value: Value = serde_json::from_str(json).map_err(|_| {
             Failure::reject(format!("the payload of {name} is not valid JSON")).code("undecodable")
         })?;
-        value = self.steps_from(name, version, newest, value)?;
-        Ok(Some(value))
+        self.steps_from(name, version, newest, value)
     }
 
     fn steps_from(&self, name: &str, version: u32, newest: u32, payload: Value) -> Result<Value, Failure> {
@@ -133,6 +154,13 @@ impl Upcasters {
         }
         Ok(value)
     }
+}
+
+fn waits(reason: &str, newest: u32) -> Failure {
+    let message = format!(
+        "{reason}, but this program knows versions up to {newest}; the event waits for a newer program"
+    );
+    Failure::hold(PATIENCE, message).code("version_from_the_future")
 }
 
 impl fmt::Debug for Upcasters {

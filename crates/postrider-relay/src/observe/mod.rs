@@ -2,6 +2,7 @@
 
 pub(crate) mod death;
 pub(crate) mod gauges;
+pub(crate) mod line;
 pub(crate) mod metrics;
 pub(crate) mod presence;
 pub(crate) mod stats;

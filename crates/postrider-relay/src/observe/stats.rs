@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postrider_core::{OffsetDateTime, ReadEvent, Recorded};
+use postrider_core::{Lease, OffsetDateTime, ReadEvent, Recorded};
+use time::format_description::well_known::Rfc3339;
 
 use crate::engine::retry_policy::Decision;
 use crate::engine::runtime::SubscriptionRuntime;
 use crate::engine::work::Work;
 use crate::observe::death::Death;
+use crate::observe::line::line;
 use crate::observe::metrics::LaneMetrics;
 
 /// A busy lane sums up this often.
 const EVERY: Duration = Duration::from_secs(1);
+/// So much of a position is in a line.
+const LONGEST_POSITION: usize = 100;
 
 /// What one lane has done lately.
 pub(crate) struct BatchStats {
@@ -24,16 +28,6 @@ pub(crate) struct BatchStats {
     duplicates: u64,
     retried: u64,
     dead: u64,
-}
-
-/// One log line on one event: who, what and whose, never what it says.
-macro_rules! line {
-    ($level:ident, $subscription:expr, $event:expr, $attempt:expr, $outcome:literal, { $($field:tt)* }, $text:literal) => {
-        tracing::$level!(subscription = %$subscription, trace_id = $event.headers.traceparent().unwrap_or_default(),
-            event_id = %$event.event_id, stream = %$event.stream, event_type = %$event.event_type,
-            aggregate_type = %$event.aggregate_type, aggregate_id = %$event.aggregate_id, attempt = $attempt,
-            outcome = $outcome, $($field)* $text)
-    };
 }
 
 impl BatchStats {
@@ -57,8 +51,8 @@ impl BatchStats {
         self.batches += 1;
     }
 
-    /// This was settled.
-    pub(crate) fn settled(&mut self, work: &Work, now: OffsetDateTime) {
+    /// This was settled, under this lease.
+    pub(crate) fn settled(&mut self, work: &Work, lease: &Lease, now: OffsetDateTime) {
         let runtime = Arc::clone(&self.runtime);
         let name = &runtime.name;
         for item in &work.items {
@@ -88,7 +82,9 @@ impl BatchStats {
                     metrics.attempts.record(f64::from(*attempts));
                     match age {
                         Some(age) => line!(warn, name, event, attempts, "dead",
-                            { age_seconds = age.as_secs_f64(), error_code = %failure.code, error = %failure.message, },
+                            { age_seconds = age.as_secs_f64(), occurred_at = rfc3339(event.occurred_at),
+                              recorded_at = rfc3339(event.recorded_at), error_code = %failure.code,
+                              error = %failure.message, },
                             "expired; it is dead until an operator acts"),
                         None => line!(warn, name, event, attempts, "dead",
                             { error_code = %failure.code, error = %failure.message, },
@@ -102,7 +98,7 @@ impl BatchStats {
             self.metrics.lag.set(seconds(now, last.event.recorded_at));
         }
         if self.since.get_or_insert_with(Instant::now).elapsed() >= EVERY {
-            self.say();
+            self.say(lease);
         }
     }
 
@@ -134,15 +130,25 @@ impl BatchStats {
         metrics.delivery_seconds.record(seconds(now, event.recorded_at));
     }
 
-    /// Sums up, if there was anything.
-    pub(crate) fn say(&mut self) {
+    /// Sums up, if there was anything, and says where the lane stands.
+    pub(crate) fn say(&mut self, lease: &Lease) {
         let Self { batches, delivered, duplicates, retried, dead, .. } = *self;
         if delivered + duplicates + retried + dead > 0 {
-            tracing::info!(subscription = %self.runtime.name, batches, delivered, duplicates, retried, dead, "delivered");
+            tracing::info!(subscription = %self.runtime.name, lane = lease.lane, batches, delivered, duplicates, retried, dead,
+                position = beginning(lease.position.as_str()), "delivered");
         }
         self.since = None;
         (self.batches, self.delivered, self.duplicates, self.retried, self.dead) = (0, 0, 0, 0, 0);
     }
+}
+
+/// A position as a line has it: on PostgreSQL it lists the transactions that were open, and there may be many.
+fn beginning(position: &str) -> &str {
+    position.get(..LONGEST_POSITION).unwrap_or(position)
+}
+
+fn rfc3339(time: OffsetDateTime) -> String {
+    time.format(&Rfc3339).unwrap_or_default()
 }
 
 fn seconds(now: OffsetDateTime, since: OffsetDateTime) -> f64 {
