@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Relays(relays::Arguments),
     /// Search for events, or show one
     Events(events::Arguments),
-    /// List dead events, requeue or discard them
+    /// List dead events, requeue, discard or replace them
     Dead {
         #[command(subcommand)]
         action: dead::Action,

@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod page;
+mod payload;
 pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod relays;
