@@ -5,6 +5,7 @@ mod attempts;
 pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod dead;
+pub(crate) mod dead_letters;
 pub(crate) mod deliveries;
 pub(crate) mod doctor;
 pub(crate) mod events;
