@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    audit, catalog, dead, doctor, events, health, record, relays, replay, sinks, status, subscriptions,
+    audit, catalog, dead, dead_letters, doctor, events, health, record, relays, replay, sinks, status,
+    subscriptions,
 };
 use crate::config::Origins;
 use crate::demo;
@@ -101,10 +102,15 @@ pub(crate) enum Command {
     Relays(relays::Arguments),
     /// Search for events, or show one
     Events(events::Arguments),
-    /// List dead events, requeue or discard them
+    /// List dead events, requeue, discard or replace them
     Dead {
         #[command(subcommand)]
         action: dead::Action,
+    },
+    /// List and requeue the dead letters of Kafka consumers
+    DeadLetters {
+        #[command(subcommand)]
+        action: dead_letters::Action,
     },
     /// List, create, pause, resume and remove subscriptions, or change their lanes
     Subscriptions {

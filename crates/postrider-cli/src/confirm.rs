@@ -89,14 +89,19 @@ impl Consent {
         })
     }
 
+    /// Who makes the change.
+    pub(crate) fn who(&self) -> String {
+        self.who.clone().unwrap_or_else(who)
+    }
+
     /// Who pauses a subscription, and why.
     pub(crate) fn pause(&self) -> Pause {
-        Pause { who: self.who.clone().unwrap_or_else(who), why: self.why.clone() }
+        Pause { who: self.who(), why: self.why.clone() }
     }
 
     fn entry(&self, what: &str, subscription: Option<&str>, event_id: Option<Uuid>) -> AuditEntry {
         AuditEntry {
-            who: self.who.clone().unwrap_or_else(who),
+            who: self.who(),
             what: what.to_owned(),
             why: self.why.clone(),
             subscription: subscription.map(ToOwned::to_owned),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use postrider::catalog::CatalogFile;
 use postrider::http::{Http, Secret};
-use postrider::kafka::{Kafka, KafkaBuilder, Mechanism};
+use postrider::kafka::{DeadLetters, Kafka, KafkaBuilder, Mechanism};
 use postrider::store::Source;
 use postrider::{CloudEvents, DataSchemas, Lines, Subscriber, Template};
 
@@ -100,12 +100,7 @@ fn kafka_of(name: &str, sink: &KafkaSink, catalog: &Path) -> Result<KafkaBuilder
         builder = builder.topic_of(event_type, topic);
     }
     if let Some((mechanism, user, password)) = &sink.login {
-        let mechanism = match mechanism.as_str() {
-            "PLAIN" => Mechanism::Plain,
-            "SCRAM-SHA-512" => Mechanism::ScramSha512,
-            _ => Mechanism::ScramSha256,
-        };
-        builder = builder.sasl(mechanism, user, password);
+        builder = builder.sasl(mechanism_of(mechanism), user, password);
     }
     if sink.tls {
         builder = builder.tls();
@@ -117,6 +112,29 @@ fn kafka_of(name: &str, sink: &KafkaSink, catalog: &Path) -> Result<KafkaBuilder
         builder = builder.property(property, value);
     }
     Ok(builder)
+}
+
+fn mechanism_of(name: &str) -> Mechanism {
+    match name {
+        "PLAIN" => Mechanism::Plain,
+        "SCRAM-SHA-512" => Mechanism::ScramSha512,
+        _ => Mechanism::ScramSha256,
+    }
+}
+
+/// The dead letters of a group on the brokers of a sink, with its login and its TLS.
+pub(crate) fn letters_of(sink: &KafkaSink, group: &str) -> DeadLetters {
+    let mut letters = DeadLetters::new(&sink.brokers, group);
+    if let Some((mechanism, user, password)) = &sink.login {
+        letters = letters.sasl(mechanism_of(mechanism), user, password);
+    }
+    if sink.tls {
+        letters = letters.tls();
+    }
+    if let Some(authority) = &sink.authority {
+        letters = letters.tls_authority(authority);
+    }
+    sink.properties.iter().fold(letters, |letters, (property, value)| letters.property(property, value))
 }
 
 fn http_of(name: &str, sink: &HttpSink, catalog: &Path) -> Result<Http, Problem> {

@@ -45,7 +45,9 @@ fn every_command_is_in_the_reference_and_in_the_manual() {
     assert!(names.len() > 10, "{help}");
     for name in names.into_iter().filter(|name| *name != "help") {
         assert!(reference.contains(&format!("## postrider {name}")), "{name} in the reference");
-        assert!(manual.contains(&format!("postrider\\-{name}(1)")), "{name} in the manual:\n{manual}");
+        // Its typesetter would take a bare hyphen for one that may be changed.
+        let page = format!("postrider-{name}(1)").replace('-', "\\-");
+        assert!(manual.contains(&page), "{name} in the manual:\n{manual}");
         assert!(bash.contains(name), "{name} in the completions");
     }
 }

@@ -93,6 +93,8 @@ macro_rules! conformance {
                 a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
                 stuck_deliveries_are_listed_with_their_failures, what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+            replacing: a_dead_event_is_replaced_wherever_it_is_dead, a_replacement_that_fails_changes_nothing,
+                what_waited_behind_a_replaced_event_goes_on_before_the_new_one, of_several_who_replace_an_event_one_does;
             search: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
                 a_chain_shows_causes_and_what_followed;
             duties: a_duty_is_done_by_one_at_a_time, the_next_holder_of_a_duty_reads_what_was_noted,

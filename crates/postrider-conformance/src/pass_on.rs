@@ -133,6 +133,13 @@ macro_rules! pass_on {
                 self.store.resolve_dead(action).await
             }
 
+            async fn replace_dead(
+                &self,
+                replacement: &$crate::postrider_core::ReplaceDead,
+            ) -> $crate::postrider_core::Result<Vec<String>> {
+                self.store.replace_dead(replacement).await
+            }
+
             async fn sweep(
                 &self,
                 sweep: &$crate::postrider_core::Sweep,

@@ -41,6 +41,7 @@ mod read;
 mod record;
 mod relane;
 mod relays;
+mod replace;
 mod replay;
 mod settle;
 mod share;

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Audit, AuditEntry, Coordinate, LeaderLease, Operate, Pause, Paused, Relane, RelayInfo, RelayReport,
-    Replay, Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
+    Audit, AuditEntry, Coordinate, LeaderLease, OffsetDateTime, Operate, Pause, Paused, Relane, RelayInfo,
+    RelayReport, ReplaceDead, Replay, Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid,
+    refuse_to_remove,
 };
 
-use crate::log::Log;
+use crate::log::{Data, Log};
 use crate::store::MemoryStore;
-use crate::{delivery, leader_lease, relane, relays, replay, sweep};
+use crate::{delivery, leader_lease, relane, relays, replace, replay, sweep};
 
 #[async_trait]
 impl Operate for MemoryStore {
@@ -45,16 +46,17 @@ impl Operate for MemoryStore {
         delivery::resolve_dead(&self.log, action)
     }
 
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>> {
+        replace::replace(&self.log, replacement).await
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         sweep::sweep(&self.log, sweep)
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
         entry.check()?;
-        let mut data = self.log.data();
-        let at = self.log.now();
-        let id = i64::try_from(data.audits.len()).unwrap_or(i64::MAX) + 1;
-        data.audits.push(Audit { id, at, entry: entry.clone() });
+        audit(&mut self.log.data(), entry.clone(), self.log.now());
         Ok(())
     }
 }
@@ -104,4 +106,10 @@ fn remove(log: &Log, subscription: &str, force: bool) -> Result<()> {
     data.readers.remove(subscription);
     log.tower.committed();
     Ok(())
+}
+
+/// Writes down what an operator did.
+pub(crate) fn audit(data: &mut Data, entry: AuditEntry, at: OffsetDateTime) {
+    let id = i64::try_from(data.audits.len()).unwrap_or(i64::MAX) + 1;
+    data.audits.push(Audit { id, at, entry });
 }

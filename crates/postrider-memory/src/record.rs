@@ -67,7 +67,7 @@ impl EventBus<Connection> for Outbox {
     }
 }
 
-async fn recorded_now(connection: &mut Connection, event: NewEvent) -> Result<Uuid> {
+pub(crate) async fn recorded_now(connection: &mut Connection, event: NewEvent) -> Result<Uuid> {
     let id = event.event_id;
     if insert(connection, event).await? { Ok(id) } else { Err(taken()) }
 }

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::lock::{Hold, Key};
-use crate::log::Log;
+use crate::log::{Data, Log};
 
 /// An open transaction. Dropped, it is rolled back.
 #[derive(Debug)]
@@ -35,10 +35,16 @@ impl Transaction {
 
     /// Commits: everything that was written is there from now on.
     pub async fn commit(self) -> Result<()> {
+        self.commit_with(|_| Ok(()))
+    }
+
+    /// Commits together with a change of the log's own; where that fails, nothing of either remains.
+    pub(crate) fn commit_with<T>(self, change: impl FnOnce(&mut Data) -> Result<T>) -> Result<T> {
         let mut connection = self.connection;
         let writes = std::mem::take(&mut connection.writes);
         let records = writes.iter().any(|write| matches!(write, Write::Event { .. }));
         let mut data = connection.log.data();
+        let changed = change(&mut data)?;
         for write in writes {
             match write {
                 Write::Event { event, sequenced } => data.append(*event, sequenced),
@@ -54,7 +60,7 @@ impl Transaction {
         if records {
             connection.log.tower.committed();
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Rolls back: nothing of it remains.

@@ -7,7 +7,7 @@ use postrider_sql::due::DueRows;
 use postrider_sql::event::Names;
 use postrider_sql::position::number_of;
 use postrider_sql::{Columns, statement};
-use sqlx_mysql::MySqlRow;
+use sqlx_mysql::{MySqlConnection, MySqlRow};
 use uuid::Uuid;
 
 use crate::error::failed;
@@ -66,17 +66,45 @@ pub(crate) async fn due(store: &MySqlStore, lease: &Lease, limit: u32) -> Result
 /// How many dead deliveries a statement changes.
 const AT_ONCE: usize = 1000;
 
+/// What becomes of dead deliveries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Requeue,
+    Discard,
+}
+
+/// Takes a step with dead deliveries, by their numbers, under the locks of their lanes; how many were still dead.
+pub(crate) async fn amend(
+    store: &MySqlStore,
+    tx: &mut MySqlConnection,
+    subscription: &str,
+    dead: &[i64],
+    step: Step,
+    now: i64,
+    op: &'static str,
+) -> Result<u64> {
+    // First they hold their keys or not, then those behind them are found or not, then they are what they are to be.
+    let steps = match step {
+        Step::Requeue => [statement!("amend_step_in.sql"), statement!("amend_requeue.sql")],
+        Step::Discard => [statement!("amend_let_go.sql"), statement!("amend_discard.sql")],
+    };
+    let dead = serde_json::Value::from(dead).to_string();
+    let hold = store.sql.query(statement!("amend_hold.sql")).bind(subscription).bind(&dead);
+    hold.bind(step == Step::Requeue).execute(&mut *tx, op).await?;
+    let mut amended = 0;
+    for statement in steps {
+        let step = store.sql.query(statement).bind(subscription).bind(&dead).bind(now);
+        amended = step.execute(&mut *tx, op).await?;
+    }
+    Ok(amended)
+}
+
 /// Requeues or discards dead deliveries.
 pub(crate) async fn resolve_dead(store: &MySqlStore, action: &ResolveDead) -> Result<u64> {
     const OP: &str = "resolve";
-    // First they hold their keys or not, then those behind them are found or not, then they are what they are to be.
-    let (subscription, events, holds, steps) = match action {
-        ResolveDead::Requeue { subscription, events } => {
-            (subscription, events, true, [statement!("amend_step_in.sql"), statement!("amend_requeue.sql")])
-        }
-        ResolveDead::Discard { subscription, events } => {
-            (subscription, events, false, [statement!("amend_let_go.sql"), statement!("amend_discard.sql")])
-        }
+    let (subscription, events, step) = match action {
+        ResolveDead::Requeue { subscription, events } => (subscription, events, Step::Requeue),
+        ResolveDead::Discard { subscription, events } => (subscription, events, Step::Discard),
     };
     let dead = dead(store, subscription, events).await?;
     let mut tx = store.write(OP).await?;
@@ -87,15 +115,7 @@ pub(crate) async fn resolve_dead(store: &MySqlStore, action: &ResolveDead) -> Re
         .ok_or_else(|| Subscription::unknown(subscription, OP))?;
     let mut changed = 0;
     for some in dead.chunks(AT_ONCE) {
-        let some = serde_json::Value::from(some).to_string();
-        let hold = store.sql.query(statement!("amend_hold.sql")).bind(subscription).bind(&some);
-        hold.bind(holds).execute(&mut tx, OP).await?;
-        let mut amended = 0;
-        for step in steps {
-            let step = store.sql.query(step).bind(subscription).bind(&some).bind(now);
-            amended = step.execute(&mut tx, OP).await?;
-        }
-        changed += amended;
+        changed += amend(store, &mut tx, subscription, some, step, now, OP).await?;
     }
     tx.commit().await.map_err(failed(OP))?;
     store.ring(OP).await?;

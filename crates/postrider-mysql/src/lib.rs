@@ -51,6 +51,7 @@ mod read;
 mod record;
 mod relane;
 mod relays;
+mod replace;
 mod replay;
 mod routines;
 mod row;

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
-    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, ReplaceDead, Replay,
+    Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
 use postrider_sql::{Columns, statement};
+use sqlx_mysql::MySqlConnection;
 
 use crate::error::failed;
 use crate::store::{MySqlStore, again};
 use crate::subscribe::lock;
-use crate::{delivery, leader_lease, relane, relays, replay, sweep};
+use crate::{delivery, leader_lease, relane, relays, replace, replay, sweep};
 
 #[async_trait]
 impl Operate for MySqlStore {
@@ -46,6 +47,10 @@ impl Operate for MySqlStore {
         again!(delivery::resolve_dead(self, action))
     }
 
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>> {
+        again!(replace::replace(self, replacement))
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         again!(sweep::sweep(self, sweep))
     }
@@ -55,10 +60,7 @@ impl Operate for MySqlStore {
         entry.check()?;
         let mut conn = self.conn(OP).await?;
         let now = self.now(&mut conn, OP).await?;
-        let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
-        let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
-        audit.execute(&mut conn, OP).await?;
-        Ok(())
+        audit(self, &mut conn, entry, now).await
     }
 }
 
@@ -115,4 +117,17 @@ async fn remove(store: &MySqlStore, subscription: &str, force: bool) -> Result<(
         return Err(Subscription::unknown(subscription, OP));
     }
     tx.commit().await.map_err(failed(OP))
+}
+
+/// Writes down what an operator did, in the transaction that `conn` is in.
+pub(crate) async fn audit(
+    store: &MySqlStore,
+    conn: &mut MySqlConnection,
+    entry: &AuditEntry,
+    now: i64,
+) -> Result<()> {
+    let audit = store.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
+    let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
+    audit.execute(conn, "audit").await?;
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{ErrorKind, Recordable, Result};
+use postrider_core::{ErrorKind, NewEvent, Recordable, Result};
 use postrider_sql::record::{Portion, bind, insert_all};
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
@@ -29,14 +29,7 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
-        let mut tries = TRIES;
-        loop {
-            match bind::<MySqlDialect>(query(RECORD), &event).execute(&mut *conn).await {
-                Ok(_) => break,
-                Err(error) if must_prepare_again(&error) && tries > 1 => tries -= 1,
-                Err(error) => return Err(failed(OP)(error)),
-            }
-        }
+        insert(conn, &event).await?;
         self.poller.recorded();
         Ok(event.event_id)
     }
@@ -73,5 +66,17 @@ impl Outbox {
         let event_id = self.record(&mut transaction, &event).await?;
         transaction.commit().await.map_err(failed(OP))?;
         Ok(event_id)
+    }
+}
+
+/// Inserts an event that was checked.
+pub(crate) async fn insert(conn: &mut MySqlConnection, event: &NewEvent) -> Result<()> {
+    let mut tries = TRIES;
+    loop {
+        match bind::<MySqlDialect>(query(RECORD), event).execute(&mut *conn).await {
+            Ok(_) => return Ok(()),
+            Err(error) if must_prepare_again(&error) && tries > 1 => tries -= 1,
+            Err(error) => return Err(failed(OP)(error)),
+        }
     }
 }

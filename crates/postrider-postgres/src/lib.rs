@@ -27,6 +27,7 @@ mod read;
 mod record;
 mod relane;
 mod relays;
+mod replace;
 mod replay;
 mod row;
 mod schema;

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
-    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, ReplaceDead, Replay,
+    Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
+
+use sqlx_core::executor::Executor;
+use sqlx_postgres::Postgres;
 
 use crate::error::during;
 use crate::row;
@@ -41,6 +44,10 @@ impl Operate for PgStore {
         self.resolve_all(action).await
     }
 
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>> {
+        self.replace(replacement).await
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         let outcome = self.sweep_once(sweep).await;
         match outcome.as_ref().err().and_then(|error| self.careful(error)) {
@@ -50,14 +57,8 @@ impl Operate for PgStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
-        const AUDIT: &str = "insert into {schema}.audit (at, who, what, why, subscription, event_id) \
-             values (coalesce($1::timestamptz, clock_timestamp()), $2, $3, $4, $5, $6)";
         entry.check()?;
-        let query = self.sql.text("audit", AUDIT).query().bind(self.clock.now()).bind(entry.who.clone());
-        let query = query.bind(entry.what.clone()).bind(entry.why.clone());
-        let query = query.bind(entry.subscription.clone()).bind(entry.event_id);
-        query.execute(&self.pool).await.map_err(during("audit"))?;
-        Ok(())
+        self.audit_on(&self.pool, entry).await
     }
 }
 
@@ -90,6 +91,21 @@ impl Coordinate for PgStore {
 }
 
 impl PgStore {
+    /// Writes down what an operator did, within a transaction or by itself.
+    pub(crate) async fn audit_on<'e, 'c: 'e>(
+        &self,
+        executor: impl Executor<'c, Database = Postgres> + 'e,
+        entry: &AuditEntry,
+    ) -> Result<()> {
+        const AUDIT: &str = "insert into {schema}.audit (at, who, what, why, subscription, event_id) \
+             values (coalesce($1::timestamptz, clock_timestamp()), $2, $3, $4, $5, $6)";
+        let query = self.sql.text("audit", AUDIT).query().bind(self.clock.now()).bind(entry.who.clone());
+        let query = query.bind(entry.what.clone()).bind(entry.why.clone());
+        let query = query.bind(entry.subscription.clone()).bind(entry.event_id);
+        query.execute(executor).await.map_err(during("audit"))?;
+        Ok(())
+    }
+
     async fn remove_subscription(&self, subscription: &str, force: bool) -> Result<()> {
         const OP: &str = "remove";
         const LOCK: &str = "select from {schema}.subscription where name = $1 for update";

@@ -8,6 +8,7 @@ use sqlx_postgres::PgConnection;
 
 use crate::error::during;
 use crate::outbox::Outbox;
+use crate::sql::Sql;
 
 impl Outbox {
     /// Records an event in the caller's transaction and returns its id.
@@ -21,7 +22,7 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let (event, headers) = self.prepare(event)?;
-        if self.insert(connection, &event, is_new(&event), headers).await? {
+        if insert(&self.sql, connection, &event, is_new(&event), headers).await? {
             Ok(event.event_id)
         } else {
             Err(taken())
@@ -31,7 +32,7 @@ impl Outbox {
     /// Records an event unless its id is in the log already; says whether it did.
     pub async fn record_once(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<bool> {
         let (event, headers) = self.prepare(event)?;
-        self.insert(connection, &event, is_new(&event), headers).await
+        insert(&self.sql, connection, &event, is_new(&event), headers).await
     }
 
     /// Records any number of events in one round trip, in their order, all or none.
@@ -111,44 +112,45 @@ impl Outbox {
         }
         Ok((event, headers))
     }
+}
 
-    async fn insert(
-        &self,
-        connection: &mut PgConnection,
-        event: &NewEvent,
-        is_new: bool,
-        headers: String,
-    ) -> Result<bool> {
-        let is_plain = is_new
-            && event.ordering_key.is_none()
-            && !event.sequenced
-            && event.max_attempts.is_none()
-            && event.occurred_at.is_none()
-            && event.payload.as_json().is_some();
-        let query = if is_plain { self.sql.record_plain.query() } else { self.sql.record.query() };
-        let query = query
-            .bind(event.event_id)
-            .bind(&event.stream)
-            .bind(&event.event_type)
-            .bind(&event.aggregate_type)
-            .bind(&event.aggregate_id)
-            .bind(headers)
-            .bind(event.payload.as_json());
-        let query = if is_plain {
-            query
-        } else {
-            let content = content(&event.payload);
-            query
-                .bind(event.ordering_key.as_deref())
-                .bind(event.sequenced.then_some(0_i64))
-                .bind(event.max_attempts.map(u32::cast_signed))
-                .bind(event.occurred_at)
-                .bind(content.map(|(kind, _)| kind))
-                .bind(content.map(|(_, bytes)| bytes))
-        };
-        let written = query.execute(connection).await.map_err(during("record"))?;
-        Ok(written.rows_affected() > 0)
-    }
+/// Inserts an event that was checked; whether its id was free.
+pub(crate) async fn insert(
+    sql: &Sql,
+    connection: &mut PgConnection,
+    event: &NewEvent,
+    is_new: bool,
+    headers: String,
+) -> Result<bool> {
+    let is_plain = is_new
+        && event.ordering_key.is_none()
+        && !event.sequenced
+        && event.max_attempts.is_none()
+        && event.occurred_at.is_none()
+        && event.payload.as_json().is_some();
+    let query = if is_plain { sql.record_plain.query() } else { sql.record.query() };
+    let query = query
+        .bind(event.event_id)
+        .bind(&event.stream)
+        .bind(&event.event_type)
+        .bind(&event.aggregate_type)
+        .bind(&event.aggregate_id)
+        .bind(headers)
+        .bind(event.payload.as_json());
+    let query = if is_plain {
+        query
+    } else {
+        let content = content(&event.payload);
+        query
+            .bind(event.ordering_key.as_deref())
+            .bind(event.sequenced.then_some(0_i64))
+            .bind(event.max_attempts.map(u32::cast_signed))
+            .bind(event.occurred_at)
+            .bind(content.map(|(kind, _)| kind))
+            .bind(content.map(|(_, bytes)| bytes))
+    };
+    let written = query.execute(connection).await.map_err(during("record"))?;
+    Ok(written.rows_affected() > 0)
 }
 
 /// The type and the bytes of a payload that is not JSON.
@@ -165,7 +167,7 @@ fn is_new(event: &Cow<'_, NewEvent>) -> bool {
     matches!(event, Cow::Owned(_))
 }
 
-fn taken() -> Error {
+pub(crate) fn taken() -> Error {
     let message = "an event with this id already exists; record_once skips an event that exists";
     Error::new(ErrorKind::AlreadyRecorded, "record", message)
 }

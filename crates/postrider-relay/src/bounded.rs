@@ -11,8 +11,8 @@ use postrider_core::{
     ArchiveOptions, Audit, AuditEntry, Batch, Bell, Check, Coordinate, DueBatch, Error, ErrorKind, EventLog,
     EventPage, EventQuery, EventRef, EventState, Figures, Inspect, LeaderLease, Lease, LeaseStatus,
     OffsetDateTime, OpenDelivery, OpenDeliveryQuery, Operate, PastAttempts, Pause, Position, Relane,
-    RelayInfo, RelayReport, Replay, Replayed, ResolveDead, Result, Settlement, StateQuery, Store, Subscribed,
-    Subscription, SubscriptionInfo, Sweep, Sweepable, Swept, Uuid,
+    RelayInfo, RelayReport, ReplaceDead, Replay, Replayed, ResolveDead, Result, Settlement, StateQuery,
+    Store, Subscribed, Subscription, SubscriptionInfo, Sweep, Sweepable, Swept, Uuid,
 };
 
 /// A call is not given up sooner than this, however short the lease.
@@ -180,6 +180,10 @@ impl Operate for Bounded {
 
     async fn resolve_dead(&self, action: &ResolveDead) -> Result<u64> {
         within(self.unhurried, "resolve", self.store.resolve_dead(action)).await
+    }
+
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>> {
+        within(self.unhurried, "replace", self.store.replace_dead(replacement)).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {

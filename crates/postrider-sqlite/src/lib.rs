@@ -40,6 +40,7 @@ mod read;
 mod record;
 mod relane;
 mod relays;
+mod replace;
 mod replay;
 mod row;
 mod seal;

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, Replay, Replayed,
-    ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, ReplaceDead, Replay,
+    Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
 };
 use postrider_sql::{Columns, statement};
+use sqlx_sqlite::SqliteConnection;
 
 use crate::error::failed;
 use crate::store::SqliteStore;
-use crate::{delivery, leader_lease, relane, relays, replay, sweep};
+use crate::{delivery, leader_lease, relane, relays, replace, replay, sweep};
 
 #[async_trait]
 impl Operate for SqliteStore {
@@ -66,6 +67,10 @@ impl Operate for SqliteStore {
         delivery::resolve_dead(self, action).await
     }
 
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>> {
+        replace::replace(self, replacement).await
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         sweep::sweep(self, sweep).await
     }
@@ -75,9 +80,7 @@ impl Operate for SqliteStore {
         entry.check()?;
         let mut tx = self.write(OP).await?;
         let now = self.now(&mut tx, OP).await?;
-        let audit = self.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
-        let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
-        audit.execute(&mut tx, OP).await?;
+        audit(self, &mut tx, entry, now).await?;
         tx.commit().await.map_err(failed(OP))
     }
 }
@@ -108,4 +111,17 @@ impl Coordinate for SqliteStore {
     async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
         leader_lease::leave(self, duty, owner).await
     }
+}
+
+/// Writes down what an operator did, in the transaction that `conn` is in.
+pub(crate) async fn audit(
+    store: &SqliteStore,
+    conn: &mut SqliteConnection,
+    entry: &AuditEntry,
+    now: i64,
+) -> Result<()> {
+    let audit = store.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
+    let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
+    audit.execute(conn, "audit").await?;
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Recording events, in the caller's transaction.
 
-use postrider_core::{Recordable, Result};
+use postrider_core::{NewEvent, Recordable, Result};
 use postrider_sql::record::{Portion, bind, insert_all};
 use sqlx_core::query::query;
 use sqlx_sqlite::SqliteConnection;
@@ -28,7 +28,7 @@ impl Outbox {
         event: &(impl Recordable + ?Sized),
     ) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
-        bind::<SqliteDialect>(query(RECORD), &event).execute(conn).await.map_err(failed(OP))?;
+        insert(conn, &event).await?;
         self.poller.recorded();
         Ok(event.event_id)
     }
@@ -60,4 +60,10 @@ impl Outbox {
         let mut conn = self.pool.acquire().await.map_err(failed(OP))?;
         self.record(&mut conn, &event).await
     }
+}
+
+/// Inserts an event that was checked.
+pub(crate) async fn insert(conn: &mut SqliteConnection, event: &NewEvent) -> Result<()> {
+    bind::<SqliteDialect>(query(RECORD), event).execute(conn).await.map_err(failed(OP))?;
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `postrider dead`: what was given up, and what is done about it.
 
 mod list;
+mod replace;
 mod resolve;
 
 use clap::{Args, Subcommand};
@@ -24,6 +25,8 @@ pub(crate) enum Action {
     Requeue(resolve::Arguments),
     /// Discard dead events: unblocks their keys and lets retention remove them; only a replay delivers them again
     Discard(resolve::Arguments),
+    /// Replace a dead event whose payload is wrong: records a corrected event for every subscription, and discards the dead one
+    Replace(replace::Arguments),
 }
 
 /// Which dead events are meant.
@@ -110,12 +113,16 @@ pub(crate) async fn run(config: &Config, action: Action) -> Result<bool, Failure
     if let Action::Requeue(arguments) | Action::Discard(arguments) = &action {
         arguments.check(matches!(action, Action::Discard(_)))?;
     }
+    if let Action::Replace(arguments) = &action {
+        arguments.check()?;
+    }
     let log = database::open(&config.store).await?;
     match action {
         Action::List(arguments) => list::run(&log, &arguments).await,
         Action::Show(arguments) => list::show(&log, &arguments).await,
         Action::Requeue(arguments) => resolve::run(&log, &arguments, resolve::Verb::Requeue).await,
         Action::Discard(arguments) => resolve::run(&log, &arguments, resolve::Verb::Discard).await,
+        Action::Replace(arguments) => replace::run(&log, &arguments).await,
     }
 }
 

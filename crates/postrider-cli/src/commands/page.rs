@@ -146,7 +146,7 @@ pub(crate) fn harmless(text: &str) -> String {
 }
 
 /// What an event says, byte for byte where it is JSON; other bytes in hexadecimal.
-fn payload_raw(payload: &Payload) -> Option<Box<RawValue>> {
+pub(crate) fn payload_raw(payload: &Payload) -> Option<Box<RawValue>> {
     let text = match payload {
         Payload::Json(text) => text.clone(),
         Payload::Bytes { .. } => serde_json::to_string(&payload_text(payload)).ok()?,
@@ -154,7 +154,7 @@ fn payload_raw(payload: &Payload) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-fn payload_text(payload: &Payload) -> String {
+pub(crate) fn payload_text(payload: &Payload) -> String {
     match payload {
         Payload::Json(text) => {
             text.chars().filter(|letter| !letter.is_control() || "\n\t".contains(*letter)).collect()

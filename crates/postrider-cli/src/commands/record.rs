@@ -1,21 +1,16 @@
 //! `postrider record`: an event from the shell, in a transaction of its own.
 
-use std::io::Read;
-
 use clap::Args;
 use postrider::{Error, ErrorKind, Limits, NewEvent, OffsetDateTime, Payload, Uuid};
 use serde::Serialize;
 
+use super::payload::{self, wrong};
 use super::times;
 use crate::Failure;
-use crate::config::secret::plain;
 use crate::config::{Config, Problem};
 use crate::confirm::Consent;
 use crate::database::Database;
 use crate::output;
-
-/// More is not read into memory, whatever the limit.
-const MOST: u64 = 64 << 20;
 
 /// The flags of `record`.
 #[derive(Args)]
@@ -35,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     key: Option<String>,
     /// Header, as in --header tenant=acme; can be repeated
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = payload::header)]
     headers: Vec<(String, String)>,
     /// Id of the event (default: a new UUID)
     #[arg(long, value_name = "UUID")]
@@ -61,13 +56,6 @@ pub(crate) struct Arguments {
     /// Don't ask for confirmation
     #[arg(long, short)]
     yes: bool,
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected NAME=VALUE, as in tenant=acme".to_owned()),
-    }
 }
 
 #[derive(Serialize)]
@@ -103,7 +91,7 @@ impl Arguments {
         let [aggregate_type, aggregate_id] = self.aggregate.as_slice() else {
             return Err(Problem::new("--aggregate must have a TYPE and an ID, as in --aggregate Order 7"));
         };
-        let bytes = self.bytes()?;
+        let bytes = payload::bytes(&self.payload)?;
         let payload = match &self.content_type {
             Some(content_type) => Payload::bytes(content_type, bytes),
             None => Payload::json_bytes(bytes),
@@ -120,40 +108,14 @@ impl Arguments {
         event.max_attempts = self.max_attempts;
         Ok(event)
     }
-
-    fn bytes(&self) -> Result<Vec<u8>, Problem> {
-        let read = |source: &mut dyn Read| {
-            let mut bytes = Vec::new();
-            source.take(MOST + 1).read_to_end(&mut bytes).map(|_| bytes)
-        };
-        let (bytes, of) = match self.payload.strip_prefix('@') {
-            Some(path) => {
-                let read = std::fs::File::open(path).and_then(|mut file| read(&mut file));
-                (read, format!("the file {path}"))
-            }
-            None if self.payload == "-" => (read(&mut std::io::stdin()), "standard input".to_owned()),
-            None => (Ok(self.payload.clone().into_bytes()), "the payload".to_owned()),
-        };
-        let bytes = bytes.map_err(|error| Problem::new(format!("can't read {of}: {}", plain(&error))))?;
-        if bytes.len() as u64 > MOST {
-            return Err(Problem::new(format!("{of} must not be larger than {} bytes", output::number(MOST))));
-        }
-        Ok(bytes)
-    }
-}
-
-/// What can't be recorded was not said well.
-fn wrong(error: &Error) -> Problem {
-    Problem::new(error.message())
 }
 
 fn explained(failure: Failure, event: &NewEvent) -> Failure {
     match failure.downcast_ref::<Error>() {
-        Some(error) if error.kind() == ErrorKind::Invalid => wrong(error).into(),
         Some(error) if error.kind() == ErrorKind::AlreadyRecorded => {
             format!("event {} already exists; pass --once to skip an event that exists", event.event_id)
                 .into()
         }
-        _ => failure,
+        _ => payload::explained(failure),
     }
 }

@@ -7,6 +7,7 @@ mod dead;
 mod events;
 mod pipes;
 mod record;
+mod replacing;
 mod replay;
 mod status;
 mod subscriptions;

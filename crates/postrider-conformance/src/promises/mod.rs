@@ -16,6 +16,7 @@ pub mod operating;
 pub mod reading;
 pub mod recording;
 pub mod relays;
+pub mod replacing;
 pub mod replay;
 pub mod replay_among_writers;
 pub mod retention;

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 
-use crate::{AuditEntry, Pause, Replay, Replayed, ResolveDead, Result, Sweep, Swept};
+use crate::{AuditEntry, Pause, ReplaceDead, Replay, Replayed, ResolveDead, Result, Sweep, Swept};
 
-/// Changes by operators and retention. The caller must write the [`audit`](Operate::audit) entry; no method does.
+/// Changes by operators and retention. The caller must write the [`audit`](Operate::audit) entry; only
+/// [`replace_dead`](Operate::replace_dead) does so itself.
 #[async_trait]
 pub trait Operate: Send + Sync + 'static {
     /// Pauses a subscription, or resumes it if `pause` is `None`.
@@ -47,6 +48,16 @@ pub trait Operate: Send + Sync + 'static {
     ///
     /// *Guarantees*: only dead ones change. *Caller must*: nothing. *On failure*: nothing changed.
     async fn resolve_dead(&self, action: &ResolveDead) -> Result<u64>;
+
+    /// Replaces a dead event by a corrected one; returns the subscriptions that it was dead for, by name.
+    ///
+    /// *Guarantees*: in one transaction the new event is recorded, every dead delivery of the old one is discarded, and an audit entry
+    /// is written for each of these. The new event is an event like any other: every subscription whose filter matches gets it, in
+    /// the place where it is recorded. The old event stays as it is. Idle relays are woken. *Caller must*: check that the event is
+    /// the one that is meant. *On failure*: nothing changed; [`Refused`](crate::ErrorKind::Refused) if the old event is dead for no
+    /// subscription, [`Invalid`](crate::ErrorKind::Invalid) or [`AlreadyRecorded`](crate::ErrorKind::AlreadyRecorded) if the new
+    /// one can't be recorded.
+    async fn replace_dead(&self, replacement: &ReplaceDead) -> Result<Vec<String>>;
 
     /// One round of retention.
     ///

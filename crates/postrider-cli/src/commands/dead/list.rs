@@ -188,7 +188,8 @@ pub(crate) async fn show(log: &SharedStore, arguments: &Show) -> Result<bool, Fa
     output::print(&text)?;
     let id = arguments.id;
     output::line(format!(
-        "\nretry it:   postrider dead requeue {id}\ndiscard it: postrider dead discard {id} --why REASON"
+        "\nretry it:   postrider dead requeue {id}\ndiscard it: postrider dead discard {id} --why REASON\n\
+         correct it: postrider dead replace {id} --payload @FILE --why REASON"
     ))?;
     Ok(true)
 }
