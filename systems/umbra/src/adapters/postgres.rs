@@ -43,7 +43,7 @@ impl Unit<'_> {
     async fn record(&mut self, fact: impl Fact) -> Answer<()> {
         let event = event_of(&fact)?;
         match self {
-            Self::Command(outbox, connection) => outbox.record(&mut **connection, &event).await.map(drop)?,
+            Self::Command(outbox, connection) => outbox.record(connection, &event).await.map(drop)?,
             Self::Handler(tx) => tx.record(&event).await?,
         }
         Ok(())
