@@ -1,0 +1,56 @@
+-- The tables of the contexts. A context reads and writes its own schema; `outside` belongs to the stubs of the outside world.
+create schema if not exists billing;
+create schema if not exists licensing;
+create schema if not exists audit;
+create schema if not exists outside;
+
+create table if not exists billing.billing_keys (id uuid primary key, user_id uuid not null, deleted_at timestamptz);
+
+create table if not exists billing.subscriptions (
+    id uuid primary key,
+    guild_id uuid not null,
+    user_id uuid not null,
+    billing_key_id uuid not null references billing.billing_keys,
+    plan_code text not null,
+    status text not null check (status in ('pending', 'active', 'past_due', 'suspended', 'canceled')),
+    period_end bigint not null,
+    retry_count integer not null default 0,
+    cancel_at_period_end boolean not null default false
+);
+
+-- An attempt without a result is open: written before the charge, so that its id can be the gateway's idempotency key.
+create table if not exists billing.payment_attempts (
+    id uuid primary key,
+    subscription_id uuid not null references billing.subscriptions,
+    result text check (result in ('succeeded', 'failed'))
+);
+create unique index if not exists one_open_attempt on billing.payment_attempts (subscription_id) where result is null;
+
+create table if not exists licensing.licenses (
+    id uuid primary key,
+    guild_id uuid not null,
+    subscription_id uuid,
+    plan_code text not null,
+    status text not null check (status in ('active', 'suspended', 'canceled')),
+    expires_at bigint not null default 0
+);
+create unique index if not exists one_active_license on licensing.licenses (guild_id) where status <> 'canceled';
+
+create table if not exists audit.events (
+    outbox_event_id uuid not null unique,
+    event_type text not null,
+    aggregate text not null,
+    payload jsonb not null,
+    occurred_at timestamptz not null
+);
+
+create table if not exists outside.messages (event_id uuid not null, channel text not null, text text not null, primary key (event_id, channel));
+
+-- One row per event. It is published when every subscription that reads it is done with it.
+create or replace view events.outbox as
+select id, min(aggregate_type) as aggregate_type, min(aggregate_id) as aggregate_id, min(event_type) as event_type,
+       (array_agg(payload))[1] as payload, min(occurred_at) as occurred_at,
+       case when bool_and(state in ('done', 'discarded')) then max(delivered_at) end as published_at,
+       max(case when state = 'done' then greatest(attempts - 1, 0) else attempts end) as retry_count, max(error_message) as last_error, min(next_retry_at) as next_retry_at
+from events.event_state
+group by id;

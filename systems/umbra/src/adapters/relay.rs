@@ -1,0 +1,94 @@
+//! The four subscriptions, with the document's values.
+
+use std::time::Duration;
+
+use postrider::postgres::{Outbox, Tx};
+use postrider::store::Mask;
+use postrider::{Failure, Order, Raw, Received, Relay, Retry, Subscriber};
+use sqlx::PgPool;
+
+use crate::adapters::postgres::{Messages, Unit};
+use crate::contracts::{
+    BillingKeyDeleted, BotInstalled, BotKicked, Fact, GuildDeleted, PaymentFailedFinal, PaymentSucceeded,
+    PlanUpgraded, SubscriptionStarted, SubscriptionSuspended,
+};
+use crate::{audit, billing, licensing, notification};
+
+/// How often the log is read when no bell rings.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How many events one read returns.
+pub const BATCH: u32 = 50;
+
+/// After 1, 5 and 15 minutes, then every hour; dead after ten attempts.
+pub fn retry() -> Retry {
+    Retry::schedule([1, 5, 15, 60].map(|minutes| Duration::from_secs(minutes * 60)))
+        .jitter(0.0)
+        .max_attempts(10)
+}
+
+fn usual(subscriber: Subscriber<Outbox>) -> Subscriber<Outbox> {
+    subscriber.batch(BATCH).concurrency(1).lanes(1).order(Order::Key).retry(retry())
+}
+
+macro_rules! handlers {
+    ($subscriber:expr, $($event:ident => $handler:path),+ $(,)?) => {{
+        let subscriber = usual($subscriber).types([$($event::NAME),+]);
+        $(let subscriber = subscriber.on_type($event::NAME, async |event: Received<$event>, mut tx: Tx| {
+            $handler(&event, &mut Unit::Handler(&mut tx)).await.map_err(Failure::from)
+        });)+
+        subscriber
+    }};
+}
+
+/// The relay of the worker.
+pub fn relay(outbox: &Outbox, messages: PgPool) -> postrider::Result<Relay<Outbox>> {
+    let mask = Mask::new(audit::SECRET)?;
+    Ok(Relay::new(outbox)
+        .poll_interval(POLL_INTERVAL)
+        .subscribe("licensing", |s| {
+            handlers!(s,
+                BotInstalled => licensing::bot_installed,
+                BotKicked => licensing::bot_kicked,
+                GuildDeleted => licensing::guild_deleted,
+                BillingKeyDeleted => licensing::billing_key_deleted,
+                SubscriptionStarted => licensing::subscription_started,
+                PaymentSucceeded => licensing::payment_succeeded,
+                PaymentFailedFinal => licensing::payment_failed_final,
+                SubscriptionSuspended => licensing::subscription_suspended,
+                PlanUpgraded => licensing::plan_upgraded,
+            )
+        })
+        .subscribe("billing", |s| {
+            handlers!(s,
+                BotKicked => billing::bot_kicked,
+                GuildDeleted => billing::guild_deleted,
+                BillingKeyDeleted => billing::billing_key_deleted,
+            )
+        })
+        .subscribe("notification", |s| {
+            usual(s).types(notification::TOLD.iter().copied()).on_other(move |event: Received<Raw>| {
+                let mut messages = Messages(messages.clone());
+                async move {
+                    let payload = event.event().payload.decode()?;
+                    let (id, kind) = (event.event().event_id, event.event().event_type.clone());
+                    notification::tell(id, &kind, &payload, &mut messages).await.map_err(Failure::from)
+                }
+            })
+        })
+        .subscribe("audit", |s| {
+            usual(s).on_other(move |event: Received<Raw>, mut tx: Tx| {
+                let mut masked = event.event().clone();
+                mask.apply(&mut masked);
+                async move {
+                    let entry = audit::Entry {
+                        event_id: masked.event_id,
+                        event_type: masked.event_type.to_string(),
+                        aggregate: format!("{}/{}", masked.aggregate_type, masked.aggregate_id),
+                        payload: masked.payload.as_json().unwrap_or("null").to_owned(),
+                        occurred_at: masked.occurred_at.unix_timestamp_nanos() as f64 / 1e9,
+                    };
+                    audit::keep(&entry, &mut Unit::Handler(&mut tx)).await.map_err(Failure::from)
+                }
+            })
+        }))
+}

@@ -1,0 +1,171 @@
+//! Billing: who pays for what. An attempt is written before its charge, and takes its result once.
+
+use std::future::Future;
+
+use uuid::Uuid;
+
+use crate::contracts::{
+    Answer, AttemptId, BillingKeyDeleted, BotKicked, DAY, Fact, GuildDeleted, GuildId, PaymentFailed,
+    PaymentFailedFinal, PaymentSucceeded, SubscriptionCanceled, SubscriptionId, SubscriptionStarted,
+    SubscriptionSuspended, Timestamp, UserId,
+};
+
+/// How long a payment lasts.
+pub const PERIOD: Timestamp = 30 * DAY;
+/// The failure that ends a subscription.
+pub const LAST_FAILURE: i32 = 4;
+
+/// A subscription, as a charge needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Its id.
+    pub id: SubscriptionId,
+    /// Whose it is.
+    pub guild_id: GuildId,
+    /// The plan.
+    pub plan_code: String,
+    /// `pending`, `active`, `past_due`, `suspended` or `canceled`.
+    pub status: String,
+    /// Until when it is paid.
+    pub period_end: Timestamp,
+    /// How many payments failed since the last one that succeeded.
+    pub retry_count: i32,
+}
+
+/// What a user asks for.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The subscription's id, chosen by the caller.
+    pub subscription_id: SubscriptionId,
+    /// For whom.
+    pub guild_id: GuildId,
+    /// Who pays.
+    pub user_id: UserId,
+    /// The plan.
+    pub plan_code: String,
+}
+
+/// The subscriptions, in one transaction with the events that are published.
+pub trait Subscriptions: Send {
+    /// Writes the key, the pending subscription and its open attempt.
+    fn open(
+        &mut self,
+        order: &Order,
+        attempt: AttemptId,
+        now: Timestamp,
+    ) -> impl Future<Output = Answer<()>> + Send;
+    /// Writes an open attempt, unless the subscription has one.
+    fn attempt(
+        &mut self,
+        subscription: SubscriptionId,
+        attempt: AttemptId,
+    ) -> impl Future<Output = Answer<()>> + Send;
+    /// The subscriptions whose next charge is due: a day after each failure.
+    fn due(&mut self, now: Timestamp) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
+    /// Writes the result of an open attempt, and returns its subscription, locked; nothing if it had a result.
+    fn close(
+        &mut self,
+        attempt: AttemptId,
+        succeeded: bool,
+    ) -> impl Future<Output = Answer<Option<Subscription>>> + Send;
+    /// The subscriptions of a guild, locked.
+    fn of_guild(&mut self, guild: GuildId) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
+    /// The subscriptions that a key pays for, locked.
+    fn of_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
+    /// Writes status, period and failures.
+    fn save(&mut self, subscription: &Subscription) -> impl Future<Output = Answer<()>> + Send;
+    /// Publishes an event.
+    fn publish(&mut self, event: impl Fact) -> impl Future<Output = Answer<()>> + Send;
+}
+
+/// Takes the result of a charge: the subscription's new state and its event.
+pub async fn settle(
+    attempt: AttemptId,
+    succeeded: bool,
+    now: Timestamp,
+    all: &mut impl Subscriptions,
+) -> Answer<()> {
+    let Some(mut subscription) = all.close(attempt, succeeded).await? else { return Ok(()) };
+    let first = subscription.status == "pending";
+    let subscription_id = subscription.id;
+    match (first, succeeded) {
+        // It ended while the charge was under way.
+        _ if ["suspended", "canceled"].contains(&subscription.status.as_str()) => Ok(()),
+        (true, true) => {
+            "active".clone_into(&mut subscription.status);
+            subscription.period_end = now + PERIOD;
+            all.save(&subscription).await?;
+            let Subscription { guild_id, plan_code, .. } = subscription;
+            all.publish(SubscriptionStarted { subscription_id, guild_id, plan_code }).await
+        }
+        (true, false) => {
+            "canceled".clone_into(&mut subscription.status);
+            all.save(&subscription).await
+        }
+        (false, true) => {
+            "active".clone_into(&mut subscription.status);
+            subscription.period_end = now + PERIOD;
+            subscription.retry_count = 0;
+            all.save(&subscription).await?;
+            let new_period_end = subscription.period_end;
+            all.publish(PaymentSucceeded { subscription_id, attempt_id: attempt, new_period_end }).await
+        }
+        (false, false) => failed(subscription, attempt, all).await,
+    }
+}
+
+async fn failed(
+    mut subscription: Subscription,
+    attempt: AttemptId,
+    all: &mut impl Subscriptions,
+) -> Answer<()> {
+    let subscription_id = subscription.id;
+    subscription.retry_count += 1;
+    let last = subscription.retry_count >= LAST_FAILURE;
+    if last { "canceled" } else { "past_due" }.clone_into(&mut subscription.status);
+    all.save(&subscription).await?;
+    if last {
+        return all.publish(PaymentFailedFinal { subscription_id }).await;
+    }
+    let retry_count = subscription.retry_count;
+    all.publish(PaymentFailed { subscription_id, attempt_id: attempt, retry_count }).await
+}
+
+/// The guild has no bot: its subscriptions rest.
+pub async fn bot_kicked(event: &BotKicked, all: &mut impl Subscriptions) -> Answer<()> {
+    let found = all.of_guild(event.guild_id).await?;
+    suspend(found, "bot kicked", all).await
+}
+
+/// Nobody pays for these any more.
+pub async fn billing_key_deleted(event: &BillingKeyDeleted, all: &mut impl Subscriptions) -> Answer<()> {
+    let found = all.of_key(event.billing_key_id).await?;
+    suspend(found, "billing key deleted", all).await
+}
+
+async fn suspend(found: Vec<Subscription>, reason: &str, all: &mut impl Subscriptions) -> Answer<()> {
+    for mut subscription in found {
+        if !["active", "past_due"].contains(&subscription.status.as_str()) {
+            continue;
+        }
+        "suspended".clone_into(&mut subscription.status);
+        all.save(&subscription).await?;
+        let event = SubscriptionSuspended { subscription_id: subscription.id, reason: reason.to_owned() };
+        all.publish(event).await?;
+    }
+    Ok(())
+}
+
+/// The guild is gone: its subscriptions end at once.
+pub async fn guild_deleted(event: &GuildDeleted, all: &mut impl Subscriptions) -> Answer<()> {
+    for mut subscription in all.of_guild(event.guild_id).await? {
+        if subscription.status == "canceled" {
+            continue;
+        }
+        "canceled".clone_into(&mut subscription.status);
+        all.save(&subscription).await?;
+        let subscription_id = subscription.id;
+        all.publish(SubscriptionCanceled { subscription_id, cancel_at_period_end: false }).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Umbra: a SaaS for Discord servers whose contexts talk by events alone.
+//!
+//! The modules of the contexts import [`contracts`] and nothing of one another, of Postrider or of sqlx; [`adapters`] connect them.
+
+pub mod adapters;
+pub mod audit;
+pub mod billing;
+pub mod contracts;
+pub mod guild;
+pub mod identity;
+pub mod licensing;
+pub mod member;
+pub mod notification;
+pub mod recovery;
