@@ -10,6 +10,7 @@ pub(crate) mod alert;
 pub(crate) mod catalog;
 pub(crate) mod described;
 pub(crate) mod duration;
+pub(crate) mod envelope;
 pub(crate) mod general;
 pub(crate) mod nearest;
 pub(crate) mod notify;

@@ -8,7 +8,7 @@ use postrider::kafka::{DeadLetters, Kafka, KafkaBuilder, Mechanism};
 use postrider::store::Source;
 use postrider::{CloudEvents, DataSchemas, Lines, Subscriber, Template};
 
-use crate::config::sink::{Envelope, Format, HttpSink, KafkaSink};
+use crate::config::sink::{AsCloudEvents, Format, HttpSink, KafkaSink};
 use crate::config::{Config, Problem, Sink};
 
 /// A sink that is ready.
@@ -23,7 +23,7 @@ impl Ready {
     pub(crate) fn check(config: &Config, name: &str, sink: &Sink) -> Result<(), Problem> {
         let catalog = config.catalog.file.as_path();
         match sink {
-            Sink::Stdout(envelope) => events(name, envelope, catalog).map(drop),
+            Sink::Stdout(cloud_events) => events(name, cloud_events, catalog).map(drop),
             Sink::Kafka(kafka) => kafka_of(name, kafka, catalog)?.check().map_err(|error| of(name, &error)),
             Sink::Http(http) => http_of(name, http, catalog).map(drop),
         }
@@ -33,7 +33,7 @@ impl Ready {
     pub(crate) fn make(config: &Config, name: &str, sink: &Sink) -> Result<Self, Problem> {
         let catalog = config.catalog.file.as_path();
         Ok(match sink {
-            Sink::Stdout(envelope) => Self::Lines(Lines::stdout(events(name, envelope, catalog)?)),
+            Sink::Stdout(cloud_events) => Self::Lines(Lines::stdout(events(name, cloud_events, catalog)?)),
             Sink::Kafka(kafka) => {
                 let made = kafka_of(name, kafka, catalog)?.build().map_err(|error| of(name, &error))?;
                 Self::Kafka(Box::new(made))
@@ -57,12 +57,12 @@ fn of(name: &str, error: &postrider::Error) -> Problem {
     Problem::of(format!("sink.{name}"), error.message())
 }
 
-fn events(name: &str, envelope: &Envelope, catalog: &Path) -> Result<CloudEvents, Problem> {
-    let template = envelope.kind.as_deref().map(Template::parse).transpose();
+fn events(name: &str, cloud_events: &AsCloudEvents, catalog: &Path) -> Result<CloudEvents, Problem> {
+    let template = cloud_events.kind.as_deref().map(Template::parse).transpose();
     let template =
         template.map_err(|error| Problem::of(format!("sink.{name}.event_type"), error.message()))?;
-    let (source, optional) = (envelope.source.clone(), envelope.attributes.clone());
-    let data_schemas = match &envelope.dataschema {
+    let (source, optional) = (cloud_events.source.clone(), cloud_events.attributes.clone());
+    let data_schemas = match &cloud_events.dataschema {
         Some(template) => data_schemas(name, template, catalog)?,
         None => DataSchemas::default(),
     };
@@ -80,22 +80,36 @@ fn data_schemas(name: &str, template: &str, catalog: &Path) -> Result<DataSchema
     Ok(read.data_schemas(template))
 }
 
+/// Refuses a `dataschema` where there is no attribute to write it to.
+fn without_attributes(name: &str, format: Format, events: &AsCloudEvents) -> Result<(), Problem> {
+    let written = match format {
+        Format::Payload => "a bare payload",
+        Format::Envelope => "an envelope",
+        Format::Binary | Format::Structured | Format::Batched => return Ok(()),
+    };
+    if events.dataschema.is_none() {
+        return Ok(());
+    }
+    let what = format!("{written} has no attributes; leave it out, or set another format");
+    Err(Problem::of(format!("sink.{name}.dataschema"), what))
+}
+
 fn kafka_of(name: &str, sink: &KafkaSink, catalog: &Path) -> Result<KafkaBuilder, Problem> {
     use postrider::kafka::Format as Written;
-    if sink.format == Format::Payload && sink.envelope.dataschema.is_some() {
-        let what = "a bare payload has no attributes; leave it out, or set another format";
-        return Err(Problem::of(format!("sink.{name}.dataschema"), what));
-    }
+    without_attributes(name, sink.format, &sink.cloud_events)?;
     let format = match sink.format {
         Format::Structured | Format::Batched => Written::Structured,
         Format::Payload => Written::Payload,
-        Format::Binary => Written::Binary,
+        Format::Binary | Format::Envelope => Written::Binary,
     };
     let mut builder = Kafka::builder(&sink.brokers)
         .topic(&sink.topic)
         .format(format)
-        .events(events(name, &sink.envelope, catalog)?)
+        .events(events(name, &sink.cloud_events, catalog)?)
         .send_timeout(sink.timeout);
+    if let Some(table) = &sink.envelope {
+        builder = builder.envelope(table.envelope.clone());
+    }
     for (event_type, topic) in &sink.topics {
         builder = builder.topic_of(event_type, topic);
     }
@@ -139,16 +153,20 @@ pub(crate) fn letters_of(sink: &KafkaSink, group: &str) -> DeadLetters {
 
 fn http_of(name: &str, sink: &HttpSink, catalog: &Path) -> Result<Http, Problem> {
     use postrider::http::Format as Written;
+    without_attributes(name, sink.format, &sink.cloud_events)?;
     let format = match sink.format {
         Format::Structured => Written::Structured,
         Format::Batched => Written::Batched(sink.batch),
-        Format::Binary | Format::Payload => Written::Binary,
+        Format::Binary | Format::Payload | Format::Envelope => Written::Binary,
     };
     let mut builder = Http::builder()
         .format(format)
-        .events(events(name, &sink.envelope, catalog)?)
+        .events(events(name, &sink.cloud_events, catalog)?)
         .longest_retry_after(sink.longest_retry_after)
         .keep_answers(sink.keep_answers);
+    if let Some(table) = &sink.envelope {
+        builder = builder.envelope(table.envelope.clone());
+    }
     for (status, blame) in &sink.statuses {
         builder = builder.status(*status, *blame);
     }

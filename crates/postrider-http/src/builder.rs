@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{CloudEvents, Error, ErrorKind, OptionalAttribute, Result};
+use postrider_core::{CloudEvents, Envelope, Error, ErrorKind, OptionalAttribute, Recorded, Result};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 use crate::answer::{Answers, Blame, LONGEST};
 use crate::client::{client_with, tls};
-use crate::request::Format;
+use crate::request::{Format, Message};
 use crate::signature::Secret;
 use crate::sink::Http;
 
@@ -19,6 +19,7 @@ use crate::sink::Http;
 pub struct HttpBuilder {
     pub(crate) format: Format,
     pub(crate) events: CloudEvents,
+    pub(crate) envelope: Option<Envelope>,
     pub(crate) secret: Option<Secret>,
     pub(crate) bearer: Option<String>,
     root: Option<Vec<u8>>,
@@ -35,6 +36,14 @@ impl HttpBuilder {
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
+        self
+    }
+
+    /// Sends this JSON object as the body of a request an event, instead of what the [format](HttpBuilder::format) says. The content
+    /// type is `application/json`; the event's `traceparent` is a header. Attributes are refused.
+    #[must_use]
+    pub fn envelope(mut self, envelope: Envelope) -> Self {
+        self.envelope = Some(envelope);
         self
     }
 
@@ -104,6 +113,22 @@ impl HttpBuilder {
         self
     }
 
+    /// How many events a request may have, where it has several.
+    pub(crate) fn batched(&self) -> Option<usize> {
+        match (&self.envelope, self.format) {
+            (None, Format::Batched(most)) => Some(most),
+            _ => None,
+        }
+    }
+
+    /// The request for events.
+    pub(crate) fn message(&self, events: &[&Arc<Recorded>]) -> Message {
+        match (&self.envelope, events) {
+            (Some(envelope), [event]) => Message::of_envelope(envelope.to_json(&self.events, event), event),
+            _ => self.format.message(&self.events, events),
+        }
+    }
+
     /// The sink, for an endpoint.
     pub fn build(self, url: &str) -> Result<Http> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, "http", message);
@@ -113,6 +138,12 @@ impl HttpBuilder {
             .ok_or_else(|| invalid("the URL of an endpoint must be like https://host/path".to_owned()))?;
         if self.format == Format::Batched(0) {
             return Err(invalid("a batched request must have at least 1 event".to_owned()));
+        }
+        if let (Some(_), Some(attribute)) = (&self.envelope, self.events.optional.first()) {
+            return Err(invalid(format!(
+                "the attribute {:?} can't be written: an envelope has no CloudEvents attributes; leave the attributes out",
+                attribute.as_str()
+            )));
         }
         if self
             .bearer

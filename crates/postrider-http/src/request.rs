@@ -29,6 +29,18 @@ pub(crate) struct Message {
     pub(crate) body: Bytes,
 }
 
+impl Message {
+    /// The request for an event that is written into an envelope.
+    pub(crate) fn of_envelope(json: String, event: &Recorded) -> Self {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        let plain = |trace: &&str| trace.bytes().all(|byte| byte.is_ascii_graphic());
+        if let Some(trace) = event.headers.traceparent().filter(plain) {
+            headers.push(("traceparent".to_owned(), trace.to_owned()));
+        }
+        Self { id: event.event_id.to_string(), headers, body: json.into() }
+    }
+}
+
 /// The payload of an event as the body of a request, without a copy of it.
 struct PayloadOf(Arc<Recorded>);
 

@@ -18,7 +18,6 @@ use tokio_rustls::TlsConnector;
 use crate::builder::HttpBuilder;
 use crate::client::PATIENCE;
 use crate::failure::NoAnswer;
-use crate::request::Format;
 use crate::trouble::{reason, sentence};
 
 /// So many that fail one after another, sent alone, and the others of their request are not sent.
@@ -75,7 +74,7 @@ impl Http {
     /// Posts events in one request and says what became of them.
     async fn post(&self, delivery: &Delivery, events: &[&Arc<Recorded>]) -> Result<Outcome, Unavailable> {
         let timeout = delivery.timeout;
-        let message = self.settings.format.message(&self.settings.events, events);
+        let message = self.settings.message(events);
         let mut own = message.headers;
         let now = OffsetDateTime::now_utc();
         if let Some(secret) = &self.settings.secret {
@@ -241,7 +240,7 @@ fn header_map(own: &[(String, String)]) -> Result<HeaderMap, DeliveryFailure> {
 #[async_trait]
 impl Sink for Http {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
-        if let Format::Batched(most) = self.settings.format {
+        if let Some(most) = self.settings.batched() {
             let all: Vec<usize> = (0..delivery.events.len()).collect();
             let _slot = delivery.slot().await;
             return self.chain(&delivery, &all, most).await;

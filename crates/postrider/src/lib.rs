@@ -89,7 +89,7 @@
 
 // What applications write events with.
 pub use postrider_core::{
-    CloudEvents, DataSchemas, Event, EventBus, EventMapping, EventMappings, Headers, Limits, NewEvent,
+    CloudEvents, DataSchemas, Envelope, EnvelopeBuilder, Event, EventBus, EventMapping, EventMappings, Headers, Limits, NewEvent,
     OptionalAttribute, Payload, Recorded, Template, Trace,
 };
 pub use postrider_macros::Event;

@@ -158,6 +158,15 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A table whose keys are the user's own, as it is: nothing in it is looked up.
+    pub(crate) fn table(&mut self, key: &'static str) -> Result<Option<Table>, Problem> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Table(table)) => Ok(Some(table)),
+            Some(other) => Err(self.problem(key, format!("it must be a table, not {}", kind(&other)))),
+        }
+    }
+
     /// A table in this one.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, Problem> {
         match self.take(key) {

@@ -9,14 +9,23 @@ use postrider::OptionalAttribute;
 use postrider::http::{Blame, HttpBuilder};
 use postrider::kafka::KafkaBuilder;
 
+use super::envelope::{self, EnvelopeTable};
 use super::{Problem, Section, duration, endpoint, without_password};
 
 /// The defaults: of several words, the first.
-pub(crate) const KAFKA_FORMATS: [(&str, Format); 3] =
-    [("binary", Format::Binary), ("structured", Format::Structured), ("payload", Format::Payload)];
+pub(crate) const KAFKA_FORMATS: [(&str, Format); 4] = [
+    ("binary", Format::Binary),
+    ("structured", Format::Structured),
+    ("payload", Format::Payload),
+    (envelope::KEY, Format::Envelope),
+];
 pub(crate) const TLS: bool = false;
-pub(crate) const HTTP_FORMATS: [(&str, Format); 3] =
-    [("binary", Format::Binary), ("structured", Format::Structured), ("batched", Format::Batched)];
+pub(crate) const HTTP_FORMATS: [(&str, Format); 4] = [
+    ("binary", Format::Binary),
+    ("structured", Format::Structured),
+    ("batched", Format::Batched),
+    (envelope::KEY, Format::Envelope),
+];
 pub(crate) const HTTP_BATCH: u32 = 100;
 pub(crate) const KEEP_ANSWERS: bool = true;
 
@@ -28,30 +37,34 @@ pub(crate) enum Sink {
     /// `type = "http"`.
     Http(Box<HttpSink>),
     /// `type = "stdout"`.
-    Stdout(Envelope),
+    Stdout(AsCloudEvents),
 }
 
 impl Sink {
     /// Where it goes, for comparing two relays: an endpoint's path may be a secret, and is only told from another by a number.
     pub(crate) fn destination(&self) -> String {
-        let (mut text, envelope) = match self {
+        let (mut text, cloud_events, envelope) = match self {
             Self::Kafka(kafka) => {
-                (format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format), &kafka.envelope)
+                let text = format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format);
+                (text, &kafka.cloud_events, &kafka.envelope)
             }
             Self::Http(http) => {
                 let whole = without_password(&http.url);
                 let text = format!("{} ({:08x}) {}", endpoint(&http.url), fingerprint(&whole), http.format);
-                (text, &http.envelope)
+                (text, &http.cloud_events, &http.envelope)
             }
-            Self::Stdout(envelope) => ("stdout".to_owned(), envelope),
+            Self::Stdout(cloud_events) => ("stdout".to_owned(), cloud_events, &None),
         };
-        for attribute in &envelope.attributes {
+        for attribute in &cloud_events.attributes {
             text.push_str(" +");
             text.push_str(attribute.as_str());
         }
-        if let Some(template) = &envelope.dataschema {
+        if let Some(template) = &cloud_events.dataschema {
             text.push_str(" dataschema ");
             text.push_str(template);
+        }
+        if let Some(envelope) = envelope {
+            text.push_str(&format!(" ({:08x})", fingerprint(&format!("{:?}", envelope.envelope))));
         }
         text
     }
@@ -64,7 +77,7 @@ fn fingerprint(text: &str) -> u32 {
 
 /// How events are written as CloudEvents.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Envelope {
+pub(crate) struct AsCloudEvents {
     /// The `source` of events that have none.
     pub(crate) source: Option<String>,
     /// What the `type` is made of.
@@ -86,6 +99,8 @@ pub(crate) enum Format {
     Payload,
     /// CloudEvents, several in one request.
     Batched,
+    /// A JSON object of the user's own.
+    Envelope,
 }
 
 impl fmt::Display for Format {
@@ -95,6 +110,7 @@ impl fmt::Display for Format {
             Self::Structured => "structured",
             Self::Payload => "payload",
             Self::Batched => "batched",
+            Self::Envelope => envelope::KEY,
         })
     }
 }
@@ -111,7 +127,9 @@ pub(crate) struct KafkaSink {
     /// How events are written.
     pub(crate) format: Format,
     /// As CloudEvents.
-    pub(crate) envelope: Envelope,
+    pub(crate) cloud_events: AsCloudEvents,
+    /// As JSON of the user's own.
+    pub(crate) envelope: Option<EnvelopeTable>,
     /// How long a record may wait.
     pub(crate) timeout: Duration,
     /// Whether the connection is encrypted.
@@ -146,7 +164,9 @@ pub(crate) struct HttpSink {
     /// How many events a request has, where it has several.
     pub(crate) batch: usize,
     /// As CloudEvents.
-    pub(crate) envelope: Envelope,
+    pub(crate) cloud_events: AsCloudEvents,
+    /// As JSON of the user's own.
+    pub(crate) envelope: Option<EnvelopeTable>,
     /// What requests are signed with.
     pub(crate) secret: Option<String>,
     /// What requests are authorised with.
@@ -189,16 +209,16 @@ impl Sink {
                 section.problem("type", "it is required; it must be \"kafka\", \"http\" or \"stdout\"")
             );
         };
-        let envelope = Envelope {
+        let cloud_events = AsCloudEvents {
             source: section.text("source")?,
             kind: section.text("event_type")?,
             attributes: attributes(&mut section)?,
             dataschema: dataschema(&mut section)?,
         };
         let sink = match kind {
-            Kind::Stdout => Self::Stdout(envelope),
-            Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, envelope, lease)?)),
-            Kind::Http => Self::Http(Box::new(http(&mut section, envelope)?)),
+            Kind::Stdout => Self::Stdout(cloud_events),
+            Kind::Kafka => Self::Kafka(Box::new(kafka(&mut section, cloud_events, lease)?)),
+            Kind::Http => Self::Http(Box::new(http(&mut section, cloud_events)?)),
         };
         section.finish()?;
         Ok(sink)
@@ -226,13 +246,15 @@ fn dataschema(section: &mut Section<'_>) -> Result<Option<String>, Problem> {
     Ok(Some(template))
 }
 
-fn kafka(section: &mut Section<'_>, envelope: Envelope, lease: Duration) -> Result<KafkaSink, Problem> {
+fn kafka(section: &mut Section<'_>, cloud_events: AsCloudEvents, lease: Duration) -> Result<KafkaSink, Problem> {
+    let format = section.word("format", &KAFKA_FORMATS)?.unwrap_or(KAFKA_FORMATS[0].1);
     let sink = KafkaSink {
         brokers: section.need("brokers", "127.0.0.1:9092")?,
         topic: section.text("topic")?.unwrap_or_else(|| KafkaBuilder::TOPIC.to_owned()),
         topics: section.texts("topics")?,
-        format: section.word("format", &KAFKA_FORMATS)?.unwrap_or(KAFKA_FORMATS[0].1),
-        envelope,
+        format,
+        cloud_events,
+        envelope: EnvelopeTable::read(section, format == Format::Envelope)?,
         timeout: section.duration("send_timeout")?.unwrap_or(KafkaBuilder::SEND_TIMEOUT.min(lease / 3)),
         tls: section.parsed("tls", "true or false")?.unwrap_or(TLS),
         authority: section.text("authority")?.map(PathBuf::from),
@@ -273,12 +295,14 @@ fn login(section: &mut Section<'_>) -> Result<Option<(String, String, String)>, 
     }
 }
 
-fn http(section: &mut Section<'_>, envelope: Envelope) -> Result<HttpSink, Problem> {
+fn http(section: &mut Section<'_>, cloud_events: AsCloudEvents) -> Result<HttpSink, Problem> {
+    let format = section.word("format", &HTTP_FORMATS)?.unwrap_or(HTTP_FORMATS[0].1);
     let sink = HttpSink {
         url: section.need("url", "https://example.org/events")?,
-        format: section.word("format", &HTTP_FORMATS)?.unwrap_or(HTTP_FORMATS[0].1),
+        format,
         batch: section.parsed("batch", "a number of events, 1 or more")?.unwrap_or(HTTP_BATCH as usize),
-        envelope,
+        cloud_events,
+        envelope: EnvelopeTable::read(section, format == Format::Envelope)?,
         secret: section.text("secret")?,
         token: section.text("token")?,
         authority: section.text("authority")?.map(PathBuf::from),

@@ -4,7 +4,7 @@ use postrider::{OnDead, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
 use crate::config::retention::{EXISTING, ZONE};
-use crate::config::sink::{Envelope, HttpSink, KafkaSink};
+use crate::config::sink::{AsCloudEvents, HttpSink, KafkaSink};
 use crate::config::{
     Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
     without_password,
@@ -85,18 +85,18 @@ fn of_sink(sink: &Sink) -> Value {
     match sink {
         Sink::Kafka(sink) => kafka(sink),
         Sink::Http(sink) => http(sink),
-        Sink::Stdout(envelope) => json!({
+        Sink::Stdout(cloud_events) => json!({
             "type": "stdout",
-            "source": envelope.source,
-            "event_type": envelope.kind,
-            "attributes": attributes(envelope),
-            "dataschema": envelope.dataschema,
+            "source": cloud_events.source,
+            "event_type": cloud_events.kind,
+            "attributes": attributes(cloud_events),
+            "dataschema": cloud_events.dataschema,
         }),
     }
 }
 
-fn attributes(envelope: &Envelope) -> Vec<&'static str> {
-    envelope.attributes.iter().map(|attribute| attribute.as_str()).collect()
+fn attributes(cloud_events: &AsCloudEvents) -> Vec<&'static str> {
+    cloud_events.attributes.iter().map(|attribute| attribute.as_str()).collect()
 }
 
 fn kafka(sink: &KafkaSink) -> Value {
@@ -110,6 +110,7 @@ fn kafka(sink: &KafkaSink) -> Value {
         "topic": sink.topic,
         "topics": sink.topics.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
         "format": sink.format.to_string(),
+        "envelope": sink.envelope.as_ref().map(|table| &table.fields),
         "send_timeout": duration::show(sink.timeout),
         "tls": sink.tls || sink.authority.is_some(),
         "authority": sink.authority,
@@ -118,10 +119,10 @@ fn kafka(sink: &KafkaSink) -> Value {
         "password": sink.login.as_ref().map(|_| HIDDEN),
         // Their values may be secrets.
         "properties": sink.properties.iter().map(|(name, _)| (name.clone(), json!(HIDDEN))).collect::<Map<_, _>>(),
-        "source": sink.envelope.source,
-        "event_type": sink.envelope.kind,
-        "attributes": attributes(&sink.envelope),
-        "dataschema": sink.envelope.dataschema,
+        "source": sink.cloud_events.source,
+        "event_type": sink.cloud_events.kind,
+        "attributes": attributes(&sink.cloud_events),
+        "dataschema": sink.cloud_events.dataschema,
     })
 }
 
@@ -133,6 +134,7 @@ fn http(sink: &HttpSink) -> Value {
         "type": "http",
         "url": endpoint(&sink.url),
         "format": sink.format.to_string(),
+        "envelope": sink.envelope.as_ref().map(|table| &table.fields),
         "batch": sink.batch,
         "secret": sink.secret.as_ref().map(|_| HIDDEN),
         "token": sink.token.as_ref().map(|_| HIDDEN),
@@ -140,10 +142,10 @@ fn http(sink: &HttpSink) -> Value {
         "statuses": statuses.collect::<Map<_, _>>(),
         "longest_retry_after": duration::show(sink.longest_retry_after),
         "keep_answers": sink.keep_answers,
-        "source": sink.envelope.source,
-        "event_type": sink.envelope.kind,
-        "attributes": attributes(&sink.envelope),
-        "dataschema": sink.envelope.dataschema,
+        "source": sink.cloud_events.source,
+        "event_type": sink.cloud_events.kind,
+        "attributes": attributes(&sink.cloud_events),
+        "dataschema": sink.cloud_events.dataschema,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Events as others know them: CloudEvents 1.0.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -101,10 +102,22 @@ impl CloudEvents {
             "tenant" => set("tenant", value),
             _ => own.push((name, value)),
         });
-        let source = source.or(self.source.as_deref()).filter(|source| !source.is_empty());
-        self.required(event, source.unwrap_or("/postrider"), &mut set);
+        self.required(event, self.source_of(source), &mut set);
         self.telling(event, version.unwrap_or(1), &mut set);
         own_headers(own, &mut set);
+    }
+
+    /// The `source` of an event: its own, or the one of this sink.
+    pub(crate) fn source_of<'a>(&'a self, own: Option<&'a str>) -> &'a str {
+        own.or(self.source.as_deref()).filter(|source| !source.is_empty()).unwrap_or("/postrider")
+    }
+
+    /// The `type` of an event.
+    pub(crate) fn kind<'a>(&self, event: &'a Recorded) -> Cow<'a, str> {
+        match &self.type_template {
+            None => Cow::Borrowed(&event.event_type),
+            Some(template) => Cow::Owned(template.fill(event)),
+        }
     }
 
     /// What every event has, and its number.
@@ -112,16 +125,11 @@ impl CloudEvents {
         set("specversion", "1.0");
         set("id", event.event_id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         set("source", source);
-        match &self.type_template {
-            None => set("type", &event.event_type),
-            Some(template) => {
-                let kind = template.fill(event);
-                if kind != *event.event_type {
-                    set("eventtype", &event.event_type);
-                }
-                set("type", &kind);
-            }
+        let kind = self.kind(event);
+        if kind != *event.event_type {
+            set("eventtype", &event.event_type);
         }
+        set("type", &kind);
         set("subject", &event.aggregate_id);
         set("datacontenttype", event.payload.content_type());
         set("time", &event.occurred_at.format(&Rfc3339).unwrap_or_default());

@@ -1,17 +1,19 @@
 //! The settings of a Kafka sink, and what of librdkafka's may not be changed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
-use postrider_core::{CloudEvents, OptionalAttribute, Result};
+use postrider_core::{CloudEvents, Envelope, OptionalAttribute, Recorded, Result};
+use rdkafka::message::OwnedHeaders;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_PRODUCERS, broken};
 use crate::client::security::{Security, told_who_we_are, without_tls};
-use crate::produce::record::Format;
+use crate::produce::record::{self, Format};
 use crate::produce::sink::Kafka;
 use crate::produce::topic::Topics;
 
@@ -23,6 +25,7 @@ pub struct KafkaBuilder {
     pub(crate) topics: HashMap<String, String>,
     pub(crate) format: Format,
     pub(crate) events: CloudEvents,
+    pub(crate) envelope: Option<Envelope>,
     pub(crate) timeout: Duration,
     pub(crate) security: Security,
     pub(crate) properties: BTreeMap<String, String>,
@@ -42,6 +45,7 @@ impl KafkaBuilder {
             topics: HashMap::new(),
             format: Format::default(),
             events: CloudEvents::default(),
+            envelope: None,
             timeout: Self::SEND_TIMEOUT,
             security: Security::default(),
             properties: BTreeMap::new(),
@@ -81,6 +85,15 @@ impl KafkaBuilder {
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
+        self
+    }
+
+    /// Writes this JSON object as the value of each record, instead of what the [format](KafkaBuilder::format) says. The headers of
+    /// a record are `content-type: application/json` and the event's `traceparent`. A [`Consumer`](crate::Consumer) does not read such
+    /// records: it reads CloudEvents and bare payloads. Attributes are refused.
+    #[must_use]
+    pub fn envelope(mut self, envelope: Envelope) -> Self {
+        self.envelope = Some(envelope);
         self
     }
 
@@ -133,9 +146,14 @@ impl KafkaBuilder {
         if self.brokers.trim().is_empty() {
             return Err(invalid("the brokers must be given as host:port, separated by commas"));
         }
-        if let (Format::Payload, Some(attribute)) = (self.format, self.events.optional.first()) {
+        let without = match (&self.envelope, self.format) {
+            (Some(_), _) => Some("envelope"),
+            (None, Format::Payload) => Some("payload"),
+            (None, Format::Binary | Format::Structured) => None,
+        };
+        if let (Some(format), Some(attribute)) = (without, self.events.optional.first()) {
             return Err(invalid(&format!(
-                "the attribute {:?} can't be written: a record of the format payload has no CloudEvents attributes; leave the \
+                "the attribute {:?} can't be written: a record of the format {format} has no CloudEvents attributes; leave the \
                  attributes out, or use the format binary or structured",
                 attribute.as_str()
             )));
@@ -159,6 +177,17 @@ impl KafkaBuilder {
         let kafka = self.build()?;
         kafka.check().await?;
         Ok(kafka)
+    }
+
+    /// The value and the headers of an event's record.
+    pub(crate) fn record<'e>(&self, event: &'e Recorded) -> (Cow<'e, [u8]>, OwnedHeaders) {
+        match &self.envelope {
+            Some(envelope) => {
+                let value = envelope.to_json(&self.events, event).into_bytes();
+                (Cow::Owned(value), record::beside_envelope(event))
+            }
+            None => (self.format.value(&self.events, event), self.format.headers(&self.events, event)),
+        }
     }
 
     /// What the client is made with, for benchmarks that compare.
@@ -224,6 +253,7 @@ impl fmt::Debug for KafkaBuilder {
             .field("topic", &self.topic)
             .field("topics", &self.topics)
             .field("format", &self.format)
+            .field("envelope", &self.envelope)
             .field("timeout", &self.timeout)
             .field("security", &self.security)
             .field("properties", &self.properties.keys())

@@ -58,14 +58,13 @@ impl KafkaBus {
         };
         let topic = self.topics.of(&event);
         let topic = topic.map_err(|name| invalid(&format!("{name:?} is not a valid topic name")))?;
-        let (format, events) = (self.settings.format, &self.settings.events);
-        let value = format.value(events, &event);
+        let (value, headers) = self.settings.record(&event);
         let record = OutgoingRecord {
             topic: &topic,
             partition: None,
             key: Some(record::key(&event).as_bytes()),
             value: Some(&value),
-            headers: format.headers(events, &event),
+            headers,
         };
         self.receipt_producer.send(record).await?;
         Ok(event.event_id)

@@ -74,6 +74,16 @@ fn occurred_at(event: &Recorded) -> String {
     event.occurred_at.format(&Rfc3339).unwrap_or_default()
 }
 
+/// The headers of a record whose value is an envelope.
+pub(crate) fn beside_envelope(event: &Recorded) -> OwnedHeaders {
+    let headers = OwnedHeaders::new_with_capacity(2)
+        .insert(Header { key: "content-type", value: Some("application/json") });
+    match event.headers.traceparent() {
+        Some(trace) => headers.insert(Header { key: "traceparent", value: Some(trace) }),
+        None => headers,
+    }
+}
+
 /// The key of a record: the ordering key, or the aggregate's id.
 pub(crate) fn key(event: &Recorded) -> &str {
     event.ordering_key.as_deref().unwrap_or(&event.aggregate_id)

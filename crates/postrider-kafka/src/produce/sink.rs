@@ -236,12 +236,11 @@ impl Kafka {
         topic: &str,
         event: &Recorded,
     ) -> Result<Report, Unavailable> {
-        let (format, events) = (self.settings.format, &self.settings.events);
-        let value = format.value(events, event);
+        let (value, headers) = self.settings.record(event);
         let record = BaseRecord::with_opaque_to(topic, 0_usize)
             .key(record::key(event))
             .payload(&*value)
-            .headers(format.headers(events, event));
+            .headers(headers);
         flight.send(index, record).await
     }
 

@@ -25,9 +25,14 @@ pub(super) const KAFKA: Described = Described {
         other("topics", BY_NAME, "Topics of single event types, as exceptions to `topic`."),
         usual(
             "format",
-            "`binary`, `structured` or `payload`",
+            "`binary`, `structured`, `payload` or `envelope`",
             Usual::Text(sink::KAFKA_FORMATS[0].0),
-            "CloudEvents in headers, CloudEvents as JSON, or the payload alone.",
+            "CloudEvents in headers, CloudEvents as JSON, the payload alone, or JSON with fields of your own (`envelope`).",
+        ),
+        other(
+            "envelope",
+            BY_NAME,
+            "The fields of the JSON object, with `format = \"envelope\"`, in their order. A text may have placeholders: `{id}`, `{type}`, `{event_type}`, `{source}`, `{stream}`, `{aggregate_type}`, `{aggregate_id}`, `{time}`, `{recorded_time}`, `{key}`, `{sequence}`, `{schema_version}`, `{trace_id}`, `{correlation_id}`, `{causation_id}`, `{content_type}`, `{payload}`, `{header.NAME}`. A table is an object; numbers, `true` and `false` are constants.",
         ),
         usual(
             "send_timeout",
@@ -63,12 +68,12 @@ pub(super) const KAFKA: Described = Described {
             "attributes",
             LIST,
             Usual::List(&[]),
-            "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. An attribute that is not listed is written only where a reader needs it: `partitionkey` if it differs from `subject`, `schemaversion` if it is not 1, `aggregatetype` if the event has a `sequence` within its aggregate. Not allowed with `format = \"payload\"`, which has no attributes.",
+            "Optional CloudEvents attributes to write for every event: `aggregatetype`, `partitionkey`, `recordedtime`, `schemaversion`, `stream`. An attribute that is not listed is written only where a reader needs it: `partitionkey` if it differs from `subject`, `schemaversion` if it is not 1, `aggregatetype` if the event has a `sequence` within its aggregate. Not allowed with `format = \"payload\"` or `\"envelope\"`, which have no attributes.",
         ),
         other(
             "dataschema",
             TEXT,
-            "URI of the payload's schema, as CloudEvents `dataschema`, for events in the catalog file (`catalog.file`) that have a schema: a template with `{hash}` (SHA-256 of the schema), `{name}` and `{version}`, as in `urn:sha256:{hash}`. Not allowed with `format = \"payload\"`.",
+            "URI of the payload's schema, as CloudEvents `dataschema`, for events in the catalog file (`catalog.file`) that have a schema: a template with `{hash}` (SHA-256 of the schema), `{name}` and `{version}`, as in `urn:sha256:{hash}`. Not allowed with `format = \"payload\"` or `\"envelope\"`.",
         ),
     ],
 };
@@ -84,10 +89,11 @@ pub(super) const HTTP: Described = Described {
         other("url", TEXT, "URL of the endpoint. Required."),
         usual(
             "format",
-            "`binary`, `structured` or `batched`",
+            "`binary`, `structured`, `batched` or `envelope`",
             Usual::Text(sink::HTTP_FORMATS[0].0),
-            "CloudEvents in headers, as JSON, or as a JSON array with several events per request.",
+            "CloudEvents in headers, as JSON, or as a JSON array with several events per request; or JSON with fields of your own (`envelope`), one event per request.",
         ),
+        other("envelope", BY_NAME, "The fields of the JSON object, with `format = \"envelope\"`. As for Kafka."),
         usual(
             "batch",
             COUNT,
