@@ -113,6 +113,9 @@ fn kafka_of(name: &str, sink: &KafkaSink, catalog: &Path) -> Result<KafkaBuilder
     for (event_type, topic) in &sink.topics {
         builder = builder.topic_of(event_type, topic);
     }
+    for event_type in &sink.tombstones {
+        builder = builder.tombstone_of(event_type);
+    }
     if let Some((mechanism, user, password)) = &sink.login {
         builder = builder.sasl(mechanism_of(mechanism), user, password);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use postrider::store::{EventState, OptionalAttribute, Source, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
-use postrider::{NewEvent, Relay, Retry, Running, Uuid};
+use postrider::{Envelope, NewEvent, Relay, Retry, Running, Uuid};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
 use support::{Endpoint, Request};
 
@@ -44,6 +44,33 @@ fn sink(endpoint: &Endpoint, builder: HttpBuilder) -> Http {
 
 fn ok(_: &Request) -> Option<String> {
     Some("200 OK".to_owned())
+}
+
+#[tokio::test]
+async fn a_request_of_an_envelope_has_the_fields_of_the_user_and_is_signed() {
+    let endpoint = Endpoint::start(ok).await;
+    let outbox = Outbox::new();
+    let event = record(&outbox, "7", 1).await;
+    let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
+    let meta = Envelope::builder().field("tenant", "{header.tenant}").constant("version", &1);
+    let envelope =
+        Envelope::builder().field("eventId", "{id}").field("data", "{payload}").object("meta", meta);
+    let envelope = envelope.build().expect("an envelope");
+    let sink = sink(&endpoint, Http::builder().envelope(envelope).sign(secret));
+    let relay = relay(&outbox, sink, Retry::default()).await;
+    until_quiet(&relay, "hook").await.expect("quiet");
+    relay.stop().await.expect("stopped");
+    let [request] = endpoint.requests().try_into().expect("one request");
+    let body = format!(r#"{{"eventId":"{event}","data":1,"meta":{{"tenant":"Zürich","version":1}}}}"#);
+    assert_eq!(String::from_utf8_lossy(&request.body), body);
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("webhook-id", event.to_string().as_str()),
+    ] {
+        assert_eq!(request.header(name), value, "{name}");
+    }
+    assert!(!request.header("webhook-signature").is_empty());
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use postrider_core::{ArchiveOptions, ArchiveTable, ByteBudget, Recorded, Result}
 use postrider_sql::archive::{Kind, TargetColumn, archived, blame, check_target, mapped, not_unique};
 use postrider_sql::event::Names;
 use postrider_sql::{Columns, Dialect, statement};
+use sqlx_core::error::DatabaseError;
 use sqlx_core::query::query;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
@@ -93,7 +94,7 @@ fn insert_into(target: &ArchiveTable, value: &str) -> String {
 }
 
 fn is_duplicate(error: &sqlx_core::Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+    error.as_database_error().is_some_and(DatabaseError::is_unique_violation)
 }
 
 /// Whether rows that are there already are left alone, and that of this event is one of them.

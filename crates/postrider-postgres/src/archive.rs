@@ -7,6 +7,7 @@ use postrider_core::{
     Swept,
 };
 use postrider_sql::archive::{Kind, TargetColumn, check_columns, not_unique};
+use sqlx_core::error::DatabaseError;
 use sqlx_core::query::{Query, query};
 use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
@@ -164,7 +165,7 @@ impl PgStore {
 
 /// Whether no unique index has the column by which rows are left alone.
 fn is_not_unique(error: &sqlx_core::Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "42P10")
+    error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "42P10")
 }
 
 /// What is wrong with a table of the application is said of it.

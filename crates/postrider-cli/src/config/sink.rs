@@ -45,7 +45,11 @@ impl Sink {
     pub(crate) fn destination(&self) -> String {
         let (mut text, cloud_events, envelope) = match self {
             Self::Kafka(kafka) => {
-                let text = format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format);
+                let mut text = format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format);
+                for event_type in &kafka.tombstones {
+                    text.push_str(" -");
+                    text.push_str(event_type);
+                }
                 (text, &kafka.cloud_events, &kafka.envelope)
             }
             Self::Http(http) => {
@@ -124,6 +128,8 @@ pub(crate) struct KafkaSink {
     pub(crate) topic: String,
     /// Exceptions by type.
     pub(crate) topics: Vec<(String, String)>,
+    /// The types whose events are written without a value.
+    pub(crate) tombstones: Vec<String>,
     /// How events are written.
     pub(crate) format: Format,
     /// As CloudEvents.
@@ -246,12 +252,17 @@ fn dataschema(section: &mut Section<'_>) -> Result<Option<String>, Problem> {
     Ok(Some(template))
 }
 
-fn kafka(section: &mut Section<'_>, cloud_events: AsCloudEvents, lease: Duration) -> Result<KafkaSink, Problem> {
+fn kafka(
+    section: &mut Section<'_>,
+    cloud_events: AsCloudEvents,
+    lease: Duration,
+) -> Result<KafkaSink, Problem> {
     let format = section.word("format", &KAFKA_FORMATS)?.unwrap_or(KAFKA_FORMATS[0].1);
     let sink = KafkaSink {
         brokers: section.need("brokers", "127.0.0.1:9092")?,
         topic: section.text("topic")?.unwrap_or_else(|| KafkaBuilder::TOPIC.to_owned()),
         topics: section.texts("topics")?,
+        tombstones: section.list("tombstones")?.unwrap_or_default(),
         format,
         cloud_events,
         envelope: EnvelopeTable::read(section, format == Format::Envelope)?,

@@ -109,6 +109,7 @@ fn kafka(sink: &KafkaSink) -> Value {
         "brokers": sink.brokers,
         "topic": sink.topic,
         "topics": sink.topics.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "tombstones": sink.tombstones,
         "format": sink.format.to_string(),
         "envelope": sink.envelope.as_ref().map(|table| &table.fields),
         "send_timeout": duration::show(sink.timeout),

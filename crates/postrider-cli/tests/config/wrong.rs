@@ -101,6 +101,26 @@ fn of_sinks() -> Cases {
             "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nformat = \"payload\"\nattributes = [\"stream\"]\n".into(),
             &["sink.x: the attribute \"stream\" can't be written", "use the format binary or structured"],
         ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nformat = \"envelope\"\n".into(),
+            &["sink.x.envelope: it is required with format = \"envelope\"", "payload = \"{payload}\""],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nenvelope = { id = \"{id}\" }\n".into(),
+            &["sink.x.envelope: it must go with format = \"envelope\"; set that, too"],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nformat = \"envelope\"\nenvelope = { id = \"{event}\" }\n".into(),
+            &["sink.x.envelope: the field \"id\"", "{event}"],
+        ),
+        (
+            "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nformat = \"envelope\"\nenvelope = { meta = { at = [1] } }\n".into(),
+            &["sink.x.envelope.meta.at: it must be text, a number, true or false, or a table of such"],
+        ),
+        (
+            "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nformat = \"envelope\"\nenvelope = { id = \"{id}\" }\nattributes = [\"stream\"]\n".into(),
+            &["sink.x: the attribute \"stream\" can't be written", "the format envelope", "use the format binary or structured"],
+        ),
         ("[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nuser = \"u\"\n".into(), &["sink.x.password: it is required"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"ftp://x\"\n".into(), &["sink.x"]),
         ("[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nsecret = \"!\"\n".into(), &["sink.x.secret"]),

@@ -168,8 +168,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
 
 /// A time in UTC with milliseconds.
 fn millis(time: OffsetDateTime) -> String {
-    let format =
-        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     time.to_offset(UtcOffset::UTC).format(&format).unwrap_or_default()
 }
 

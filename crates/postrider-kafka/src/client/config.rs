@@ -1,14 +1,14 @@
 //! The settings of a Kafka sink, and what of librdkafka's may not be changed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::time::Duration;
 
 use postrider_core::{CloudEvents, Envelope, OptionalAttribute, Recorded, Result};
-use rdkafka::message::OwnedHeaders;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::message::OwnedHeaders;
 
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_PRODUCERS, broken};
@@ -26,6 +26,7 @@ pub struct KafkaBuilder {
     pub(crate) format: Format,
     pub(crate) events: CloudEvents,
     pub(crate) envelope: Option<Envelope>,
+    pub(crate) tombstones: BTreeSet<String>,
     pub(crate) timeout: Duration,
     pub(crate) security: Security,
     pub(crate) properties: BTreeMap<String, String>,
@@ -46,6 +47,7 @@ impl KafkaBuilder {
             format: Format::default(),
             events: CloudEvents::default(),
             envelope: None,
+            tombstones: BTreeSet::new(),
             timeout: Self::SEND_TIMEOUT,
             security: Security::default(),
             properties: BTreeMap::new(),
@@ -94,6 +96,16 @@ impl KafkaBuilder {
     #[must_use]
     pub fn envelope(mut self, envelope: Envelope) -> Self {
         self.envelope = Some(envelope);
+        self
+    }
+
+    /// Writes events of this type as tombstones: records without a value, so that a compacted topic forgets the key. The headers say
+    /// which event it was, as in the format binary; beside bare payloads, as in the format payload. A
+    /// [`Consumer`](crate::Consumer) gives the event to its handler with the payload `null`. Whatever payload was recorded does not
+    /// reach the topic.
+    #[must_use]
+    pub fn tombstone_of(mut self, event_type: impl Into<String>) -> Self {
+        self.tombstones.insert(event_type.into());
         self
     }
 
@@ -179,14 +191,18 @@ impl KafkaBuilder {
         Ok(kafka)
     }
 
-    /// The value and the headers of an event's record.
-    pub(crate) fn record<'e>(&self, event: &'e Recorded) -> (Cow<'e, [u8]>, OwnedHeaders) {
+    /// The value and the headers of an event's record. A tombstone has no value.
+    pub(crate) fn record<'e>(&self, event: &'e Recorded) -> (Option<Cow<'e, [u8]>>, OwnedHeaders) {
+        if self.tombstones.contains(&*event.event_type) {
+            let format = if self.format == Format::Payload { Format::Payload } else { Format::Binary };
+            return (None, format.headers(&self.events, event));
+        }
         match &self.envelope {
             Some(envelope) => {
                 let value = envelope.to_json(&self.events, event).into_bytes();
-                (Cow::Owned(value), record::beside_envelope(event))
+                (Some(Cow::Owned(value)), record::beside_envelope(event))
             }
-            None => (self.format.value(&self.events, event), self.format.headers(&self.events, event)),
+            None => (Some(self.format.value(&self.events, event)), self.format.headers(&self.events, event)),
         }
     }
 

@@ -63,7 +63,7 @@ impl KafkaBus {
             topic: &topic,
             partition: None,
             key: Some(record::key(&event).as_bytes()),
-            value: Some(&value),
+            value: value.as_deref(),
             headers,
         };
         self.receipt_producer.send(record).await?;

@@ -237,10 +237,8 @@ impl Kafka {
         event: &Recorded,
     ) -> Result<Report, Unavailable> {
         let (value, headers) = self.settings.record(event);
-        let record = BaseRecord::with_opaque_to(topic, 0_usize)
-            .key(record::key(event))
-            .payload(&*value)
-            .headers(headers);
+        let mut record = BaseRecord::with_opaque_to(topic, 0_usize).key(record::key(event)).headers(headers);
+        record.payload = value.as_deref();
         flight.send(index, record).await
     }
 

@@ -184,6 +184,8 @@ impl Positions {
 pub struct Record {
     pub key: String,
     pub value: String,
+    /// Whether it has no value at all.
+    pub is_tombstone: bool,
     pub partition: i32,
     pub headers: HashMap<String, String>,
 }
@@ -213,6 +215,7 @@ pub fn records(brokers: &str, topic: &str, wanted: usize) -> Vec<Record> {
                 seen.push(Record {
                     key: text(message.key()),
                     value: text(message.payload()),
+                    is_tombstone: message.payload().is_none(),
                     partition: message.partition(),
                     headers: headers.unwrap_or_default(),
                 });

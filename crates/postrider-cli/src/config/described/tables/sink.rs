@@ -24,6 +24,12 @@ pub(super) const KAFKA: Described = Described {
         ),
         other("topics", BY_NAME, "Topics of single event types, as exceptions to `topic`."),
         usual(
+            "tombstones",
+            LIST,
+            Usual::List(&[]),
+            "Event types that are written without a value, so that a compacted topic forgets the key.",
+        ),
+        usual(
             "format",
             "`binary`, `structured`, `payload` or `envelope`",
             Usual::Text(sink::KAFKA_FORMATS[0].0),
@@ -93,7 +99,11 @@ pub(super) const HTTP: Described = Described {
             Usual::Text(sink::HTTP_FORMATS[0].0),
             "CloudEvents in headers, as JSON, or as a JSON array with several events per request; or JSON with fields of your own (`envelope`), one event per request.",
         ),
-        other("envelope", BY_NAME, "The fields of the JSON object, with `format = \"envelope\"`. As for Kafka."),
+        other(
+            "envelope",
+            BY_NAME,
+            "The fields of the JSON object, with `format = \"envelope\"`. As for Kafka.",
+        ),
         usual(
             "batch",
             COUNT,
