@@ -80,6 +80,20 @@ impl OutboxBuilder {
         self
     }
 
+    /// The streams that this publisher may record in, where `*` matches any characters; all unless set.
+    #[must_use]
+    pub fn allowed_streams<T: Into<String>>(mut self, streams: impl IntoIterator<Item = T>) -> Self {
+        self.recording.allowed = self.recording.allowed.streams(streams);
+        self
+    }
+
+    /// The event types that this publisher may record, where `*` matches any characters; all unless set.
+    #[must_use]
+    pub fn allowed_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.recording.allowed = self.recording.allowed.types(types);
+        self
+    }
+
     /// The clock that everything goes by; the machine's unless set.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {

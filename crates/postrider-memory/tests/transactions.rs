@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use postrider_core::{Clock, EventBus, ManualClock, NewEvent, OffsetDateTime, Result, Source, Uuid};
+use postrider_core::{
+    Clock, ErrorKind, EventBus, ManualClock, NewEvent, OffsetDateTime, Result, Source, Uuid,
+};
 use postrider_memory::{Connection, Outbox};
 
 fn paid(order: &str) -> NewEvent {
@@ -154,4 +156,25 @@ async fn the_log_is_shown_in_the_order_of_commits_and_paged_by_id() {
     assert_eq!(page[0].event_id, first);
     let page = Source::recorded(&outbox, page[0].id, 10).await.expect("recorded");
     assert_eq!(page.iter().map(|event| event.event_id).collect::<Vec<_>>(), [second]);
+}
+
+/// E18: an outbox refuses what its publisher may not record, whichever way it is recorded.
+#[tokio::test]
+async fn an_outbox_refuses_streams_and_types_that_are_not_allowed() {
+    let builder = Outbox::builder().allowed_streams(["orders"]).allowed_types(["Order*"]);
+    let outbox = builder.build();
+    let ticker = NewEvent::of("market", "TickerReceived", "Market", "KRW-BTC", &1).expect("JSON");
+    let order = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON");
+    let refused = outbox.record_outside_transaction(&ticker).await.expect_err("not its stream");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("the stream \"market\" is not allowed"), "{refused}");
+    let other = NewEvent { event_type: "TickerReceived".into(), ..order.clone() };
+    let mut tx = outbox.begin().await.expect("a transaction");
+    assert!(outbox.record(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_once(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_all(&mut tx, &[order.clone(), ticker]).await.is_err(), "one is not its own");
+    outbox.record(&mut tx, &order).await.expect("the transaction goes on");
+    tx.commit().await.expect("commit");
+    let recorded: Vec<Uuid> = outbox.recorded().iter().map(|event| event.event_id).collect();
+    assert_eq!(recorded, [order.event_id]);
 }

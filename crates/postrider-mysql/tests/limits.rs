@@ -204,3 +204,28 @@ async fn who_sets_the_limit_and_is_cut_off_leaves_one_that_a_migration_takes_ove
     }
     all_meet(&log, &Outbox::builder().limits(limits(50)).migrated(&log.pool).await.expect("set"), 50).await;
 }
+
+/// E18: an outbox refuses what its publisher may not record, whichever way it is recorded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outbox_refuses_streams_and_types_that_are_not_allowed() {
+    let log = My::default().my_log(Clock::Database).await;
+    let builder = Outbox::builder().allowed_streams(["orders"]).allowed_types(["Order*"]);
+    let outbox = builder.connect(&log.pool).await.expect("outbox");
+    let ticker = NewEvent::of("market", "TickerReceived", "Market", "KRW-BTC", &1).expect("JSON");
+    let order = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON");
+    let refused = outbox.record_outside_transaction(&ticker).await.expect_err("not its stream");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("the stream \"market\" is not allowed"), "{refused}");
+    let other = NewEvent { event_type: "TickerReceived".into(), ..order.clone() };
+    let mut tx = log.pool.begin().await.expect("a transaction");
+    assert!(outbox.record(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_once(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_all(&mut tx, &[order.clone(), ticker]).await.is_err(), "one is not its own");
+    outbox.record(&mut tx, &order).await.expect("the transaction goes on");
+    tx.commit().await.expect("commit");
+    let recorded: Vec<String> = sqlx::query_scalar("select event_type from postrider_event")
+        .fetch_all(&log.pool)
+        .await
+        .expect("events");
+    assert_eq!(recorded, ["OrderPaid"]);
+}

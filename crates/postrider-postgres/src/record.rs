@@ -100,6 +100,7 @@ impl Outbox {
     /// The event, checked, and its headers as JSON, with the outbox's source and the current trace where it has none.
     fn prepare<'e>(&self, event: &'e (impl Recordable + ?Sized)) -> Result<(Cow<'e, NewEvent>, String)> {
         let event = event.to_new_event()?;
+        self.recording.allowed.check(&event)?;
         let mut headers = event.check(&self.recording.limits)?;
         let source = self.recording.source.as_deref().filter(|_| event.headers.source().is_none());
         let trace = self.recording.trace.as_ref().filter(|_| event.headers.traceparent().is_none());

@@ -263,3 +263,25 @@ async fn the_outbox_asks_for_the_current_trace() {
     assert!(read.iter().all(|event| event.headers.source() == Some("billing")));
     assert!(!format!("{outbox:?} {builder:?}").is_empty());
 }
+
+/// E18: an outbox refuses what its publisher may not record, whichever way it is recorded.
+#[tokio::test]
+async fn an_outbox_refuses_streams_and_types_that_are_not_allowed() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    subscribe(&log.store, "s").await;
+    let builder = Outbox::builder().schema(&log.schema).allowed_streams(["orders"]).allowed_types(["Order*"]);
+    let outbox = builder.connect(&log.pool).await.expect("outbox");
+    let ticker = NewEvent::of("market", "TickerReceived", "Market", "KRW-BTC", &1).expect("JSON");
+    let order = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON");
+    let refused = outbox.record_outside_transaction(&ticker).await.expect_err("not its stream");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("the stream \"market\" is not allowed"), "{refused}");
+    let other = NewEvent { event_type: "TickerReceived".into(), ..order.clone() };
+    let mut tx = log.pool.begin().await.expect("a transaction");
+    assert!(outbox.record(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_once(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_all(&mut tx, &[order.clone(), ticker]).await.is_err(), "one is not its own");
+    outbox.record(&mut tx, &order).await.expect("the transaction goes on");
+    tx.commit().await.expect("commit");
+    assert_eq!(ids(&drain(&log.store, "s").await), [order.event_id]);
+}

@@ -1,6 +1,6 @@
 //! The settings that every outbox on a database has.
 
-use postrider_core::{Clock, Limits, RecordOptions, Trace};
+use postrider_core::{Allowed, Clock, Limits, RecordOptions, Trace};
 
 /// What the builder of an outbox was told.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +11,8 @@ pub struct Settings {
     pub trace: Option<Trace>,
     /// The limits, if there are some of its own.
     pub limits: Option<Limits>,
+    /// The streams and event types that it takes.
+    pub allowed: Allowed,
     /// The clock of leases, retries and retention.
     pub clock: Clock,
 }
@@ -27,7 +29,12 @@ impl Settings {
         let limits = self.limits.clone();
         let mut limits = limits.unwrap_or(Limits { payload: usize::MAX, ..Limits::default() });
         limits.payload = limits.payload.min(most);
-        RecordOptions { source: self.source.as_deref().map(Into::into), trace: self.trace.clone(), limits }
+        RecordOptions {
+            source: self.source.as_deref().map(Into::into),
+            trace: self.trace.clone(),
+            limits,
+            allowed: self.allowed.clone(),
+        }
     }
 }
 
@@ -54,6 +61,21 @@ macro_rules! settings {
         #[must_use]
         pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
             self.settings.trace = Some(::postrider_core::Trace::new(current));
+            self
+        }
+
+        /// The streams that this publisher may record in, where `*` matches any characters; all unless set. An event of another stream
+        /// is refused, also one that a handler records. Publishers that use SQL are not checked.
+        #[must_use]
+        pub fn allowed_streams<T: Into<String>>(mut self, streams: impl IntoIterator<Item = T>) -> Self {
+            self.settings.allowed = self.settings.allowed.streams(streams);
+            self
+        }
+
+        /// The event types that this publisher may record; see [`allowed_streams`](Self::allowed_streams).
+        #[must_use]
+        pub fn allowed_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+            self.settings.allowed = self.settings.allowed.types(types);
             self
         }
 

@@ -367,3 +367,24 @@ async fn a_database_in_memory_works_with_one_connection() {
     store.bell().wait(std::time::Duration::from_secs(5)).await.expect("waited");
     assert_eq!(store.read(&lease, &lease.position, 10).await.expect("read").events.len(), 1);
 }
+
+/// E18: an outbox refuses what its publisher may not record, whichever way it is recorded.
+#[tokio::test]
+async fn an_outbox_refuses_streams_and_types_that_are_not_allowed() {
+    let fixture = Fixture::new().await;
+    let builder = Outbox::builder().allowed_streams(["orders"]).allowed_types(["Order*"]);
+    let outbox = builder.connect(&fixture.pool).await.expect("outbox");
+    let ticker = NewEvent::of("market", "TickerReceived", "Market", "KRW-BTC", &1).expect("JSON");
+    let order = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON");
+    let refused = outbox.record_outside_transaction(&ticker).await.expect_err("not its stream");
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("the stream \"market\" is not allowed"), "{refused}");
+    let other = NewEvent { event_type: "TickerReceived".into(), ..order.clone() };
+    let mut tx = outbox.begin().await.expect("a transaction");
+    assert!(outbox.record(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_once(&mut tx, &other).await.is_err(), "not its type");
+    assert!(outbox.record_all(&mut tx, &[order.clone(), ticker]).await.is_err(), "one is not its own");
+    outbox.record(&mut tx, &order).await.expect("the transaction goes on");
+    tx.commit().await.expect("commit");
+    assert_eq!(only_event(&fixture).await.event_id, order.event_id);
+}

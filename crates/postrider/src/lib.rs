@@ -89,8 +89,8 @@
 
 // What applications write events with.
 pub use postrider_core::{
-    CloudEvents, DataSchemas, Envelope, EnvelopeBuilder, Event, EventBus, EventMapping, EventMappings,
-    Headers, Limits, NewEvent, OptionalAttribute, Payload, Recorded, Template, Trace,
+    Allowed, CloudEvents, DataSchemas, Envelope, EnvelopeBuilder, Event, EventBus, EventMapping,
+    EventMappings, Headers, Limits, NewEvent, OptionalAttribute, Payload, Recorded, Template, Trace,
 };
 pub use postrider_macros::Event;
 

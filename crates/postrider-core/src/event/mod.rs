@@ -1,5 +1,6 @@
 //! What an event is, and the forms it has on its way.
 
+mod allowed;
 mod bus;
 pub(crate) mod cloud_event;
 mod data_schemas;
@@ -19,6 +20,7 @@ mod template;
 mod trace;
 mod traits;
 
+pub use allowed::Allowed;
 pub use bus::EventBus;
 pub use cloud_event::{Attributes, CloudEvents};
 pub use data_schemas::DataSchemas;

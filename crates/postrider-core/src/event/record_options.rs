@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::{Error, ErrorKind, Limits, NewEvent, Recordable, Result, Trace};
+use crate::{Allowed, Error, ErrorKind, Limits, NewEvent, Recordable, Result, Trace};
 
-/// What an outbox adds to the events that it records, and how large they may be.
+/// What an outbox adds to the events that it records, which ones it takes, and how large they may be.
 #[derive(Debug, Clone, Default)]
 pub struct RecordOptions {
     /// The header `source` of events that have none.
@@ -14,12 +14,15 @@ pub struct RecordOptions {
     pub trace: Option<Trace>,
     /// The limits that every event must meet.
     pub limits: Limits,
+    /// The streams and event types that it takes.
+    pub allowed: Allowed,
 }
 
 impl RecordOptions {
     /// The event as it is recorded: with its source and its trace, and within the limits.
     pub fn prepare(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
         let mut event = event.to_new_event()?.into_owned();
+        self.allowed.check(&event)?;
         if let Some(source) = &self.source
             && event.headers.source().is_none()
         {

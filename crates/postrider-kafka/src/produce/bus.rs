@@ -1,7 +1,7 @@
 //! The bus that an application publishes through, straight to Kafka.
 
 use async_trait::async_trait;
-use postrider_core::{EventBus, Limits, OffsetDateTime, Recordable, Recorded, Result, Uuid};
+use postrider_core::{Allowed, EventBus, Limits, OffsetDateTime, Recordable, Recorded, Result, Uuid};
 
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::invalid;
@@ -22,6 +22,7 @@ pub struct KafkaBus {
     settings: KafkaBuilder,
     topics: Topics,
     receipt_producer: ReceiptProducer,
+    allowed: Allowed,
 }
 
 impl KafkaBus {
@@ -29,7 +30,14 @@ impl KafkaBus {
     pub fn new(settings: KafkaBuilder) -> Result<Self> {
         let topics = settings.checked()?;
         let receipt_producer = ReceiptProducer::new(settings.client())?;
-        Ok(Self { settings, topics, receipt_producer })
+        Ok(Self { settings, topics, receipt_producer, allowed: Allowed::default() })
+    }
+
+    /// The streams and event types that this publisher may publish; all unless set. Any other event is refused.
+    #[must_use]
+    pub fn allowed(mut self, allowed: Allowed) -> Self {
+        self.allowed = allowed;
+        self
     }
 
     /// The same, once the brokers have answered.
@@ -40,6 +48,7 @@ impl KafkaBus {
 
     async fn send(&self, event: &(dyn Recordable + Sync)) -> Result<Uuid> {
         let (event, now) = (event.to_new_event()?.into_owned(), OffsetDateTime::now_utc());
+        self.allowed.check(&event)?;
         event.check(&Limits::default())?;
         let event = Recorded {
             id: 0,
