@@ -1,0 +1,65 @@
+//! The risk logs on PostgreSQL.
+
+use std::collections::HashMap;
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::application::ports::{Fault, RiskLogs};
+use crate::domain::RiskLog;
+
+/// The table `fds.risk_log`.
+#[derive(Debug, Clone)]
+pub struct PgRiskLogs {
+    pool: PgPool,
+}
+
+impl PgRiskLogs {
+    /// In this database.
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool }
+    }
+}
+
+impl RiskLogs for PgRiskLogs {
+    async fn known(&self, events: &[Uuid]) -> Result<Vec<Uuid>, Fault> {
+        let sql = "select event_id from fds.risk_log where event_id = any ($1)";
+        Ok(sqlx::query_scalar(sql).bind(events).fetch_all(&self.pool).await?)
+    }
+
+    async fn recent(&self, senders: &[&str], since: i64) -> Result<HashMap<String, u32>, Fault> {
+        let sql = "select from_account, count(*) from fds.risk_log
+            where from_account = any ($1) and completed_at >= $2 group by from_account";
+        let senders: Vec<String> = senders.iter().map(|&sender| sender.to_owned()).collect();
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as(sql).bind(senders).bind(since).fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().map(|(sender, count)| (sender, u32::try_from(count).unwrap_or(u32::MAX))).collect())
+    }
+
+    async fn keep(&self, logs: &[RiskLog]) -> Result<Vec<Uuid>, Fault> {
+        let sql = "insert into fds.risk_log
+                (event_id, transaction_id, from_account, to_account, amount, score, flagged, headers, completed_at)
+            select v.event_id, v.transaction_id, v.from_account, v.to_account, v.amount, v.score, v.flagged, v.headers::jsonb,
+                   v.completed_at
+            from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::integer[], $7::boolean[], $8::text[],
+                        $9::bigint[])
+                as v (event_id, transaction_id, from_account, to_account, amount, score, flagged, headers, completed_at)
+            on conflict (event_id) do nothing returning event_id";
+        let headers: Vec<String> = logs
+            .iter()
+            .map(|log| serde_json::to_string(&log.observed.headers))
+            .collect::<Result<_, _>>()?;
+        let transfers = || logs.iter().map(|log| &log.observed.transfer);
+        let keep = sqlx::query_scalar(sql)
+            .bind(logs.iter().map(|log| log.observed.event_id).collect::<Vec<Uuid>>())
+            .bind(transfers().map(|transfer| transfer.transaction_id).collect::<Vec<Uuid>>())
+            .bind(transfers().map(|transfer| transfer.from_account.clone()).collect::<Vec<String>>())
+            .bind(transfers().map(|transfer| transfer.to_account.clone()).collect::<Vec<String>>())
+            .bind(transfers().map(|transfer| transfer.amount).collect::<Vec<i64>>())
+            .bind(logs.iter().map(|log| log.score).collect::<Vec<i32>>())
+            .bind(logs.iter().map(RiskLog::is_flagged).collect::<Vec<bool>>())
+            .bind(headers)
+            .bind(transfers().map(|transfer| transfer.completed_at).collect::<Vec<i64>>());
+        Ok(keep.fetch_all(&self.pool).await?)
+    }
+}
