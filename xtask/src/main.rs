@@ -8,10 +8,13 @@ use xtask::foreground::{Foreground, INTERRUPTED};
 use xtask::kind::Kind;
 use xtask::postgres::Cluster;
 use xtask::process::shell_quoted;
+use xtask::requirements::{self, mutants};
 use xtask::service::Status;
 use xtask::services::Services;
 use xtask::session::Session;
-use xtask::{TaskError, checks, compat, docs, jdbc, nats, node, openssl, python, say, suite, workspace};
+use xtask::{
+    TaskError, checks, compat, docs, jdbc, nats, node, openssl, python, say, suite, system, workspace,
+};
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -33,6 +36,11 @@ Usage: cargo xtask COMMAND
                                    measure what retention costs publishers
   bench cli [--json] [--quick] [status|idle]
                                    measure how long people wait for the binary, and what it costs when idle
+  system NAME [--keep] [--long] [--release] [--store sqlite]
+                                   run umbra, everbit, ledger, commerce, transfers or all of them, and let it tell its story
+  requirements                     check that every requirement of the five systems has a test that passed in the last `cargo xtask test`
+  requirements --mutants [COUNT | ID...]
+                                   remove a line that each of ten (COUNT, or these) needs, and expect its test to fail
   docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders
@@ -79,6 +87,19 @@ fn main() -> ExitCode {
             } else {
                 interruptible(|foreground| compat::run(foreground, versions, names))
             }
+        }
+        ["system", words @ ..] => match system::Request::parse(words) {
+            Ok(request) => interruptible(|foreground| system::run(foreground, &request)),
+            Err(sentence) => {
+                say(&sentence);
+                Ok(MISUSED)
+            }
+        },
+        ["requirements"] => requirements::check(true),
+        ["requirements", "--mutants", words @ ..] => {
+            let count = words.first().and_then(|word| word.parse().ok());
+            let named = if count.is_some() { &[] } else { words };
+            interruptible(|foreground| mutants::run(foreground, count.unwrap_or(mutants::COUNT), named))
         }
         ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
@@ -256,7 +277,11 @@ fn run_tests(
     let servers = session.describe();
     say(&format!("testing with {servers}"));
     let code = if extra.is_empty() && variables.is_empty() {
-        suite::run(foreground, &session.environment())?
+        match suite::run(foreground, &session.environment())? {
+            // With fewer servers, fewer tests pass.
+            0 if kinds.len() == Kind::ALL.len() => requirements::check(true)?,
+            code => code,
+        }
     } else {
         let mut cargo = workspace::cargo();
         cargo.arg("test");

@@ -56,6 +56,11 @@ impl Program {
         format!("{}/{} ({})", self.package, self.source.display(), self.path.display())
     }
 
+    /// What its tests are called by: `package::program::`.
+    pub fn prefix(&self) -> String {
+        format!("{}::{}::", self.package, self.name)
+    }
+
     /// A name for a file of its own.
     pub fn file(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()

@@ -3,7 +3,7 @@
 //! `cargo test` runs them one after another, and most of them wait for servers most of the time. Here they share the machine; those
 //! that measure, or need all of it, run alone. What each wrote is printed when it has ended.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::env;
 use std::fs::{self, File};
 use std::io;
@@ -63,6 +63,8 @@ const LIBRARIES: &str =
 /// A program to run, and where it writes to.
 struct Job {
     heading: String,
+    /// What its tests are called by: `package::program::`.
+    prefix: String,
     command: Command,
     log: PathBuf,
 }
@@ -73,6 +75,8 @@ struct Results {
     tally: Tally,
     /// What failed, as it is told at the end.
     failures: Vec<String>,
+    /// What passed, as `package::program::path`.
+    passed: BTreeSet<String>,
     /// The first exit code that is not 0.
     code: u8,
 }
@@ -98,7 +102,8 @@ pub fn run(foreground: &Foreground, variables: &[(&str, String)]) -> Result<u8, 
         let mut command = Command::new(&program.path);
         command.current_dir(&program.folder).env(LIBRARIES, &libraries);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        Job { heading: program.heading(), command, log: folder.join(program.file()).with_extension("log") }
+        let log = folder.join(program.file()).with_extension("log");
+        Job { heading: program.heading(), prefix: program.prefix(), command, log }
     };
     let (alone, mut shared): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|program| ALONE.iter().any(|alone| program.is(*alone)));
@@ -114,12 +119,28 @@ pub fn run(foreground: &Foreground, variables: &[(&str, String)]) -> Result<u8, 
     for failure in &results.failures {
         say(failure);
     }
+    let passed: String = results.passed.iter().map(|name| format!("{name}\n")).collect();
+    fs::write(passed_list(), passed).map_err(|error| unwritable(&passed_list(), &error))?;
     let Tally { passed, failed, ignored } = results.tally;
     if ignored > 0 {
         say(&format!("{ignored} were left out: they are marked with #[ignore]"));
     }
     println!("{passed} passed, {failed} failed");
     Ok(results.code)
+}
+
+/// The list of what passed in the last run of the whole suite.
+fn passed_list() -> PathBuf {
+    workspace::target().join("suite").join("passed.txt")
+}
+
+/// What passed in the last run of the whole suite, as `package::program::path`; nothing if there was none.
+pub fn passed() -> Result<Option<BTreeSet<String>>, TaskError> {
+    match fs::read_to_string(passed_list()) {
+        Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(&passed_list(), &error)),
+    }
 }
 
 /// Whether every program that is named here is there: one that was renamed would not run as it has to.
@@ -139,6 +160,7 @@ fn examples(variables: &[(&str, String)], folder: &Path) -> Job {
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     Job {
         heading: "the examples in the documentation (cargo test --doc)".to_owned(),
+        prefix: "docs::examples::".to_owned(),
         command,
         log: folder.join("examples.log"),
     }
@@ -188,6 +210,9 @@ impl Job {
             return Ok(());
         }
         results.count(&self.heading, code, &output);
+        results
+            .passed
+            .extend(tally::passed(&output).into_iter().map(|path| format!("{}{path}", self.prefix)));
         Ok(())
     }
 }
@@ -249,7 +274,7 @@ mod tests {
     fn job(folder: &Path, name: &str, script: &str) -> Job {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder);
-        Job { heading: name.to_owned(), command, log: folder.join(name) }
+        Job { heading: name.to_owned(), prefix: format!("a::{name}::"), command, log: folder.join(name) }
     }
 
     fn results(jobs: impl FnOnce(&Path) -> Vec<Job>, most: usize) -> Results {
@@ -276,6 +301,7 @@ mod tests {
         // Those that could not be counted have failed.
         assert_eq!(results.tally, Tally { passed: 3, failed: 3, ignored: 1 });
         assert_eq!(results.code, 101);
+        assert_eq!(results.passed, BTreeSet::from(["a::killed::two".to_owned()]));
         let told = results.failures.join("\n");
         for what in
             ["failed: one, of failing", "failed: killed ended with exit code 134", "failed: empty ended"]

@@ -45,6 +45,11 @@ pub fn failed(output: &str) -> Vec<&str> {
     output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED")).collect()
 }
 
+/// The tests that a program names as passed.
+pub fn passed(output: &str) -> Vec<&str> {
+    output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +69,7 @@ test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert_eq!(Tally::of(OUTPUT), Some(one));
         assert_eq!(Tally::of(&OUTPUT.repeat(2)), Some(one.and(one)));
         assert_eq!(failed(OUTPUT), ["two"]);
+        assert_eq!(passed(OUTPUT), ["one"]);
     }
 
     #[test]
