@@ -1,0 +1,88 @@
+//! The cache of products: a store of keys and values behind HTTP, and a stub of it that is a process of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use reqwest::Client;
+use serde::{Deserialize, Serialize};
+
+use crate::application::ports::{Answer, ProductCache, Refusal};
+use crate::domain::{Product, ProductId};
+
+/// A product as the cache keeps it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Card {
+    /// What it is called.
+    pub name: String,
+    /// What one of it costs.
+    pub price: i64,
+    /// Whether there is any left.
+    pub available: bool,
+}
+
+/// The cache, by its address.
+#[derive(Debug, Clone)]
+pub struct HttpCache {
+    client: Client,
+    url: String,
+}
+
+impl HttpCache {
+    /// The cache at `http://host:port`.
+    pub fn new(client: Client, url: &str) -> Self {
+        Self { client, url: url.trim_end_matches('/').to_owned() }
+    }
+
+    fn key(&self, product: ProductId) -> String {
+        format!("{}/products/{product}", self.url)
+    }
+}
+
+impl ProductCache for HttpCache {
+    async fn get(&self, product: ProductId) -> Answer<Option<Product>> {
+        let found = self.client.get(self.key(product)).send().await.map_err(Refusal::failed)?;
+        if found.status() == reqwest::StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let found = found.error_for_status().map_err(Refusal::failed)?;
+        let Card { name, price, available } = found.json().await.map_err(Refusal::failed)?;
+        Ok(Some(Product { id: product, name, price, available }))
+    }
+
+    async fn put(&self, product: &Product) -> Answer<()> {
+        let card = Card { name: product.name.clone(), price: product.price, available: product.available };
+        let put = self.client.put(self.key(product.id)).json(&card).send().await;
+        put.and_then(reqwest::Response::error_for_status).map(drop).map_err(Refusal::failed)
+    }
+
+    async fn remove(&self, product: ProductId) -> Answer<()> {
+        let removed = self.client.delete(self.key(product)).send().await;
+        removed.and_then(reqwest::Response::error_for_status).map(drop).map_err(Refusal::failed)
+    }
+}
+
+type Cards = Arc<Mutex<HashMap<ProductId, Card>>>;
+
+/// The stub of the cache: it keeps what it is given until it is told to forget it.
+pub fn stub() -> Router {
+    Router::new()
+        .route("/products/{id}", get(find).put(keep).delete(remove))
+        .with_state(Cards::default())
+}
+
+async fn find(State(cards): State<Cards>, Path(id): Path<ProductId>) -> Result<Json<Card>, StatusCode> {
+    let card = cards.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+    card.map(Json).ok_or(StatusCode::NOT_FOUND)
+}
+
+async fn keep(State(cards): State<Cards>, Path(id): Path<ProductId>, Json(card): Json<Card>) {
+    cards.lock().unwrap_or_else(PoisonError::into_inner).insert(id, card);
+}
+
+async fn remove(State(cards): State<Cards>, Path(id): Path<ProductId>) {
+    cards.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+}

@@ -1,0 +1,37 @@
+//! The products, as shoppers look at them.
+
+use crate::application::ports::{Answer, ProductCache, Refusal, Unit, Units};
+use crate::domain::event::ProductViewedEventV1;
+use crate::domain::{DomainEvent, Product, ProductId, UserId, Won};
+
+/// Adds a product.
+pub async fn add(units: &impl Units, name: &str, price: Won, stock: i32) -> Answer<ProductId> {
+    let mut unit = units.begin().await?;
+    let product = unit.add_product(name, price, stock).await?;
+    unit.commit().await?;
+    Ok(product)
+}
+
+/// Shows a product to a user, from the cache if it is there. That somebody looked counts in either case.
+pub async fn view(
+    units: &impl Units,
+    cache: &impl ProductCache,
+    product_id: ProductId,
+    user_id: UserId,
+) -> Answer<Product> {
+    let mut unit = units.begin().await?;
+    let product = match cache.get(product_id).await? {
+        Some(product) => product,
+        None => {
+            let product = unit.product(product_id).await?;
+            let product =
+                product.ok_or_else(|| Refusal::Missing(format!("there is no product {product_id}")))?;
+            cache.put(&product).await?;
+            product
+        }
+    };
+    unit.add_view(product_id, user_id).await?;
+    unit.publish(DomainEvent::ProductViewed(ProductViewedEventV1 { product_id, user_id })).await?;
+    unit.commit().await?;
+    Ok(product)
+}

@@ -1,0 +1,29 @@
+//! `commerce consumer NAME`: one of the four consumers.
+
+use postrider::asked_to_end;
+
+use crate::adapters::consumers::{LIKES, SALES, STOCK, VIEWS, likes, sales, stock, views};
+use crate::adapters::counts::PgLikes;
+use crate::processes::settings;
+
+/// Consumes until it is asked to end. It says `consuming` on stdout once it has partitions.
+pub async fn run(name: &str) -> Result<(), String> {
+    let (settings, outbox) = (settings::consumers()?, settings::outbox().await?);
+    let consumer = match name {
+        LIKES => likes(&settings, &outbox, PgLikes(outbox.pool().clone())),
+        SALES => sales(&settings, &outbox),
+        VIEWS => views(&settings, &outbox),
+        STOCK => stock(&settings, &outbox, settings::cache()?),
+        _ => return Err(format!("there is no consumer {name}; they are {LIKES}, {SALES}, {VIEWS} and {STOCK}")),
+    };
+    let running = consumer.start().await.map_err(|error| error.to_string())?;
+    let held = async {
+        while running.partitions().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        println!("consuming");
+        std::future::pending::<()>().await;
+    };
+    tokio::select! { () = asked_to_end() => {}, () = held => {} }
+    running.stop().await.map_err(|error| error.to_string())
+}
