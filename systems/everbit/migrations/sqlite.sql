@@ -1,0 +1,97 @@
+-- The tables of everbit, and the document's queue table as a view over Postrider's. Times of the application are milliseconds since 1970;
+-- those of the view are microseconds, as Postrider's are on SQLite.
+
+create table if not exists signal (
+    id           blob primary key,
+    owner_id     text not null,
+    strategy_key text not null,
+    market       text not null,
+    side         text not null check (side in ('BUY', 'SELL')),
+    created_at   integer not null
+);
+
+create table if not exists order_intent (
+    id           blob primary key,
+    signal_id    blob not null unique references signal (id),
+    owner_id     text not null,
+    strategy_key text not null,
+    market       text not null,
+    trace        text not null,
+    side         text not null check (side in ('BUY', 'SELL')),
+    price        integer not null check (price > 0),
+    volume       integer not null check (volume > 0),
+    created_at   integer not null
+);
+
+-- Both keys keep a command that comes twice from becoming two orders.
+create table if not exists order_attempt (
+    order_intent_id blob not null references order_intent (id),
+    attempt_no      integer not null,
+    identifier      text not null,
+    status          text not null check (status in ('REQUESTED', 'ACKED', 'REJECTED', 'THROTTLED', 'UNKNOWN')),
+    reason          text not null,
+    order_id        text,
+    created_at      integer not null,
+    updated_at      integer not null,
+    unique (order_intent_id, attempt_no),
+    unique (identifier)
+);
+create index if not exists order_attempt_open on order_attempt (updated_at) where status in ('REQUESTED', 'UNKNOWN');
+
+create table if not exists fill (
+    identifier      text primary key,
+    order_intent_id blob not null references order_intent (id),
+    volume          integer not null,
+    price           integer not null,
+    created_at      integer not null
+);
+
+create table if not exists position (
+    owner_id text not null,
+    market   text not null,
+    volume   integer not null,
+    primary key (owner_id, market)
+);
+
+create table if not exists backtest_job (
+    id          blob primary key,
+    market      text not null,
+    status      text not null check (status in ('QUEUED', 'FINISHED')),
+    profit      integer,
+    created_at  integer not null,
+    finished_at integer
+);
+
+create table if not exists setting (key text primary key, value text not null, updated_at integer not null);
+
+create table if not exists notification_log (event_id blob not null unique, text text not null, created_at integer not null);
+
+create table if not exists operation_log (event_id blob not null unique, text text not null, created_at integer not null);
+
+-- A stream has one worker, so an event has one row. A retry that waits is PENDING with a later next_retry_at. What an operator discarded
+-- stays DEAD.
+drop view if exists outbox_event;
+create view outbox_event as
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.payload as payload_json,
+       case s.state
+           when 'processing' then 'PROCESSING'
+           when 'done' then 'DONE'
+           when 'dead' then 'DEAD'
+           when 'discarded' then 'DEAD'
+           else 'PENDING'
+       end as status,
+       coalesce(s.attempts, 0) as attempt_count, e.max_attempts,
+       coalesce(s.next_retry_at, e.recorded_at) as next_retry_at, s.last_attempt_at,
+       case when s.state = 'processing' then s.lease_owner end as locked_by,
+       case when s.state = 'processing' then s.lease_until end as locked_until,
+       s.error_code as last_error_code, s.error_message as last_error_message,
+       e.recorded_at as created_at, coalesce(s.delivered_at, s.last_attempt_at, e.recorded_at) as updated_at,
+       s.delivered_at as processed_at
+from postrider_event e
+left join postrider_event_state s on s.id = e.id and s.subscription = case e.stream
+    when 'everbit.trade.command' then 'order-executor-worker'
+    when 'everbit.trade.event' then 'notification-worker'
+    when 'everbit.backtest.command' then 'backtest-worker'
+    when 'everbit.backtest.event' then 'result-reader'
+    when 'everbit.system.event' then 'system-worker'
+end;

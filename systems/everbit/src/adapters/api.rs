@@ -1,0 +1,132 @@
+//! The API: signals, attempts, backtests and the kill switch, over HTTP.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::adapters::now;
+use crate::application::{Answer, Desk, Exchange, Fault, Operations, Trading, Work};
+use crate::domain::about::new_trace;
+use crate::domain::{About, Side, Signal};
+
+/// What the API does.
+#[derive(Clone)]
+pub struct Api<D, X> {
+    /// The database, to look things up.
+    pub desk: D,
+    /// Backtests.
+    pub backtests: crate::application::Backtests<D, X>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Subject {
+    owner_id: String,
+    strategy_key: String,
+    market: String,
+}
+
+impl Subject {
+    fn about(self, headers: &HeaderMap) -> About {
+        let given = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
+        let trace = given.map_or_else(new_trace, str::to_owned);
+        About { owner: self.owner_id, strategy: self.strategy_key, market: self.market, trace, cause: None }
+    }
+}
+
+#[derive(Deserialize)]
+struct NewSignal {
+    id: Option<Uuid>,
+    #[serde(flatten)]
+    subject: Subject,
+    side: Side,
+    price: i64,
+    volume: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KillSwitch {
+    engaged: bool,
+    owner_id: String,
+}
+
+/// The routes.
+pub fn router<D: Desk, X: Exchange>(api: Api<D, X>) -> Router {
+    Router::new()
+        .route("/signals", post(signal))
+        .route("/intents/{id}", get(intent))
+        .route("/intents/{id}/attempts", post(attempt))
+        .route("/backtests", post(backtest))
+        .route("/kill-switch", post(kill_switch))
+        .with_state(api)
+}
+
+/// 202 with what was made, 409 with why not, or 503.
+fn accepted(answer: Answer<serde_json::Value>) -> Response {
+    match answer {
+        Ok(made) => (StatusCode::ACCEPTED, Json(made)).into_response(),
+        Err(Fault::Reject(why)) => (StatusCode::CONFLICT, Json(json!({ "error": why }))).into_response(),
+        Err(Fault::Retry(why)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "error": why }))).into_response()
+        }
+    }
+}
+
+async fn signal<D: Desk, X: Exchange>(
+    State(api): State<Api<D, X>>,
+    headers: HeaderMap,
+    Json(new): Json<NewSignal>,
+) -> Response {
+    let signal = Signal {
+        id: new.id.unwrap_or_else(Uuid::new_v4),
+        about: new.subject.about(&headers),
+        side: new.side,
+        price: new.price,
+        volume: new.volume,
+    };
+    let taken = Trading::new(api.desk).take(&signal, now()).await;
+    accepted(taken.map(|id| json!({ "intentId": id })))
+}
+
+async fn attempt<D: Desk, X: Exchange>(State(api): State<Api<D, X>>, Path(id): Path<Uuid>) -> Response {
+    accepted(Trading::new(api.desk).try_again(id).await.map(|no| json!({ "attemptNo": no })))
+}
+
+async fn intent<D: Desk, X: Exchange>(State(api): State<Api<D, X>>, Path(id): Path<Uuid>) -> Response {
+    let look = async {
+        let mut work = api.desk.begin().await?;
+        let attempts = work.attempts(id).await?;
+        let attempts: Vec<_> = attempts
+            .iter()
+            .map(|attempt| json!({ "attemptNo": attempt.no, "status": attempt.status.as_str(), "orderId": attempt.order_id }))
+            .collect();
+        Ok(json!({ "intentId": id, "attempts": attempts }))
+    };
+    accepted(look.await)
+}
+
+async fn backtest<D: Desk, X: Exchange>(
+    State(api): State<Api<D, X>>,
+    headers: HeaderMap,
+    Json(subject): Json<Subject>,
+) -> Response {
+    let job = api.backtests.ask(&subject.about(&headers), now()).await;
+    accepted(job.map(|id| json!({ "jobId": id })))
+}
+
+async fn kill_switch<D: Desk, X: Exchange>(
+    State(api): State<Api<D, X>>,
+    headers: HeaderMap,
+    Json(switch): Json<KillSwitch>,
+) -> Response {
+    let subject = Subject { owner_id: switch.owner_id, strategy_key: "*".into(), market: "*".into() };
+    let operations = Operations::new(api.desk);
+    let turned = operations.turn_kill_switch(switch.engaged, &subject.about(&headers), now()).await;
+    accepted(turned.map(|id| json!({ "eventId": id })))
+}

@@ -1,0 +1,97 @@
+//! The settings of the processes, from the environment. What belongs to Postrider's program is in `everbit.toml`.
+
+use std::env;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::adapters::bus::Kind;
+
+/// Where everything is, and how long it may take.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `DATABASE_URL`: `postgres://…` or `sqlite:…`.
+    pub database: String,
+    /// `EVERBIT_BUS`: `outbox` or `kafka`.
+    pub bus: Kind,
+    /// `EVERBIT_BROKERS`, for `kafka`.
+    pub brokers: String,
+    /// `EVERBIT_TOPIC_PREFIX`: in front of topics and groups, where several everbits share a cluster.
+    pub topic_prefix: String,
+    /// `EXCHANGE_URL`.
+    pub exchange: String,
+    /// `PUSH_URL`.
+    pub push: String,
+    /// `EVERBIT_WORKERS`: which workers this process has; all unless set.
+    pub workers: Vec<String>,
+    /// `EVERBIT_NAME`: the name of this process in leases.
+    pub name: Option<String>,
+    /// `EVERBIT_LANES`: how many processes can share the stream of order commands.
+    pub lanes: u32,
+    /// `EVERBIT_LEASE_MS`: after how long the work of a process that died is taken up.
+    pub lease: Duration,
+    /// `EVERBIT_TIMEOUT_MS`: how long the exchange may take to answer.
+    pub timeout: Duration,
+    /// `EVERBIT_RECONCILE_MS`: how often the exchange is asked what became of orders.
+    pub reconcile_every: Duration,
+    /// `EVERBIT_GRACE_MS`: after how long an order that the exchange does not know is given up.
+    pub grace: Duration,
+}
+
+impl Settings {
+    /// Reads them.
+    pub fn read() -> Result<Self, String> {
+        let milliseconds = |name, default| value(name, default).map(Duration::from_millis);
+        let settings = Self {
+            database: story::process::setting("DATABASE_URL")?,
+            bus: value("EVERBIT_BUS", Kind::Outbox)?,
+            brokers: value("EVERBIT_BROKERS", "127.0.0.1:9092".to_owned())?,
+            topic_prefix: value("EVERBIT_TOPIC_PREFIX", String::new())?,
+            exchange: value("EXCHANGE_URL", "http://127.0.0.1:8081".to_owned())?,
+            push: value("PUSH_URL", "http://127.0.0.1:8082".to_owned())?,
+            workers: value("EVERBIT_WORKERS", String::new())?
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            name: env::var("EVERBIT_NAME").ok(),
+            lanes: value("EVERBIT_LANES", 4)?,
+            lease: milliseconds("EVERBIT_LEASE_MS", 30_000)?,
+            timeout: milliseconds("EVERBIT_TIMEOUT_MS", 3_000)?,
+            reconcile_every: milliseconds("EVERBIT_RECONCILE_MS", 5_000)?,
+            grace: milliseconds("EVERBIT_GRACE_MS", 60_000)?,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Refuses what would let an order be given up while it is on its way, and unknown workers.
+    pub fn check(&self) -> Result<(), String> {
+        if self.grace < self.timeout * 2 {
+            return Err(
+                "EVERBIT_GRACE_MS must be at least twice EVERBIT_TIMEOUT_MS: an order that is on its way \
+                        must not be given up"
+                    .to_owned(),
+            );
+        }
+        let known = crate::domain::streams::WORKERS.map(|(name, _)| name);
+        match self.workers.iter().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => {
+                Err(format!("EVERBIT_WORKERS: {name} is unknown; the workers are {}", known.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this process has a worker.
+    pub fn has(&self, worker: &str) -> bool {
+        self.workers.is_empty() || self.workers.iter().any(|name| name == worker)
+    }
+}
+
+fn value<T: FromStr>(name: &str, default: T) -> Result<T, String> {
+    match env::var(name) {
+        Ok(text) => text.parse().map_err(|_| format!("{name} has a value that can't be read")),
+        Err(_) => Ok(default),
+    }
+}

@@ -1,0 +1,106 @@
+//! The reconciler: asks the exchange what became of orders. It never sends one.
+
+use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Work};
+use crate::domain::{Attempt, OrderAccepted, OrderFilled, Placed, Reason, Status, Timestamp};
+
+/// Asks about attempts that nobody knows the outcome of, and about fills.
+#[derive(Debug, Clone)]
+pub struct Reconciler<D, X> {
+    desk: D,
+    exchange: X,
+    grace: Timestamp,
+}
+
+/// What a round found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// The exchange has them.
+    pub found: usize,
+    /// The exchange does not have them.
+    pub not_found: usize,
+    /// They were executed.
+    pub filled: usize,
+}
+
+impl<D: Desk, X: Exchange> Reconciler<D, X> {
+    /// With its ports. An order that the exchange does not know is given up after `grace`, in milliseconds: until then it may still
+    /// be on its way.
+    pub fn new(desk: D, exchange: X, grace: Timestamp) -> Self {
+        Self { desk, exchange, grace }
+    }
+
+    /// One round. What can't be asked now is asked in the next one.
+    pub async fn round(&self, now: Timestamp) -> Answer<Reconciled> {
+        let mut reconciled = Reconciled::default();
+        let (unknown, unfilled) = {
+            let mut work = self.desk.begin().await?;
+            (work.unknown().await?, work.unfilled().await?)
+        };
+        for attempt in unknown {
+            match self.exchange.find(&attempt.identifier()).await {
+                Ok(Some(placed)) => {
+                    reconciled.found += usize::from(self.accept(&attempt, &placed, now).await?);
+                }
+                Ok(None) if now - attempt.since >= self.grace => {
+                    reconciled.not_found += usize::from(self.give_up(&attempt, now).await?);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        for attempt in unfilled {
+            if let Ok(Some(placed)) = self.exchange.find(&attempt.identifier()).await
+                && placed.executed > 0
+            {
+                reconciled.filled += usize::from(self.fill(&attempt, &placed, now).await?);
+            }
+        }
+        Ok(reconciled)
+    }
+
+    async fn accept(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {
+        let mut work = self.desk.begin().await?;
+        let intent = work.intent(attempt.intent_id).await?.ok_or_else(|| missing(attempt))?;
+        let state = (Status::Acked, Reason::Found);
+        if !work.move_attempt(attempt, state, Some(&placed.order_id), now).await? {
+            return Ok(false);
+        }
+        let accepted = OrderAccepted {
+            order_intent_id: attempt.intent_id,
+            attempt_no: attempt.no,
+            identifier: attempt.identifier(),
+            order_id: placed.order_id.clone(),
+        };
+        work.publish(&accepted, &intent.about).await?;
+        work.commit().await?;
+        Ok(true)
+    }
+
+    async fn give_up(&self, attempt: &Attempt, now: Timestamp) -> Answer<bool> {
+        let mut work = self.desk.begin().await?;
+        let moved = work.move_attempt(attempt, (Status::Rejected, Reason::NotFound), None, now).await?;
+        work.commit().await?;
+        Ok(moved)
+    }
+
+    async fn fill(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {
+        let mut work = self.desk.begin().await?;
+        let intent = work.intent(attempt.intent_id).await?.ok_or_else(|| missing(attempt))?;
+        if !work.fill(&intent, &attempt.identifier(), placed.executed, now).await? {
+            return Ok(false);
+        }
+        let filled = OrderFilled {
+            order_intent_id: intent.id,
+            identifier: attempt.identifier(),
+            side: intent.side,
+            volume: placed.executed,
+            price: intent.price,
+        };
+        work.publish(&filled, &intent.about).await?;
+        work.commit().await?;
+        Ok(true)
+    }
+}
+
+fn missing(attempt: &Attempt) -> Fault {
+    Fault::Reject(format!("the attempt {} has no intent", attempt.identifier()))
+}

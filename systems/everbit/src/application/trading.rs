@@ -1,0 +1,55 @@
+//! Trading: a signal becomes an intent and the command to place its order, in one transaction.
+
+use uuid::Uuid;
+
+use crate::application::{Answer, Desk, EventBus, Fault, Work};
+use crate::domain::{CreateOrderAttempt, Signal, Timestamp};
+
+/// The commands of strategies and people.
+#[derive(Debug, Clone)]
+pub struct Trading<D> {
+    desk: D,
+}
+
+impl<D: Desk> Trading<D> {
+    /// With its port.
+    pub fn new(desk: D) -> Self {
+        Self { desk }
+    }
+
+    /// Takes a signal: writes it, its intent and the command for the first attempt. A signal that is known changes nothing.
+    pub async fn take(&self, signal: &Signal, now: Timestamp) -> Answer<Uuid> {
+        if signal.price <= 0 || signal.volume <= 0 {
+            return Err(Fault::Reject("price and volume must be greater than 0".to_owned()));
+        }
+        let order_intent_id = signal.intent_id();
+        let mut work = self.desk.begin().await?;
+        if work.open_intent(signal, now).await? {
+            let command = CreateOrderAttempt { order_intent_id, attempt_no: 1 };
+            work.publish(&command, &signal.about).await?;
+            work.commit().await?;
+        }
+        Ok(order_intent_id)
+    }
+
+    /// Asks for another attempt, after one that surely left no order at the exchange. Any other is refused.
+    pub async fn try_again(&self, intent_id: Uuid) -> Answer<i32> {
+        let mut work = self.desk.begin().await?;
+        let Some(intent) = work.intent(intent_id).await? else {
+            return Err(Fault::Reject(format!("there is no intent {intent_id}")));
+        };
+        let attempts = work.attempts(intent_id).await?;
+        let last = attempts.first().filter(|attempt| attempt.status.is_without_order());
+        let Some(last) = last else {
+            let state = attempts.first().map_or("queued", |attempt| attempt.status.as_str());
+            return Err(Fault::Reject(format!(
+                "the last attempt is {state}: another one is allowed only after REJECTED or THROTTLED"
+            )));
+        };
+        let attempt_no = last.no + 1;
+        let command = CreateOrderAttempt { order_intent_id: intent_id, attempt_no };
+        work.publish(&command, &intent.about).await?;
+        work.commit().await?;
+        Ok(attempt_no)
+    }
+}

@@ -1,0 +1,78 @@
+//! The processes of everbit: one program, a subcommand each.
+
+use std::process::ExitCode;
+
+use everbit::adapters::api::{self, Api};
+use everbit::adapters::settings::Settings;
+use everbit::adapters::store::{PostgresDesk, SqliteDesk};
+use everbit::adapters::workers::{Services, Workers, reconcile};
+use everbit::adapters::{exchange::HttpExchange, metrics};
+use everbit::application::{Backtests, Desk};
+use everbit::stubs;
+use postrider::store::Source;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::SqlitePoolOptions;
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const USAGE: &str = "usage: everbit migrate | api | worker | stub-exchange | stub-push | story [--keep] [--long] [--store sqlite]";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let done = match command.as_str() {
+        "story" => return everbit::story::tell(arguments).await,
+        "migrate" | "api" | "worker" => process(&command).await,
+        "stub-exchange" => story::process::serve(stubs::exchange::router()).await.map_err(Into::into),
+        "stub-push" => story::process::serve(stubs::push::router()).await.map_err(Into::into),
+        _ => Err(USAGE.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("everbit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A process that needs the database.
+async fn process(command: &str) -> Fallible<()> {
+    story::process::logs();
+    let settings = Settings::read()?;
+    if settings.database.starts_with("sqlite:") {
+        let options =
+            settings.database.parse::<sqlx::sqlite::SqliteConnectOptions>()?.create_if_missing(true);
+        let pool = SqlitePoolOptions::new().connect_with(options).await?;
+        if command == "migrate" {
+            return Ok(SqliteDesk::migrate(&pool).await?);
+        }
+        let desk = SqliteDesk::open(&pool, &settings).await?;
+        return run(command, &desk.outbox.clone(), desk, &settings).await;
+    }
+    let options: PgConnectOptions = settings.database.parse()?;
+    let pool = PgPoolOptions::new().max_connections(8);
+    let pool = pool.connect_with(options.application_name(&format!("everbit-{command}"))).await?;
+    if command == "migrate" {
+        return Ok(PostgresDesk::migrate(&pool).await?);
+    }
+    let desk = PostgresDesk::open(&pool, &settings).await?;
+    run(command, &desk.outbox.clone(), desk, &settings).await
+}
+
+async fn run<S: Source, D: Desk>(command: &str, source: &S, desk: D, settings: &Settings) -> Fallible<()> {
+    if command == "api" {
+        let exchange = HttpExchange::new(&settings.exchange, settings.timeout);
+        let api = Api { backtests: Backtests::new(desk.clone(), exchange), desk };
+        return Ok(story::process::serve(api::router(api)).await?);
+    }
+    let metrics = metrics::collect()?;
+    let services = Services::new(&desk, settings);
+    let workers = Workers::start(source, &services, settings).await?;
+    let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
+    // Until the process is asked to end.
+    story::process::serve(metrics).await?;
+    reconciler.abort();
+    Ok(workers.stop().await?)
+}

@@ -1,0 +1,8 @@
+//! The story.
+
+use std::process::ExitCode;
+
+/// Tells the story.
+pub async fn tell(_arguments: impl Iterator<Item = String>) -> ExitCode {
+    ExitCode::FAILURE
+}

@@ -1,0 +1,4 @@
+//! The outside world on loopback: the exchange, and the push service.
+
+pub mod exchange;
+pub mod push;
