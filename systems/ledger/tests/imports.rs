@@ -1,0 +1,21 @@
+//! What the inside of the ledger may name.
+
+use std::fs;
+use std::path::Path;
+
+use postrider_testkit::Folder;
+use story::imports::{OUTSIDE, naming};
+
+/// X1 and the document's packages: domain and application import ports of their own alone.
+#[test]
+fn domain_and_application_name_nothing_of_the_outside() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for inside in ["domain", "application"] {
+        assert_eq!(naming(&source.join(inside), OUTSIDE), [""; 0], "{inside}");
+        assert_eq!(naming(&source.join(inside), &["crate::adapters"]), [""; 0], "{inside}");
+    }
+    let planted = Folder::new();
+    let text = fs::read_to_string(source.join("domain/balance.rs")).expect("a file of the domain");
+    planted.file("balance.rs", &format!("use sqlx::MySqlPool;\n{text}"));
+    assert_eq!(naming(planted.path(), OUTSIDE).len(), 1, "a planted import is found");
+}
