@@ -1,6 +1,7 @@
--- The tables of the contexts. A context reads and writes its own schema; `outside` belongs to the stubs of the outside world.
+-- The tables of the contexts. A context reads and writes its own schema; `outside` belongs to the outside world.
 create schema if not exists billing;
 create schema if not exists licensing;
+create schema if not exists notification;
 create schema if not exists audit;
 create schema if not exists outside;
 
@@ -22,6 +23,7 @@ create table if not exists billing.subscriptions (
 create table if not exists billing.payment_attempts (
     id uuid primary key,
     subscription_id uuid not null references billing.subscriptions,
+    opened_at bigint not null,
     result text check (result in ('succeeded', 'failed'))
 );
 create unique index if not exists one_open_attempt on billing.payment_attempts (subscription_id) where result is null;
@@ -44,13 +46,23 @@ create table if not exists audit.events (
     occurred_at timestamptz not null
 );
 
-create table if not exists outside.messages (event_id uuid not null, channel text not null, text text not null, primary key (event_id, channel));
+-- The direct messages that were sent.
+create table if not exists notification.messages (
+    event_id uuid not null,
+    channel text not null,
+    text text not null,
+    primary key (event_id, channel)
+);
+
+-- By how many seconds the clock of the application is turned. Empty outside of tests and stories.
+create table if not exists outside.clock (seconds bigint not null);
 
 -- One row per event. It is published when every subscription that reads it is done with it.
 create or replace view events.outbox as
 select id, min(aggregate_type) as aggregate_type, min(aggregate_id) as aggregate_id, min(event_type) as event_type,
        (array_agg(payload))[1] as payload, min(occurred_at) as occurred_at,
        case when bool_and(state in ('done', 'discarded')) then max(delivered_at) end as published_at,
-       max(case when state = 'done' then greatest(attempts - 1, 0) else attempts end) as retry_count, max(error_message) as last_error, min(next_retry_at) as next_retry_at
+       max(case when state = 'done' then greatest(attempts - 1, 0) else attempts end) as retry_count,
+       max(error_message) as last_error, min(next_retry_at) as next_retry_at
 from events.event_state
 group by id;

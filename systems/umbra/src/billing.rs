@@ -1,9 +1,13 @@
 //! Billing: who pays for what. An attempt is written before its charge, and takes its result once.
 
+pub mod charging;
+pub mod commands;
+
 use std::future::Future;
 
 use uuid::Uuid;
 
+use self::charging::OpenAttempt;
 use crate::contracts::{
     Answer, AttemptId, BillingKeyDeleted, BotKicked, DAY, Fact, GuildDeleted, GuildId, PaymentFailed,
     PaymentFailedFinal, PaymentSucceeded, SubscriptionCanceled, SubscriptionId, SubscriptionStarted,
@@ -14,6 +18,13 @@ use crate::contracts::{
 pub const PERIOD: Timestamp = 30 * DAY;
 /// The failure that ends a subscription.
 pub const LAST_FAILURE: i32 = 4;
+/// The plans with what a period costs, in won; the better plan comes later.
+pub const PLANS: &[(&str, i64)] = &[("free", 0), ("pro", 9_900), ("team", 29_900)];
+
+/// What a period of a plan costs; nothing if there is no such plan.
+pub fn price(plan: &str) -> Option<i64> {
+    PLANS.iter().find(|(name, _)| *name == plan).map(|(_, price)| *price)
+}
 
 /// A subscription, as a charge needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +41,8 @@ pub struct Subscription {
     pub period_end: Timestamp,
     /// How many payments failed since the last one that succeeded.
     pub retry_count: i32,
+    /// Whether it ends with the period.
+    pub cancel_at_period_end: bool,
 }
 
 /// What a user asks for.
@@ -41,27 +54,41 @@ pub struct Order {
     pub guild_id: GuildId,
     /// Who pays.
     pub user_id: UserId,
+    /// With which key; a new one if there is none.
+    pub billing_key_id: Option<Uuid>,
     /// The plan.
     pub plan_code: String,
 }
 
 /// The subscriptions, in one transaction with the events that are published.
 pub trait Subscriptions: Send {
-    /// Writes the key, the pending subscription and its open attempt.
+    /// Writes a key of a user.
+    fn add_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<()>> + Send;
+    /// Marks a key as deleted, and returns whose it was; nothing if it was deleted before.
+    fn delete_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Option<UserId>>> + Send;
+    /// Writes the key, the pending subscription and its open attempt. Skips a subscription that exists.
     fn open(
         &mut self,
         order: &Order,
         attempt: AttemptId,
         now: Timestamp,
     ) -> impl Future<Output = Answer<()>> + Send;
-    /// Writes an open attempt, unless the subscription has one.
+    /// Writes an open attempt, unless the subscription has one; returns whether it did.
     fn attempt(
         &mut self,
         subscription: SubscriptionId,
         attempt: AttemptId,
-    ) -> impl Future<Output = Answer<()>> + Send;
-    /// The subscriptions whose next charge is due: a day after each failure.
+        now: Timestamp,
+    ) -> impl Future<Output = Answer<bool>> + Send;
+    /// The open attempts that were written at this time or before.
+    fn open_attempts(
+        &mut self,
+        before: Timestamp,
+    ) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    /// The subscriptions whose next charge is due: at the end of the period, and a day after each failure.
     fn due(&mut self, now: Timestamp) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
+    /// A subscription, locked.
+    fn find(&mut self, id: SubscriptionId) -> impl Future<Output = Answer<Option<Subscription>>> + Send;
     /// Writes the result of an open attempt, and returns its subscription, locked; nothing if it had a result.
     fn close(
         &mut self,
@@ -72,7 +99,7 @@ pub trait Subscriptions: Send {
     fn of_guild(&mut self, guild: GuildId) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
     /// The subscriptions that a key pays for, locked.
     fn of_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
-    /// Writes status, period and failures.
+    /// Writes plan, status, period, failures and whether it ends with the period.
     fn save(&mut self, subscription: &Subscription) -> impl Future<Output = Answer<()>> + Send;
     /// Publishes an event.
     fn publish(&mut self, event: impl Fact) -> impl Future<Output = Answer<()>> + Send;

@@ -1,4 +1,10 @@
-//! What connects the contexts to PostgreSQL and to Postrider.
+//! What connects the contexts to a database, to Postrider and to the outside world.
+//!
+//! The files in `store` are compiled twice: once with the types of PostgreSQL and once with those of SQLite.
 
+pub mod clock;
+pub mod discord;
+pub mod nightly;
 pub mod postgres;
-pub mod relay;
+pub mod sqlite;
+pub mod toss;

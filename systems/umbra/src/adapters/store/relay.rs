@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use postrider::postgres::{Outbox, Tx};
 use postrider::store::Mask;
 use postrider::{Failure, Order, Raw, Received, Relay, Retry, Subscriber};
-use sqlx::PgPool;
 
-use crate::adapters::postgres::{Messages, Unit};
+use super::messenger::Messages;
+use super::unit::Unit;
+use super::{Outbox, Tx};
+use crate::adapters::discord::Discord;
 use crate::contracts::{
-    BillingKeyDeleted, BotInstalled, BotKicked, Fact, GuildDeleted, PaymentFailedFinal, PaymentSucceeded,
+    BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, PaymentFailedFinal, PaymentSucceeded,
     PlanUpgraded, SubscriptionStarted, SubscriptionSuspended,
 };
 use crate::{audit, billing, licensing, notification};
@@ -34,15 +35,24 @@ macro_rules! handlers {
     ($subscriber:expr, $($event:ident => $handler:path),+ $(,)?) => {{
         let subscriber = usual($subscriber).types([$($event::NAME),+]);
         $(let subscriber = subscriber.on_type($event::NAME, async |event: Received<$event>, mut tx: Tx| {
-            $handler(&event, &mut Unit::Handler(&mut tx)).await.map_err(Failure::from)
+            $handler(&event, &mut Unit::Handler(&mut tx)).await.map_err(failure)
         });)+
         subscriber
     }};
 }
 
+/// What a fault means to the relay: of an error of HTTP, whether the service is away or the event is to blame.
+fn failure(fault: Fault) -> Failure {
+    match fault.downcast::<reqwest::Error>() {
+        Ok(error) => postrider::http::failure(*error),
+        Err(fault) => Failure::from(fault),
+    }
+}
+
 /// The relay of the worker.
-pub fn relay(outbox: &Outbox, messages: PgPool) -> postrider::Result<Relay<Outbox>> {
+pub fn relay(outbox: &Outbox, discord: Discord) -> postrider::Result<Relay<Outbox>> {
     let mask = Mask::new(audit::SECRET)?;
+    let messages = Messages::new(outbox.pool(), discord);
     Ok(Relay::new(outbox)
         .poll_interval(POLL_INTERVAL)
         .subscribe("licensing", |s| {
@@ -67,11 +77,11 @@ pub fn relay(outbox: &Outbox, messages: PgPool) -> postrider::Result<Relay<Outbo
         })
         .subscribe("notification", |s| {
             usual(s).types(notification::TOLD.iter().copied()).on_other(move |event: Received<Raw>| {
-                let mut messages = Messages(messages.clone());
+                let mut messages = messages.clone();
                 async move {
                     let payload = event.event().payload.decode()?;
                     let (id, kind) = (event.event().event_id, event.event().event_type.clone());
-                    notification::tell(id, &kind, &payload, &mut messages).await.map_err(Failure::from)
+                    notification::tell(id, &kind, &payload, &mut messages).await.map_err(failure)
                 }
             })
         })
@@ -83,11 +93,11 @@ pub fn relay(outbox: &Outbox, messages: PgPool) -> postrider::Result<Relay<Outbo
                     let entry = audit::Entry {
                         event_id: masked.event_id,
                         event_type: masked.event_type.to_string(),
-                        aggregate: format!("{}/{}", masked.aggregate_type, masked.aggregate_id),
+                        aggregate: format!("{}:{}", masked.aggregate_type, masked.aggregate_id),
                         payload: masked.payload.as_json().unwrap_or("null").to_owned(),
                         occurred_at: masked.occurred_at.unix_timestamp_nanos() as f64 / 1e9,
                     };
-                    audit::keep(&entry, &mut Unit::Handler(&mut tx)).await.map_err(Failure::from)
+                    audit::keep(&entry, &mut Unit::Handler(&mut tx)).await.map_err(failure)
                 }
             })
         }))

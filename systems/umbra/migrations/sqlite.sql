@@ -1,0 +1,58 @@
+-- As postgres.sql, for one file: SQLite has no schemas, so `billing.subscriptions` is `billing_subscriptions`.
+create table if not exists billing_billing_keys (id blob primary key, user_id blob not null, deleted_at text);
+
+create table if not exists billing_subscriptions (
+    id blob primary key,
+    guild_id blob not null,
+    user_id blob not null,
+    billing_key_id blob not null references billing_billing_keys,
+    plan_code text not null,
+    status text not null check (status in ('pending', 'active', 'past_due', 'suspended', 'canceled')),
+    period_end integer not null,
+    retry_count integer not null default 0,
+    cancel_at_period_end boolean not null default false
+);
+
+create table if not exists billing_payment_attempts (
+    id blob primary key,
+    subscription_id blob not null references billing_subscriptions,
+    opened_at integer not null,
+    result text check (result in ('succeeded', 'failed'))
+);
+create unique index if not exists one_open_attempt on billing_payment_attempts (subscription_id) where result is null;
+
+create table if not exists licensing_licenses (
+    id blob primary key,
+    guild_id blob not null,
+    subscription_id blob,
+    plan_code text not null,
+    status text not null check (status in ('active', 'suspended', 'canceled')),
+    expires_at integer not null default 0
+);
+create unique index if not exists one_active_license on licensing_licenses (guild_id) where status <> 'canceled';
+
+create table if not exists audit_events (
+    outbox_event_id blob not null unique,
+    event_type text not null,
+    aggregate text not null,
+    payload text not null,
+    occurred_at real not null
+);
+
+create table if not exists notification_messages (
+    event_id blob not null,
+    channel text not null,
+    text text not null,
+    primary key (event_id, channel)
+);
+
+create table if not exists outside_clock (seconds integer not null);
+
+create view if not exists events_outbox as
+select id, min(aggregate_type) as aggregate_type, min(aggregate_id) as aggregate_id, min(event_type) as event_type,
+       min(payload) as payload, min(occurred_at) as occurred_at,
+       case when min(state in ('done', 'discarded')) then max(delivered_at) end as published_at,
+       max(case when state = 'done' then max(attempts - 1, 0) else attempts end) as retry_count,
+       max(error_message) as last_error, min(next_retry_at) as next_retry_at
+from postrider_event_state
+group by id;

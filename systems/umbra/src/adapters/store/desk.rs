@@ -1,0 +1,112 @@
+//! The desk: commands of users and of the cron, each in one transaction.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::unit::Unit;
+use super::{Outbox, begin, sql};
+use crate::adapters::clock;
+use crate::billing::charging::{Accounts, OpenAttempt};
+use crate::billing::{self, Order, Subscriptions, commands};
+use crate::contracts::*;
+use crate::{guild, identity, member, recovery};
+
+/// Takes commands.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    outbox: Outbox,
+}
+
+/// Runs an expression over a unit in a transaction, and commits.
+macro_rules! within {
+    ($desk:ident, |$unit:ident| $work:expr) => {{
+        let mut transaction = begin(&$desk.outbox).await?;
+        let $unit = &mut Unit::Command(&$desk.outbox, &mut transaction);
+        let done = $work.await?;
+        transaction.commit().await?;
+        Ok(done)
+    }};
+}
+
+/// The facts that a context reports without a state of its own.
+macro_rules! reports {
+    ($($context:ident: $($event:ident)+;)+) => {
+        async fn publish(unit: &mut Unit<'_>, context: &str, name: &str, payload: Value) -> Answer<bool> {
+            match (context, name) {
+                $($((stringify!($context), stringify!($event)) => {
+                    $context::publish(serde_json::from_value::<$event>(payload)?, unit).await?;
+                })+)+
+                _ => return Ok(false),
+            }
+            Ok(true)
+        }
+    };
+}
+reports! {
+    guild: BotInstalled BotKicked GuildOwnerChanged GuildDeleted;
+    recovery: SnapshotCreated SnapshotDeleted RestoreStarted RestoreCompleted RestoreFailed AntiNukeTriggered AntiNukeActioned;
+    member: MemberJoinedViaWebJoin MemberRestored;
+    identity: UserRegistered UserSessionCreated;
+}
+
+impl Desk {
+    /// A desk that records in this outbox.
+    pub fn new(outbox: &Outbox) -> Self {
+        Self { outbox: outbox.clone() }
+    }
+
+    /// The time of the application: the machine's, and by how much a test has turned it.
+    pub async fn now(&self) -> Answer<Timestamp> {
+        let text = "select max(seconds) from outside.clock";
+        let turned: Option<i64> = sqlx::query_scalar(sql(text)).fetch_one(self.outbox.pool()).await?;
+        Ok(clock::machine() + turned.unwrap_or(0))
+    }
+
+    /// Publishes a fact of a context; whether the context has such a fact.
+    pub async fn report(&self, context: &str, name: &str, payload: Value) -> Answer<bool> {
+        within!(self, |unit| publish(unit, context, name, payload))
+    }
+
+    /// Writes a new billing key.
+    pub async fn issue_key(&self, key: Uuid, user: UserId) -> Answer<()> {
+        within!(self, |unit| commands::issue_key(key, user, unit))
+    }
+
+    /// Deletes a billing key; whether there was one.
+    pub async fn delete_key(&self, key: Uuid) -> Answer<bool> {
+        within!(self, |unit| commands::delete_key(key, unit))
+    }
+
+    /// Cancels a subscription; whether there was one to cancel.
+    pub async fn cancel(&self, id: SubscriptionId, at_period_end: bool) -> Answer<bool> {
+        within!(self, |unit| commands::cancel(id, at_period_end, unit))
+    }
+
+    /// Changes the plan of a subscription; whether it changed.
+    pub async fn change_plan(&self, id: SubscriptionId, plan: &str) -> Answer<bool> {
+        within!(self, |unit| commands::change_plan(id, plan, unit))
+    }
+}
+
+impl Accounts for Desk {
+    async fn open(&self, order: &Order, attempt: AttemptId, now: Timestamp) -> Answer<()> {
+        within!(self, |unit| unit.open(order, attempt, now))
+    }
+
+    async fn open_due(&self, now: Timestamp) -> Answer<Vec<OpenAttempt>> {
+        within!(self, |unit| commands::open_due(now, unit))
+    }
+
+    async fn open_attempts(&self, before: Timestamp) -> Answer<Vec<OpenAttempt>> {
+        within!(self, |unit| unit.open_attempts(before))
+    }
+
+    async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) -> Answer<()> {
+        within!(self, |unit| billing::settle(attempt, succeeded, now, unit))
+    }
+
+    async fn status(&self, id: SubscriptionId) -> Answer<Option<String>> {
+        let found = within!(self, |unit| unit.find(id));
+        found.map(|found: Option<billing::Subscription>| found.map(|subscription| subscription.status))
+    }
+}

@@ -1,0 +1,87 @@
+//! The worker: the relay, the cron of charges and the job of the night. It alone delivers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use postrider::asked_to_end;
+use postrider::store::Store;
+use uuid::Uuid;
+
+use super::Outbox;
+use super::desk::Desk;
+use super::relay::relay;
+use crate::adapters::discord::Discord;
+use crate::adapters::nightly;
+use crate::adapters::toss::Toss;
+use crate::billing::charging;
+use crate::contracts::Answer;
+
+/// The buckets of the distribution of retry counts.
+const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
+const SECONDS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3600.0];
+
+/// What a worker needs.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    /// The payment gateway.
+    pub toss: Toss,
+    /// Where messages go.
+    pub discord: Discord,
+    /// How often the cron looks for charges that are due.
+    pub tick: Duration,
+    /// How long its lanes stay its own after it died.
+    pub lease: Duration,
+    /// The settings of `postrider archive`; without them there is no retention.
+    pub settings: Option<PathBuf>,
+}
+
+impl Worker {
+    /// Works until the process is asked to end.
+    pub async fn run(self, outbox: &Outbox) -> Answer<()> {
+        let prometheus = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_attempts".to_owned()), ATTEMPTS)?
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
+            .install_recorder()?;
+        let router = Router::new().route("/metrics", get(async move || prometheus.render()));
+        let mut running = relay(outbox, self.discord.clone())?.lease(self.lease).start().await?;
+        let store = Arc::clone(running.store());
+        let failed = tokio::select! {
+            () = asked_to_end() => None,
+            error = running.failed() => Some(error.into()),
+            () = self.cron(outbox, &*store) => None,
+            served = story::process::serve(router) => served.err().map(Into::into),
+        };
+        running.stop().await?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Looks at each tick what is due. A failure waits for the next tick.
+    async fn cron(&self, outbox: &Outbox, store: &dyn Store) {
+        let (desk, owner) = (Desk::new(outbox), format!("worker-{}", Uuid::new_v4()));
+        let mut ticks = tokio::time::interval(self.tick);
+        loop {
+            ticks.tick().await;
+            if let Err(fault) = self.look(&desk, store, &owner).await {
+                tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
+            }
+        }
+    }
+
+    async fn look(&self, desk: &Desk, store: &dyn Store, owner: &str) -> Answer<()> {
+        let now = desk.now().await?;
+        let charged = charging::charge_due(now, desk, &self.toss).await?;
+        if charged > 0 {
+            tracing::info!(charged, "charged what was due");
+        }
+        if let Some(settings) = &self.settings
+            && nightly::look(store, owner, now, settings).await?
+        {
+            tracing::info!("retention is done for today");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Charging: what a subscription costs is taken once, although any process may die at any step.
+//!
+//! The attempt is committed before its charge, and its id is the gateway's key of the charge. Whoever finds an attempt without a
+//! result charges again with the same key, and the gateway answers as it did before.
+
+use std::future::Future;
+
+use uuid::Uuid;
+
+use crate::billing::{Order, price};
+use crate::contracts::{Answer, AttemptId, SubscriptionId, Timestamp};
+
+/// How long an attempt stays with the process that wrote it, in seconds. After that the worker takes it over.
+pub const GRACE: Timestamp = 60;
+
+/// An attempt without a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAttempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// The subscription.
+    pub subscription_id: SubscriptionId,
+    /// The plan that is paid for.
+    pub plan_code: String,
+}
+
+/// The payment gateway.
+pub trait Gateway: Sync {
+    /// Takes an amount, once for each attempt; whether it could be taken.
+    fn charge(&self, attempt: AttemptId, amount: i64) -> impl Future<Output = Answer<bool>> + Send;
+}
+
+/// The accounts. Each call is one transaction.
+pub trait Accounts: Sync {
+    /// Opens a subscription with its first attempt, unless it exists.
+    fn open(
+        &self,
+        order: &Order,
+        attempt: AttemptId,
+        now: Timestamp,
+    ) -> impl Future<Output = Answer<()>> + Send;
+    /// Opens an attempt for each subscription whose charge is due and that has none open; ends those that end with their period.
+    fn open_due(&self, now: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    /// The attempts without a result that were opened at this time or before.
+    fn open_attempts(&self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    /// Takes the result of an attempt.
+    fn settle(
+        &self,
+        attempt: AttemptId,
+        succeeded: bool,
+        now: Timestamp,
+    ) -> impl Future<Output = Answer<()>> + Send;
+    /// The status of a subscription.
+    fn status(&self, id: SubscriptionId) -> impl Future<Output = Answer<Option<String>>> + Send;
+}
+
+/// Starts a subscription: writes it, charges it, activates it; returns its status. Asked again, it goes on where it stopped.
+pub async fn subscribe(
+    order: &Order,
+    now: Timestamp,
+    accounts: &impl Accounts,
+    gateway: &impl Gateway,
+) -> Answer<String> {
+    let id = order.subscription_id;
+    accounts.open(order, Uuid::new_v4(), now).await?;
+    let open = accounts.open_attempts(now).await?;
+    for attempt in open.iter().filter(|attempt| attempt.subscription_id == id) {
+        charge(attempt, now, accounts, gateway).await?;
+    }
+    accounts.status(id).await?.ok_or_else(|| "the subscription is gone".into())
+}
+
+/// What the worker does at each tick: charges what is due, and what another process has left behind. Returns how many.
+pub async fn charge_due(
+    now: Timestamp,
+    accounts: &impl Accounts,
+    gateway: &impl Gateway,
+) -> Answer<usize> {
+    let mut open = accounts.open_attempts(now - GRACE).await?;
+    open.extend(accounts.open_due(now).await?);
+    let mut failed = None;
+    for attempt in &open {
+        // One that can't be charged now stays open, and stops no other.
+        failed = charge(attempt, now, accounts, gateway).await.err().or(failed);
+    }
+    failed.map_or(Ok(open.len()), Err)
+}
+
+async fn charge(
+    attempt: &OpenAttempt,
+    now: Timestamp,
+    accounts: &impl Accounts,
+    gateway: &impl Gateway,
+) -> Answer<()> {
+    let amount = price(&attempt.plan_code).ok_or("the plan has no price")?;
+    let succeeded = gateway.charge(attempt.id, amount).await?;
+    accounts.settle(attempt.id, succeeded, now).await
+}

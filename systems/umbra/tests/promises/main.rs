@@ -1,0 +1,14 @@
+//! What Umbra promises, on a real PostgreSQL with real processes. Each test names the requirements that it proves.
+
+mod alerts;
+mod catalog;
+mod delivery;
+mod edges;
+mod flows;
+mod idempotency;
+mod operations;
+mod processes;
+mod refusals;
+mod running;
+mod schedule;
+mod world;

@@ -1,0 +1,89 @@
+//! What operators do with the binary `postrider` and the settings file.
+
+use std::collections::BTreeSet;
+
+use postrider::Uuid;
+use umbra::adapters::nightly;
+use umbra::contracts::*;
+
+use crate::world::World;
+
+impl World {
+    /// Turns the clock of what is settled.
+    async fn settled_ago(&self, ago: &str) {
+        self.run(&format!("update events.settled_batch set settled_at = clock_timestamp() - interval '{ago}'")).await;
+    }
+}
+
+/// U12, U17: delivered events stay for 30 days and then leave the log. Audit has them already, masked; what it lacks is added, masked,
+/// and nothing that has left is delivered again.
+#[tokio::test]
+async fn events_leave_the_log_after_thirty_days() {
+    let world = World::new().await;
+    let session_id = "s3cret".to_owned();
+    let session = world.publish(UserSessionCreated { user_id: Uuid::new_v4(), session_id }).await;
+    world.subscribed(Uuid::new_v4()).await;
+    assert_eq!(world.types().await, ["LicenseGranted", "SubscriptionStarted", "UserSessionCreated"]);
+    let trail = "select string_agg(t::text, ';' order by t::text) from audit.events t";
+    let before = world.one::<String>(trail).await;
+    // As if Audit had missed one.
+    world.run("delete from audit.events where event_type = 'UserSessionCreated'").await;
+
+    world.settled_ago("29 days 23 hours 59 minutes").await;
+    assert_eq!(world.postrider(&["archive", "--yes"]).0, Some(0));
+    assert_eq!(world.one::<i64>("select count(*) from events.event").await, 3, "not yet");
+    world.settled_ago("30 days 1 minute").await;
+    let report = world.postrider_json(&["archive", "--yes", "--why", "day 30"]);
+    assert_eq!(report["taken"][0]["rows"], 3, "{report}");
+    assert_eq!(world.one::<i64>("select count(*) from events.event").await, 0);
+    assert_eq!(world.one::<String>(trail).await, before, "the trail has all three, masked, each once");
+    assert!(before.contains("***") && !before.contains("s3cret"), "{before}");
+
+    let again = ["replay", "audit", "--event", &session.to_string(), "--yes", "--no-wait"];
+    let (code, text) = world.postrider(&again);
+    assert_eq!(code, Some(1), "an archived event can't be published again: {text}");
+    let (code, text) = world.postrider(&["replay", "audit", "--since", "60d", "--yes", "--no-wait"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("removed") || text.contains("archive"), "{text}");
+}
+
+/// X2: retention runs at 04:00 in Seoul; the worker and the settings file say the same.
+#[tokio::test]
+async fn the_night_of_the_worker_is_that_of_the_settings() {
+    let world = World::asleep().await;
+    let settings = world.postrider_json(&["config", "check"]).to_string();
+    for part in [nightly::AT, nightly::ZONE, "audit.events", "skip", "30d"] {
+        assert!(settings.contains(part), "{part}: {settings}");
+    }
+}
+
+/// U13: the dashboard shows the four figures with their limits and how retry counts are distributed, by metrics that exist.
+#[test]
+fn the_dashboard_shows_metrics_that_exist() {
+    let text = include_str!("../../dashboard.json");
+    let board: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let mut shown = BTreeSet::new();
+    let mut limits = Vec::new();
+    for panel in board["panels"].as_array().expect("panels") {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().expect("a query");
+            let words = query.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+            shown.extend(words.filter(|word| word.starts_with("postrider_")).map(str::to_owned));
+        }
+        let steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"].as_array();
+        limits.extend(steps.into_iter().flatten().filter_map(|step| step["value"].as_i64()));
+    }
+    let known: BTreeSet<&str> = postrider::METRICS.iter().map(|metric| metric.name).collect();
+    for name in &shown {
+        let plain = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
+        assert!(known.contains(name.as_str()) || known.contains(plain), "{name} is no metric");
+    }
+    for wanted in
+        ["postrider_undelivered", "postrider_oldest_undelivered_seconds", "postrider_dead", "postrider_attempts_bucket"]
+    {
+        assert!(shown.contains(wanted), "{wanted} is not shown");
+    }
+    for limit in [1000, 60, 10, 1] {
+        assert!(limits.contains(&limit), "no panel has the limit {limit}");
+    }
+}

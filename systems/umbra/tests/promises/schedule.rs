@@ -1,0 +1,86 @@
+//! When a failed event is tried again, and the values of the document.
+
+use std::time::Duration;
+
+use postrider::Uuid;
+use postrider::store::Inspect;
+use postrider_testkit::until;
+use umbra::adapters::postgres::relay::POLL_INTERVAL;
+use umbra::contracts::*;
+
+use crate::world::{World, pair};
+
+/// U11, U12: after 1, 5 and 15 minutes, then every hour; dead after ten attempts, and only an operator brings it back.
+#[tokio::test]
+async fn ten_attempts_by_the_schedule_then_dead_until_requeued() {
+    let world = World::new().await;
+    world.plant("licensing.licenses", "true").await;
+    let guild_id = Uuid::new_v4();
+    let event = world.publish(BotInstalled { guild_id, installer_user_id: Uuid::new_v4() }).await;
+    let mut pauses = Vec::new();
+    for attempt in 1..=9 {
+        let failed = format!(
+            "select coalesce(max(retry_count), 0) = {attempt} from events.outbox
+             where event_type = 'BotInstalled' and last_error like '%planted%' and published_at is null"
+        );
+        until("the attempt has failed", async || world.one(&failed).await).await;
+        let pause = "select round(extract(epoch from next_at - last_attempt_at) / 60)::bigint from events.delivery";
+        pauses.push(world.one::<i64>(pause).await);
+        world.make_due().await;
+    }
+    assert_eq!(pauses, [1, 5, 15, 60, 60, 60, 60, 60, 60], "in minutes");
+    until("it is dead", async || world.state(event, "licensing").await == "dead").await;
+    let row = "select retry_count || ' ' || (published_at is null)::text || ' ' || (next_retry_at is null)::text
+        from events.outbox where event_type = 'BotInstalled'";
+    assert_eq!(world.one::<String>(row).await, "10 true true");
+
+    world.unplant("licensing.licenses").await;
+    let list = world.postrider_json(&["dead", "list"]);
+    assert!(list.to_string().contains(&event.to_string()), "{list}");
+    let requeue = ["dead", "requeue", &event.to_string(), "--yes", "--who", "ada", "--why", "the table is back"];
+    assert_eq!(world.postrider(&requeue).0, Some(0));
+    world.quiet().await;
+    assert_eq!(world.state(event, "licensing").await, "done");
+    assert_eq!(world.license(guild_id).await, pair("free", "active"));
+    assert!(world.postrider(&["audit"]).1.contains("the table is back"));
+}
+
+/// U12: an operator may also discard a dead event; then its key goes on without it.
+#[tokio::test]
+async fn a_dead_event_stays_until_it_is_discarded() {
+    let world = World::new().await;
+    let broken = world.one::<Uuid>(
+        "select events.record('billing', 'PlanUpgraded', 'subscription', gen_random_uuid()::text, '{}')",
+    );
+    let event = broken.await;
+    until("it is dead", async || world.state(event, "licensing").await == "dead").await;
+    world.run("update events.settled_batch set settled_at = settled_at - interval '90 days'").await;
+    world.run("update events.delivery set last_attempt_at = last_attempt_at - interval '90 days'").await;
+    assert_eq!(world.postrider(&["archive", "--yes"]).0, Some(0));
+    assert_eq!(world.state(event, "licensing").await, "dead", "retention does not take it");
+    let discard = ["dead", "discard", &event.to_string(), "--yes", "--why", "the plan is gone"];
+    assert_eq!(world.postrider(&discard).0, Some(0));
+    assert_eq!(world.state(event, "licensing").await, "discarded");
+}
+
+/// U3: polling every 2 s, batches of 50, one handler at a time, one lane, order by aggregate.
+#[tokio::test]
+async fn the_relay_has_the_values_of_the_document() {
+    let world = World::new().await;
+    assert_eq!(POLL_INTERVAL, Duration::from_secs(2));
+    let store = world.outbox.store().await.expect("a store");
+    until("the relay is known", async || !store.relays().await.expect("relays").is_empty()).await;
+    let relays = store.relays().await.expect("relays");
+    for subscription in ["licensing", "billing", "notification", "audit"] {
+        let run = relays[0].run(subscription).expect("it runs");
+        let setting = |name: &str| run.settings.get(name).map(String::as_str).unwrap_or_default();
+        let found = ["batch", "concurrency", "lanes", "order"].map(setting);
+        assert_eq!(found, ["50", "1", "1", "key"], "{subscription}");
+        assert_eq!(setting("retry"), "after 60s, 300s, 900s, 3600s, 10 attempts", "{subscription}");
+    }
+    // An idle relay has itself woken until its next poll: never for longer than the interval.
+    let left = "select last_value - (extract(epoch from clock_timestamp()) * 1000000)::bigint from events.bell";
+    until("the relay sleeps", async || world.one::<i64>(left).await > 0).await;
+    let left = world.one::<i64>(left).await;
+    assert!(left <= 2_100_000, "it sleeps for {left} µs");
+}
