@@ -9,7 +9,7 @@ pub use about::About;
 pub use messages::{
     BacktestFinished, CreateOrderAttempt, KillSwitchChanged, Message, OrderAccepted, OrderFilled, RunBacktest,
 };
-pub use order::{Attempt, Intent, Placed, Reason, Reply, Side, Signal, Status, identifier};
+pub use order::{Attempt, Intent, Placed, Reason, Reply, Side, Signal, Status, identifier, intent_id};
 
 /// A point in time: milliseconds since 1970, UTC.
 pub type Timestamp = i64;

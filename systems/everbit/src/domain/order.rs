@@ -33,8 +33,13 @@ pub struct Signal {
 impl Signal {
     /// The id of its intent.
     pub fn intent_id(&self) -> Uuid {
-        Uuid::new_v5(&self.id, b"order_intent")
+        intent_id(self.id)
     }
+}
+
+/// The id of the intent of a signal: a signal has one.
+pub fn intent_id(signal: Uuid) -> Uuid {
+    Uuid::new_v5(&signal, b"order_intent")
 }
 
 /// An order that everbit wants to be placed, exactly once.

@@ -1,8 +1,8 @@
-//! The story.
+//! Acts everbit out: the processes, what happens to them, and what is counted at the end.
 
-use std::process::ExitCode;
+pub mod cast;
+pub mod counts;
+pub mod kills;
+mod script;
 
-/// Tells the story.
-pub async fn tell(_arguments: impl Iterator<Item = String>) -> ExitCode {
-    ExitCode::FAILURE
-}
+pub use script::tell;

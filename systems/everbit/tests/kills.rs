@@ -1,0 +1,59 @@
+//! Workers that are killed: no order is lost, and none is placed twice.
+
+use std::path::Path;
+
+use everbit::story::cast::Cast;
+use everbit::story::kills::{Moment, broken, round};
+use everbit::stubs::exchange::Conduct;
+use postrider_testkit::until;
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_everbit"))
+}
+
+/// E11, E5: the seven answers of the exchange, with the worker killed at each step. Orders at the exchange: one per intent. The long form
+/// kills a worker for each answer alone, five times over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seven_answers_and_a_kill_at_each_step_leave_one_order_per_intent() {
+    let cast = Cast::raise(program(), false).await;
+    let mut intents = Vec::new();
+    for moment in Moment::ALL {
+        intents.extend(round(&cast, moment, &Conduct::ALL).await);
+    }
+    if std::env::var_os("POSTRIDER_SOAK").is_some() {
+        for moment in Moment::ALL.iter().cycle().take(5 * Moment::ALL.len()) {
+            for conduct in Conduct::ALL {
+                intents.extend(round(&cast, *moment, &[conduct]).await);
+            }
+        }
+    }
+    assert!(intents.len() >= 42);
+    assert_eq!(broken(&cast, &intents).await, [].into(), "orders, and requests");
+    let (intents, acked) = (i64::try_from(intents.len()).expect("a number"), "where status = 'ACKED'");
+    assert_eq!(cast.database.count(&format!("select count(*) from order_attempt {acked}")).await, intents);
+    let accepted = "select count(*) from outbox_event where event_type = 'OrderAccepted'";
+    assert_eq!(cast.database.count(accepted).await, intents, "one event for each order");
+}
+
+/// E5: what a killed worker had in hand is processing until its lease runs out, and is taken up then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_work_of_a_killed_worker_is_taken_up_after_its_lease() {
+    let cast = Cast::raise(program(), false).await;
+    let settings = [("EVERBIT_HALT_AT", "Requested"), ("EVERBIT_LEASE_MS", "2000")];
+    let (mut worker, _) = cast.worker("first", &settings).await;
+    let intent = cast.signal(Conduct::Place).await;
+    worker.line("halted at Requested").await;
+    let of_first = "select count(*) from outbox_event where status = 'PROCESSING' and locked_by = 'first'
+                    and locked_until > now()";
+    until("it is processing", async || cast.database.count(of_first).await == 1).await;
+    worker.process.kill();
+    let (_heir, _) = cast.worker("second", &[]).await;
+    assert_eq!(cast.database.count(of_first).await, 1, "the lease still runs");
+    cast.settled(&[intent]).await;
+    // It may have been sent, so it was not sent again.
+    assert_eq!(cast.attempts(intent).await, ["REJECTED"]);
+    assert!(cast.book().await.requests.is_empty());
+    let by = "select count(*) from postrider.event_state where delivered_by = 'second'
+              and subscription = 'order-executor-worker' and state = 'done'";
+    assert_eq!(cast.database.count(by).await, 1);
+}
