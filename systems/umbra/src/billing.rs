@@ -81,10 +81,7 @@ pub trait Subscriptions: Send {
         now: Timestamp,
     ) -> impl Future<Output = Answer<bool>> + Send;
     /// The open attempts that were written at this time or before.
-    fn open_attempts(
-        &mut self,
-        before: Timestamp,
-    ) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    fn open_attempts(&mut self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
     /// The subscriptions whose next charge is due: at the end of the period, and a day after each failure.
     fn due(&mut self, now: Timestamp) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
     /// A subscription, locked.

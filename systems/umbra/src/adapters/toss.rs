@@ -28,7 +28,8 @@ impl Gateway for Toss {
     async fn charge(&self, attempt: AttemptId, amount: i64) -> Answer<bool> {
         let request = self.client.post(format!("{}/v1/charges", self.url)).timeout(PATIENCE);
         let request = request.header("Idempotency-Key", attempt.to_string());
-        let answer = request.json(&json!({ "amount": amount })).send().await.map_err(reqwest::Error::without_url)?;
+        let answer =
+            request.json(&json!({ "amount": amount })).send().await.map_err(reqwest::Error::without_url)?;
         match answer.status().as_u16() {
             200 => Ok(true),
             402 => Ok(false),

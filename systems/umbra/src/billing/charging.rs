@@ -71,11 +71,7 @@ pub async fn subscribe(
 }
 
 /// What the worker does at each tick: charges what is due, and what another process has left behind. Returns how many.
-pub async fn charge_due(
-    now: Timestamp,
-    accounts: &impl Accounts,
-    gateway: &impl Gateway,
-) -> Answer<usize> {
+pub async fn charge_due(now: Timestamp, accounts: &impl Accounts, gateway: &impl Gateway) -> Answer<usize> {
     let mut open = accounts.open_attempts(now - GRACE).await?;
     open.extend(accounts.open_due(now).await?);
     let mut failed = None;

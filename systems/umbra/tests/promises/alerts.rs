@@ -14,7 +14,9 @@ impl World {
         assert_eq!(readings.len(), 16, "four conditions for each of four subscriptions");
         let firing = readings.iter().filter(|reading| reading["firing"] == true);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        firing.map(|reading| format!("{}: {}", text(&reading["subscription"]), text(&reading["condition"]))).collect()
+        firing
+            .map(|reading| format!("{}: {}", text(&reading["subscription"]), text(&reading["condition"])))
+            .collect()
     }
 }
 
@@ -57,7 +59,8 @@ async fn ten_dead_events_are_quiet_and_one_more_is_not() {
     let world = World::new().await;
     for (more, firing) in [(10, &[][..]), (1, &["licensing: dead > 10"][..])] {
         // Licensing can't read it; Notification and Audit need not.
-        let record = "select events.record('billing', 'PlanUpgraded', 'subscription', gen_random_uuid()::text, '{}')";
+        let record =
+            "select events.record('billing', 'PlanUpgraded', 'subscription', gen_random_uuid()::text, '{}')";
         world.run(&format!("{record} from generate_series(1, {more})")).await;
         world.quiet().await;
         assert_eq!(world.firing(), firing);

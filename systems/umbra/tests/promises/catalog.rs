@@ -57,7 +57,8 @@ async fn the_events_and_their_subscribers_are_those_of_the_document() {
         found.push(line.trim_end().to_owned());
     }
     assert_eq!(found, TABLE.lines().collect::<Vec<_>>());
-    let routes: Vec<(&str, usize)> = infos.iter().map(|info| (info.name.as_str(), info.types.len())).collect();
+    let routes: Vec<(&str, usize)> =
+        infos.iter().map(|info| (info.name.as_str(), info.types.len())).collect();
     // No types: all 30.
     assert_eq!(routes, [("licensing", 9), ("billing", 3), ("notification", 13), ("audit", 0)]);
     assert_eq!(CATALOG.len(), 30);

@@ -52,8 +52,9 @@ async fn a_follow_up_is_recorded_with_the_change_of_its_handler() {
     world.make_due().await;
     world.quiet().await;
     assert_eq!(world.license(guild_id).await, pair("free", "active"));
-    let cause: String =
-        world.one("select headers ->> 'causation_id' from events.event where event_type = 'LicenseGranted'").await;
+    let cause: String = world
+        .one("select headers ->> 'causation_id' from events.event where event_type = 'LicenseGranted'")
+        .await;
     assert_eq!(cause, installed.to_string());
 }
 
@@ -116,7 +117,8 @@ async fn a_messenger_that_is_down_stops_nobody_else() {
     until("it was tried again", async || world.discord.figures().requests >= 2).await;
     assert_ne!(world.state(started, "notification").await, "done");
     assert_eq!(world.messages().await, [""; 0]);
-    let attempts = "select coalesce(max(attempts), 0) from events.delivery where subscription = 'notification'";
+    let attempts =
+        "select coalesce(max(attempts), 0) from events.delivery where subscription = 'notification'";
     assert_eq!(world.one::<i32>(attempts).await, 0, "an outage costs no attempt");
     let handled = |subscription: &str| {
         format!("select count(*) from events.delivery where subscription = '{subscription}'")

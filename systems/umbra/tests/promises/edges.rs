@@ -121,5 +121,8 @@ async fn plans_change_and_a_cancellation_waits_for_the_end_of_the_period() {
         assert_eq!(world.count(name).await, 1, "{name}");
     }
     let told = world.messages().await;
-    assert_eq!(told, ["Upgraded to team", "You will be on pro", "Your subscription is canceled", "pro activated"]);
+    assert_eq!(
+        told,
+        ["Upgraded to team", "You will be on pro", "Your subscription is canceled", "pro activated"]
+    );
 }

@@ -27,8 +27,13 @@ async fn a_licence_is_extended_to_the_greater_end() {
     let world = World::asleep().await;
     let (subscription_id, guild_id) = (Uuid::new_v4(), Uuid::new_v4());
     let plan_code = "pro".to_owned();
-    twice!(world, licensing::subscription_started, SubscriptionStarted { subscription_id, guild_id, plan_code });
-    let paid = |new_period_end| PaymentSucceeded { subscription_id, attempt_id: Uuid::new_v4(), new_period_end };
+    twice!(
+        world,
+        licensing::subscription_started,
+        SubscriptionStarted { subscription_id, guild_id, plan_code }
+    );
+    let paid =
+        |new_period_end| PaymentSucceeded { subscription_id, attempt_id: Uuid::new_v4(), new_period_end };
     twice!(world, licensing::payment_succeeded, paid(900));
     twice!(world, licensing::payment_succeeded, paid(500));
     assert_eq!(world.one::<i64>("select expires_at from licensing.licenses").await, 900);
@@ -74,13 +79,22 @@ async fn what_is_suspended_or_canceled_stays_so() {
         use umbra::billing::charging::Accounts;
         let (subscription_id, attempt) = (Uuid::new_v4(), Uuid::new_v4());
         let user_id = Uuid::new_v4();
-        let order =
-            billing::Order { subscription_id, guild_id, user_id, billing_key_id: None, plan_code: plan_code.clone() };
+        let order = billing::Order {
+            subscription_id,
+            guild_id,
+            user_id,
+            billing_key_id: None,
+            plan_code: plan_code.clone(),
+        };
         world.desk.open(&order, attempt, 0).await.expect("opened");
         world.settle(attempt, true, 0).await;
         subscription_id
     };
-    twice!(world, licensing::subscription_started, SubscriptionStarted { subscription_id, guild_id, plan_code });
+    twice!(
+        world,
+        licensing::subscription_started,
+        SubscriptionStarted { subscription_id, guild_id, plan_code }
+    );
     twice!(world, licensing::bot_kicked, BotKicked { guild_id });
     twice!(world, billing::bot_kicked, BotKicked { guild_id });
     let reason = "bot kicked".to_owned();

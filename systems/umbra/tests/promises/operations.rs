@@ -11,7 +11,10 @@ use crate::world::World;
 impl World {
     /// Turns the clock of what is settled.
     async fn settled_ago(&self, ago: &str) {
-        self.run(&format!("update events.settled_batch set settled_at = clock_timestamp() - interval '{ago}'")).await;
+        self.run(&format!(
+            "update events.settled_batch set settled_at = clock_timestamp() - interval '{ago}'"
+        ))
+        .await;
     }
 }
 
@@ -78,9 +81,12 @@ fn the_dashboard_shows_metrics_that_exist() {
         let plain = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
         assert!(known.contains(name.as_str()) || known.contains(plain), "{name} is no metric");
     }
-    for wanted in
-        ["postrider_undelivered", "postrider_oldest_undelivered_seconds", "postrider_dead", "postrider_attempts_bucket"]
-    {
+    for wanted in [
+        "postrider_undelivered",
+        "postrider_oldest_undelivered_seconds",
+        "postrider_dead",
+        "postrider_attempts_bucket",
+    ] {
         assert!(shown.contains(wanted), "{wanted} is not shown");
     }
     for limit in [1000, 60, 10, 1] {

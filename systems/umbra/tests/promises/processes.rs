@@ -19,12 +19,15 @@ async fn only_the_worker_delivers() {
     let (_bot, bot) = system.start("bot").await;
     assert_eq!(system.post(format!("{api}/subscriptions"), order(Uuid::new_v4())).await, Some(200));
     assert_eq!(system.one::<String>("select status from billing.subscriptions").await, "active");
-    let installed =
-        json!({ "t": "GUILD_CREATE", "d": { "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() } });
+    let installed = json!({ "t": "GUILD_CREATE", "d": { "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() } });
     assert_eq!(system.post(format!("{bot}/gateway"), installed).await, Some(200));
     let other = json!({ "t": "MESSAGE_CREATE", "d": {} });
     assert_eq!(system.post(format!("{bot}/gateway"), other).await, Some(200));
-    assert_eq!(system.post(format!("{api}/guild/BotKicked"), json!({})).await, Some(404), "that is the bot's");
+    assert_eq!(
+        system.post(format!("{api}/guild/BotKicked"), json!({})).await,
+        Some(404),
+        "that is the bot's"
+    );
     let free = json!({ "subscription_id": Uuid::new_v4(), "guild_id": Uuid::new_v4(), "user_id": Uuid::new_v4(), "plan_code": "free" });
     assert_eq!(system.post(format!("{api}/subscriptions"), free).await, Some(422));
 
@@ -98,7 +101,8 @@ async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
     let handled = "select (select count(*) from licensing.licenses) + (select count(*) from audit.events)
         + (select count(*) from notification.messages)";
     until("three handlers have run", async || system.one::<i64>(handled).await >= 3).await;
-    let done = "select count(*) from events.event_state where state = 'done' and event_type = 'SubscriptionStarted'";
+    let done =
+        "select count(*) from events.event_state where state = 'done' and event_type = 'SubscriptionStarted'";
     assert_eq!(system.one::<i64>(done).await, 0, "none of them is marked");
     worker.process.kill();
     // What the killed worker asked for last must not be done after its death.
@@ -117,7 +121,11 @@ async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
     };
     assert!(again("licensing") && again("audit"), "delivered again: {metrics}");
     let messages = system.messages().await;
-    assert_eq!((messages.requests, messages.texts()), (2, vec!["pro activated"]), "sent again, and dropped there");
+    assert_eq!(
+        (messages.requests, messages.texts()),
+        (2, vec!["pro activated"]),
+        "sent again, and dropped there"
+    );
     assert_eq!(system.one::<i64>("select count(*) from licensing.licenses").await, 1);
     let types = "select string_agg(event_type, ' ' order by event_type) from audit.events";
     assert_eq!(system.one::<String>(types).await, "LicenseGranted SubscriptionStarted");
@@ -143,6 +151,7 @@ async fn the_worker_keeps_the_nights() {
     let old = "update events.settled_batch set settled_at = settled_at - interval '31 days'";
     sqlx::query(old).execute(&system.db).await.expect("turned");
     system.turn(34 * DAY + 10).await;
-    until("the night is over", async || system.one::<i64>("select count(*) from events.event").await == 0).await;
+    until("the night is over", async || system.one::<i64>("select count(*) from events.event").await == 0)
+        .await;
     assert_eq!(system.one::<i64>("select count(*) from audit.events").await, kept);
 }

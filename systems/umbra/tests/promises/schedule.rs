@@ -24,20 +24,23 @@ async fn ten_attempts_by_the_schedule_then_dead_until_requeued() {
              where event_type = 'BotInstalled' and last_error like '%planted%' and published_at is null"
         );
         until("the attempt has failed", async || world.one(&failed).await).await;
-        let pause = "select round(extract(epoch from next_at - last_attempt_at) / 60)::bigint from events.delivery";
+        let pause =
+            "select round(extract(epoch from next_at - last_attempt_at) / 60)::bigint from events.delivery";
         pauses.push(world.one::<i64>(pause).await);
         world.make_due().await;
     }
     assert_eq!(pauses, [1, 5, 15, 60, 60, 60, 60, 60, 60], "in minutes");
     until("it is dead", async || world.state(event, "licensing").await == "dead").await;
-    let row = "select retry_count || ' ' || (published_at is null)::text || ' ' || (next_retry_at is null)::text
+    let row =
+        "select retry_count || ' ' || (published_at is null)::text || ' ' || (next_retry_at is null)::text
         from events.outbox where event_type = 'BotInstalled'";
     assert_eq!(world.one::<String>(row).await, "10 true true");
 
     world.unplant("licensing.licenses").await;
     let list = world.postrider_json(&["dead", "list"]);
     assert!(list.to_string().contains(&event.to_string()), "{list}");
-    let requeue = ["dead", "requeue", &event.to_string(), "--yes", "--who", "ada", "--why", "the table is back"];
+    let requeue =
+        ["dead", "requeue", &event.to_string(), "--yes", "--who", "ada", "--why", "the table is back"];
     assert_eq!(world.postrider(&requeue).0, Some(0));
     world.quiet().await;
     assert_eq!(world.state(event, "licensing").await, "done");
@@ -79,7 +82,8 @@ async fn the_relay_has_the_values_of_the_document() {
         assert_eq!(setting("retry"), "after 60s, 300s, 900s, 3600s, 10 attempts", "{subscription}");
     }
     // An idle relay has itself woken until its next poll: never for longer than the interval.
-    let left = "select last_value - (extract(epoch from clock_timestamp()) * 1000000)::bigint from events.bell";
+    let left =
+        "select last_value - (extract(epoch from clock_timestamp()) * 1000000)::bigint from events.bell";
     until("the relay sleeps", async || world.one::<i64>(left).await > 0).await;
     let left = world.one::<i64>(left).await;
     assert!(left <= 2_100_000, "it sleeps for {left} µs");

@@ -8,8 +8,8 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgPool};
 use umbra::adapters::discord::Discord;
 use umbra::adapters::postgres::{desk::Desk, migrate, relay::relay, unit::event_of};
-use umbra::billing::charging::Accounts;
 use umbra::billing::Order;
+use umbra::billing::charging::Accounts;
 use umbra::contracts::*;
 use umbra::stubs;
 

@@ -10,8 +10,8 @@ use super::unit::Unit;
 use super::{Outbox, Tx};
 use crate::adapters::discord::Discord;
 use crate::contracts::{
-    BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, PaymentFailedFinal, PaymentSucceeded,
-    PlanUpgraded, SubscriptionStarted, SubscriptionSuspended,
+    BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, PaymentFailedFinal,
+    PaymentSucceeded, PlanUpgraded, SubscriptionStarted, SubscriptionSuspended,
 };
 use crate::{audit, billing, licensing, notification};
 

@@ -23,7 +23,8 @@ fn subscription(row: &Row) -> sqlx::Result<Subscription> {
 
 impl Subscriptions for Unit<'_> {
     async fn add_key(&mut self, key: Uuid, user: UserId) -> Answer<()> {
-        let text = "insert into billing.billing_keys (id, user_id) values ($1, $2) on conflict (id) do nothing";
+        let text =
+            "insert into billing.billing_keys (id, user_id) values ($1, $2) on conflict (id) do nothing";
         sqlx::query(sql(text)).bind(key).bind(user).execute(self.db()).await?;
         Ok(())
     }
@@ -44,7 +45,8 @@ impl Subscriptions for Unit<'_> {
         }
         let text = "insert into billing.subscriptions (id, guild_id, user_id, billing_key_id, plan_code, status, period_end)
             select $1, $2, $3, id, $5, 'pending', $6 from billing.billing_keys where id = $4 and deleted_at is null";
-        let open = sqlx::query(sql(text)).bind(order.subscription_id).bind(order.guild_id).bind(order.user_id);
+        let open =
+            sqlx::query(sql(text)).bind(order.subscription_id).bind(order.guild_id).bind(order.user_id);
         let opened = open.bind(key).bind(&order.plan_code).bind(now).execute(self.db()).await?;
         if opened.rows_affected() == 0 {
             return Err("the billing key does not exist".into());
@@ -113,7 +115,8 @@ impl Subscriptions for Unit<'_> {
     }
 
     async fn save(&mut self, subscription: &Subscription) -> Answer<()> {
-        let text = "update billing.subscriptions set status = $2, period_end = $3, retry_count = $4, plan_code = $5,
+        let text =
+            "update billing.subscriptions set status = $2, period_end = $3, retry_count = $4, plan_code = $5,
             cancel_at_period_end = $6 where id = $1";
         let save = sqlx::query(sql(text)).bind(subscription.id).bind(&subscription.status);
         let save = save.bind(subscription.period_end).bind(subscription.retry_count);
@@ -126,4 +129,3 @@ impl Subscriptions for Unit<'_> {
         self.record(event).await
     }
 }
-

@@ -92,7 +92,8 @@ impl Licenses for Unit<'_> {
         let text = "insert into licensing.licenses as l (id, guild_id, subscription_id, plan_code, status, expires_at)
             values ($1, $2, $3, $4, $5, $6) on conflict (id) do update set subscription_id = excluded.subscription_id,
             plan_code = excluded.plan_code, status = excluded.status, expires_at = greatest(l.expires_at, excluded.expires_at)";
-        let save = sqlx::query(sql(text)).bind(license.id).bind(license.guild_id).bind(license.subscription_id);
+        let save =
+            sqlx::query(sql(text)).bind(license.id).bind(license.guild_id).bind(license.subscription_id);
         let save = save.bind(&license.plan_code).bind(status).bind(license.expires_at);
         save.execute(self.db()).await?;
         Ok(())
@@ -107,7 +108,8 @@ impl Trail for Unit<'_> {
     async fn write(&mut self, entry: &Entry) -> Answer<()> {
         let text = "insert into audit.events (outbox_event_id, event_type, aggregate, payload, occurred_at)
             values ($1, $2, $3, $4::jsonb, to_timestamp($5)) on conflict (outbox_event_id) do nothing";
-        let write = sqlx::query(sql(text)).bind(entry.event_id).bind(&entry.event_type).bind(&entry.aggregate);
+        let write =
+            sqlx::query(sql(text)).bind(entry.event_id).bind(&entry.event_type).bind(&entry.aggregate);
         write.bind(&entry.payload).bind(entry.occurred_at).execute(self.db()).await?;
         Ok(())
     }
