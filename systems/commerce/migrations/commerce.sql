@@ -72,8 +72,9 @@ where l.subscription = 'kafka' and l.lane = 0;
 -- The document's permanent failures: dead events stay until an operator acts, and are never retried by themselves.
 create or replace view outbox_failed as
 select s.id, s.event_id::varchar(36) as event_id, s.event_type, s.headers ->> 'source' as source, s.aggregate_type, s.aggregate_id,
-       s.payload::text as payload, s.error_message, s.last_attempt_at as failed_at
+       e.payload::text as payload, s.error_message, s.last_attempt_at as failed_at
 from postrider.event_state s
+join postrider.event e on e.id = s.id
 where s.subscription = 'kafka' and s.state = 'dead';
 
 -- The document's handled events. Unique, because the inbox is unique by consumer and event.

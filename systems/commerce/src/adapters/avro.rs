@@ -47,7 +47,9 @@ mod tests {
             long(value, &mut bytes);
             bytes
         };
-        for (value, bytes) in [(0, vec![0]), (-1, vec![1]), (1, vec![2]), (-64, vec![0x7f]), (64, vec![0x80, 1])] {
+        for (value, bytes) in
+            [(0, vec![0]), (-1, vec![1]), (1, vec![2]), (-64, vec![0x7f]), (64, vec![0x80, 1])]
+        {
             assert_eq!(written(value), bytes, "{value}");
         }
     }

@@ -69,9 +69,7 @@ type Cards = Arc<Mutex<HashMap<ProductId, Card>>>;
 
 /// The stub of the cache: it keeps what it is given until it is told to forget it.
 pub fn stub() -> Router {
-    Router::new()
-        .route("/products/{id}", get(find).put(keep).delete(remove))
-        .with_state(Cards::default())
+    Router::new().route("/products/{id}", get(find).put(keep).delete(remove)).with_state(Cards::default())
 }
 
 async fn find(State(cards): State<Cards>, Path(id): Path<ProductId>) -> Result<Json<Card>, StatusCode> {

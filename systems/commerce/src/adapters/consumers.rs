@@ -10,9 +10,7 @@ use crate::adapters::cache::HttpCache;
 use crate::adapters::counts::Within;
 use crate::adapters::mapping::{LIKE_CANCELED, LIKE_CREATED, ORDER_PAID, PRODUCT_VIEWED, STOCK_DEPLETED};
 use crate::adapters::payload::{Like, OrderPaid, ProductViewed, StockDepleted};
-use crate::application::consumers::{
-    LikeState, LikeStates, count_likes, count_sales, count_view, forget,
-};
+use crate::application::consumers::{LikeState, LikeStates, count_likes, count_sales, count_view, forget};
 use crate::application::ports::Refusal;
 
 /// The consumers' names are their groups'.
@@ -114,8 +112,10 @@ fn like_state(event: &Received<Raw>) -> Result<Option<LikeState>, Failure> {
         LIKE_CANCELED => false,
         _ => return Ok(None),
     };
-    let Like { user_id, product_id } =
-        recorded.payload.decode().map_err(|_| Failure::reject("its payload is no like").code("undecodable"))?;
+    let Like { user_id, product_id } = recorded
+        .payload
+        .decode()
+        .map_err(|_| Failure::reject("its payload is no like").code("undecodable"))?;
     let since = (recorded.occurred_at.unix_timestamp_nanos() / 1000) as i64;
     Ok(Some(LikeState { user_id, product_id, liked, since }))
 }

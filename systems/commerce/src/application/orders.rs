@@ -38,7 +38,9 @@ pub async fn pay(units: &impl Units, order: OrderId) -> Answer<Paid> {
     for line in order::sorted(&found.lines) {
         let product_id = line.product_id;
         match unit.take_stock(product_id, line.quantity).await? {
-            None => return Err(Refusal::Conflict(format!("there is not enough left of product {product_id}"))),
+            None => {
+                return Err(Refusal::Conflict(format!("there is not enough left of product {product_id}")));
+            }
             Some(0) => depleted.push(product_id),
             Some(_) => {}
         }

@@ -56,17 +56,9 @@ pub trait Unit: Send {
         quantity: i32,
     ) -> impl Future<Output = Answer<Option<i32>>> + Send;
     /// Notes a like; whether it is new.
-    fn add_like(
-        &mut self,
-        user: UserId,
-        product: ProductId,
-    ) -> impl Future<Output = Answer<bool>> + Send;
+    fn add_like(&mut self, user: UserId, product: ProductId) -> impl Future<Output = Answer<bool>> + Send;
     /// Removes a like; whether there was one.
-    fn remove_like(
-        &mut self,
-        user: UserId,
-        product: ProductId,
-    ) -> impl Future<Output = Answer<bool>> + Send;
+    fn remove_like(&mut self, user: UserId, product: ProductId) -> impl Future<Output = Answer<bool>> + Send;
     /// Notes that a user looked at a product.
     fn add_view(&mut self, product: ProductId, user: UserId) -> impl Future<Output = Answer<()>> + Send;
     /// Adds an order with the prices of now.
@@ -74,11 +66,7 @@ pub trait Unit: Send {
     /// An order, locked.
     fn order(&mut self, order: OrderId) -> impl Future<Output = Answer<Option<Order>>> + Send;
     /// Adds the payment of an order.
-    fn add_payment(
-        &mut self,
-        order: OrderId,
-        amount: Won,
-    ) -> impl Future<Output = Answer<PaymentId>> + Send;
+    fn add_payment(&mut self, order: OrderId, amount: Won) -> impl Future<Output = Answer<PaymentId>> + Send;
     /// Publishes an event if the unit is kept.
     fn publish(&mut self, event: DomainEvent) -> impl Future<Output = Answer<()>> + Send;
     /// Keeps all of it. A unit that is dropped keeps nothing.

@@ -14,7 +14,11 @@ pub async fn run(name: &str) -> Result<(), String> {
         SALES => sales(&settings, &outbox),
         VIEWS => views(&settings, &outbox),
         STOCK => stock(&settings, &outbox, settings::cache()?),
-        _ => return Err(format!("there is no consumer {name}; they are {LIKES}, {SALES}, {VIEWS} and {STOCK}")),
+        _ => {
+            return Err(format!(
+                "there is no consumer {name}; they are {LIKES}, {SALES}, {VIEWS} and {STOCK}"
+            ));
+        }
     };
     let running = consumer.start().await.map_err(|error| error.to_string())?;
     let held = async {

@@ -1,10 +1,216 @@
-//! `commerce story`.
+//! `commerce story`: the shop is opened, what can die is killed, and at the end everything is counted.
 
 use std::process::ExitCode;
 
-use story::Options;
+use story::testkit::{until, until_true};
+use story::{Options, Story};
 
-/// Tells it.
-pub async fn tell(_options: Options) -> ExitCode {
-    ExitCode::SUCCESS
+use crate::adapters::cache::HttpCache;
+use crate::adapters::consumers::SALES;
+use crate::application::ports::ProductCache;
+use crate::processes::count::count;
+use crate::processes::shoppers::Shoppers;
+use crate::processes::stage::Stage;
+
+/// Tells it. It panics where it can't go on.
+pub async fn tell(options: Options) -> ExitCode {
+    let sentence = "a shop whose events go from PostgreSQL to Kafka in one order, and to four consumers";
+    let users = if options.long { 2000 } else { 120 };
+    let mut story = Story::begin("commerce", sentence, options);
+    let mut stage = Stage::start().await;
+    addresses(&mut story, &stage);
+    story.tell("a broker, eight topics, the API, a cache, two relays and four consumers are up");
+    let mut tale = Tale { shoppers: Shoppers::new(&stage.api), products: Vec::new(), users };
+    tale.opens(&mut story, &stage).await;
+    tale.broker_dies(&mut story, &mut stage).await;
+    tale.relay_dies(&mut story, &mut stage).await;
+    tale.consumer_dies(&mut story, &mut stage).await;
+    tale.event_expires(&mut story, &stage).await;
+    tale.consumer_fails(&mut story, &stage).await;
+    tale.sells_out(&mut story, &stage).await;
+    story.part("The count");
+    count(&mut story, &stage).await;
+    let code = story.end().await;
+    drop(stage);
+    code
+}
+
+fn addresses(story: &mut Story, stage: &Stage) {
+    story.address("the API", &stage.api);
+    story.address("the logs and settings", stage.folder().display().to_string());
+    for what in ["status", "dead list", "events", "dead-letters list --topic order-events", "doctor"] {
+        story.address(what, stage.command(what));
+    }
+}
+
+struct Tale {
+    shoppers: Shoppers,
+    products: Vec<i64>,
+    users: i64,
+}
+
+impl Tale {
+    /// Some users go shopping, each for the first time.
+    async fn shop(&mut self, part: i64) {
+        let users = part * self.users..(part + 1) * self.users;
+        let done = self.shoppers.round(users, &self.products).await;
+        done.unwrap_or_else(|error| panic!("a shopper was turned away: {error}"));
+    }
+
+    async fn opens(&mut self, story: &mut Story, stage: &Stage) {
+        story.part("The shop opens");
+        for name in ["tea", "pot", "cup", "spoon", "tray"] {
+            let added = self.shoppers.add(name, 1_000_000).await;
+            self.products.push(added.unwrap_or_else(|error| panic!("no product: {error}")));
+        }
+        self.shop(0).await;
+        stage.until_sent().await;
+        let events = stage.number("select count(*) from outbox").await;
+        story.tell(format!(
+            "{} shoppers looked, liked, changed their minds, ordered and paid: {events} events sent",
+            self.users
+        ));
+        let cursor = "select last_processed_id - (select max(id) from outbox) from outbox_cursor";
+        story.equal("the cursor is at the last row", stage.number(cursor).await, 0);
+    }
+
+    async fn broker_dies(&mut self, story: &mut Story, stage: &mut Stage) {
+        story.part("The broker dies");
+        stage.broker.kill().unwrap_or_else(|error| panic!("{error}"));
+        let before = stage.number("select count(*) from outbox").await;
+        self.shop(1).await;
+        let waiting = stage.number("select count(*) from outbox").await - before;
+        story.tell(format!("the broker is killed; shoppers notice nothing, and {waiting} events wait"));
+        stage.broker.start().unwrap_or_else(|error| panic!("{error}"));
+        story.tell("the broker is back");
+        stage.until_sent().await;
+        story.tell("everything was sent");
+        story.equal(
+            "failed because of the outage",
+            stage.number("select count(*) from outbox_failed").await,
+            0,
+        );
+    }
+
+    async fn relay_dies(&mut self, story: &mut Story, stage: &mut Stage) {
+        story.part("The active relay is killed");
+        let deliverers = "select count(distinct settled_by) from postrider.settled_batch where count > 0";
+        story.equal("relays that have sent something", stage.number(deliverers).await, 1);
+        let holder = "select lease_owner from postrider.lane where subscription = 'kafka'";
+        let holder: String = sqlx::query_scalar(holder).fetch_one(&stage.pool).await.unwrap_or_default();
+        let active = stage.relays.iter().position(|(name, _)| holder == *name);
+        let active = active.unwrap_or_else(|| panic!("{holder:?} is no relay of the story"));
+        let (name, mut relay) = stage.relays.remove(active);
+        let before = stage.number("select count(*) from outbox").await;
+        let round = self.shop(2);
+        tokio::pin!(round);
+        let some = async {
+            until("some are recorded", async || {
+                stage.number("select count(*) from outbox").await > before + 50
+            })
+            .await
+        };
+        tokio::select! { () = &mut round => {}, () = some => {} }
+        relay.process.kill();
+        story.tell(format!("{name} is killed in the middle of it"));
+        round.await;
+        stage.until_sent().await;
+        story.tell("the other one has taken over, and everything was sent");
+        story.equal("relays that have sent something", stage.number(deliverers).await, 2);
+        let again = stage.relay(name);
+        stage.relays.push((name, again));
+    }
+
+    async fn consumer_dies(&mut self, story: &mut Story, stage: &mut Stage) {
+        story.part("A consumer is killed");
+        let at = stage.consumers.iter().position(|(name, _)| *name == SALES).unwrap_or_default();
+        let (name, mut consumer) = stage.consumers.remove(at);
+        let sold = "select coalesce(sum(quantity), 0)::bigint from metrics.product_sales";
+        let before = stage.number(sold).await;
+        let round = self.shop(3);
+        tokio::pin!(round);
+        let some = async { until("some are counted", async || stage.number(sold).await > before).await };
+        tokio::select! { () = &mut round => {}, () = some => {} }
+        consumer.process.kill();
+        round.await;
+        let consumer = stage.consumer(name).await;
+        stage.consumers.push((name, consumer));
+        let open = "select count(*) from outbox where event_type = 'loopers.order.paid.v1' and not exists
+            (select 1 from event_handled where idempotency_key = 'ProductOrderEventConsumer:' || event_id)";
+        stage.until_number("every order is handled", open, 0).await;
+        let twice = "select count(*) - count(distinct idempotency_key) from event_handled";
+        story.tell(format!("{name} was killed while it counted, and another goes on where it was"));
+        story.equal("orders that were handled twice", stage.number(twice).await, 0);
+    }
+
+    async fn event_expires(&mut self, story: &mut Story, stage: &Stage) {
+        story.part("An event can't be sent");
+        // Somebody publishes a type without a topic. Its time is turned back by 4:57 in the same transaction.
+        stage
+            .run(
+                "begin;
+                 select postrider.record('coupon', 'loopers.coupon.issued.v1', 'Coupon', '1', '{\"couponId\": 1}');
+                 set local session_replication_role = replica;
+                 update postrider.event set recorded_at = recorded_at - interval '4 min 57 s' where stream = 'coupon';
+                 commit",
+            )
+            .await;
+        let waits =
+            "select count(*) from outbox where event_type like '%coupon%' and next_retry_at is not null";
+        stage.until_number("it waits for a retry", waits, 1).await;
+        self.shop(4).await;
+        let behind = "select count(*) from outbox where id > (select last_processed_id from outbox_cursor)";
+        let behind = stage.number(behind).await;
+        story.tell(format!(
+            "a coupon has no topic: it is retried, and {behind} rows wait from it on, whatever their keys"
+        ));
+        story.holds("nothing overtakes an event that failed", behind > self.users, behind);
+        stage.until_sent().await;
+        story.tell("five minutes after its recording it is failed, and the rest was sent");
+        let failed = "select count(*) from outbox_failed where error_message like '%does not exist%'";
+        story.equal("rows in outbox_failed, with the error", stage.number(failed).await, 1);
+    }
+
+    async fn consumer_fails(&mut self, story: &mut Story, stage: &Stage) {
+        story.part("A consumer fails");
+        let broken = self.shoppers.add("a cursed vase", 10).await.unwrap_or_else(|error| panic!("{error}"));
+        let curse = format!(
+            "create function curse() returns trigger language plpgsql as
+             $$ begin if new.product_id = {broken} then raise exception 'the counter is broken'; end if; return new; end $$;
+             create trigger curse before insert or update on metrics.product_sales for each row execute function curse()"
+        );
+        stage.run(&curse).await;
+        self.shoppers.buy(1, &[(broken, 2)]).await.unwrap_or_else(|error| panic!("{error}"));
+        let letters = ["dead-letters", "list", "--topic", "order-events", "--json"];
+        let listed = || serde_json::from_str::<serde_json::Value>(&stage.postrider(&letters)).ok();
+        let count = || listed().and_then(|list| list.as_array().map(Vec::len));
+        until_true("it is a dead letter", || count() == Some(1)).await;
+        story.tell("an order can't be counted: three retries a second apart, and it is in order-events.DLT");
+        stage.run("drop trigger curse on metrics.product_sales").await;
+        let requeue = ["dead-letters", "requeue", "--topic", "order-events", "--group", SALES, "--yes"];
+        let said = stage.postrider(&requeue);
+        story.holds(
+            "a letter is put back for its group alone",
+            said.contains("put 1 dead letter back"),
+            said.trim(),
+        );
+        let sold = format!(
+            "select coalesce(sum(quantity), 0)::bigint from metrics.product_sales where product_id = {broken}"
+        );
+        stage.until_number("it is counted", &sold, 2).await;
+        story.equal("dead letters that are left", count(), Some(0));
+    }
+
+    async fn sells_out(&mut self, story: &mut Story, stage: &Stage) {
+        story.part("A product sells out");
+        let rare = self.shoppers.add("a rare cup", 3).await.unwrap_or_else(|error| panic!("{error}"));
+        let cache = HttpCache::new(story::process::client(), &stage.cache);
+        let seen = self.shoppers.look(rare, 1).await;
+        story.equal("it is available, and cached", seen, Ok(true));
+        self.shoppers.buy(2, &[(rare, 3)]).await.unwrap_or_else(|error| panic!("{error}"));
+        until("the cache forgets it", async || matches!(cache.get(rare).await, Ok(None))).await;
+        story.tell("the last three pieces are sold, and the cache has forgotten it");
+        story.equal("who looks now sees it available", self.shoppers.look(rare, 3).await, Ok(false));
+        stage.until_sent().await;
+    }
 }

@@ -1,0 +1,130 @@
+//! Consumers that fail: retries, dead letters, a broken handled table, a kill, and a topic that is missing.
+
+use std::time::{Duration, Instant};
+
+use commerce::adapters::consumers::{SALES, VIEWS, sales, views};
+use postrider::Uuid;
+use postrider_testkit::{Process, until};
+
+use crate::consumers::ready;
+use crate::feed::Feed;
+use crate::topic::committed;
+use crate::world::{World, paid, viewed};
+
+impl World {
+    /// Orders 1 to `count`, each of one piece of a product; the products' numbers are the orders'.
+    pub(crate) async fn orders(&self, count: i64) {
+        for order in 1..=count {
+            self.product(9).await;
+            self.run("insert into orders (user_id) values (1)").await;
+            self.run(&format!("insert into order_lines values ({order}, {order}, 1, 1000)")).await;
+        }
+    }
+
+    pub(crate) async fn sold(&self) -> i64 {
+        self.number("select coalesce(sum(quantity), 0)::bigint from metrics.product_sales").await
+    }
+}
+
+/// C17 (a consumer fails), C12: three retries, a second apart, then the topic for dead letters; the events behind it are handled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_fails_retries_three_times_a_second_apart_and_goes_on() {
+    let world = World::new(&["order-events"]).await;
+    world.orders(1).await;
+    let feed = Feed::new(&world, "order-events");
+    let settings = commerce::adapters::consumers::Settings {
+        retry_interval: Duration::from_secs(1),
+        ..world.settings()
+    };
+    let running = ready(sales(&settings, &world.outbox)).await;
+    let began = Instant::now();
+    // Order 404 has no lines, so its sales can't be counted.
+    feed.fact(Uuid::now_v7(), &paid(404));
+    feed.fact(Uuid::now_v7(), &paid(1));
+    feed.flush();
+    until("the one behind it is handled", async || world.sold().await == 1).await;
+    world.until_committed(SALES, "order-events", 2).await;
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(3) && took < Duration::from_secs(9),
+        "three pauses of a second: {took:?}"
+    );
+    let letter = world.topic("order-events.DLT").records().pop().expect("a letter");
+    assert_eq!(letter.key, "404");
+    assert_eq!(letter.headers["postrider_attempts"], "4", "the first try and three more");
+    assert!(letter.headers["postrider_error"].contains("order 404 has no lines"), "{:?}", letter.headers);
+    running.stop().await.expect("stopped");
+}
+
+/// C17 (the idempotency check fails): a handled table that refuses is a failure like any other: retried, then a dead letter, and no effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handled_table_that_refuses_leads_to_a_dead_letter_without_an_effect() {
+    let world = World::new(&["product-events"]).await;
+    let (poison, feed) = (Uuid::now_v7(), Feed::new(&world, "product-events"));
+    world
+        .run(&format!(
+            "create function refuse_one() returns trigger language plpgsql as $$
+             begin
+                 if new.event_id = '{poison}' then raise exception 'the handled table is broken'; end if;
+                 return new;
+             end $$;
+             create trigger refuse before insert on postrider.inbox for each row execute function refuse_one()"
+        ))
+        .await;
+    let running = ready(views(&world.settings(), &world.outbox)).await;
+    feed.fact(poison, &viewed(7, 1));
+    feed.fact(Uuid::now_v7(), &viewed(8, 1));
+    feed.flush();
+    world.until_committed(VIEWS, "product-events", 2).await;
+    let letter = world.topic("product-events.DLT").records().pop().expect("a letter");
+    assert_eq!(letter.headers["postrider_attempts"], "4");
+    assert!(
+        letter.headers["postrider_error"].contains("the handled table is broken"),
+        "{:?}",
+        letter.headers
+    );
+    assert_eq!(world.texts("select product_id::text from metrics.product_views").await, ["8"], "no effect");
+    running.stop().await.expect("stopped");
+}
+
+/// C11: a consumer that is killed between its effect and its commit repeats no effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_killed_between_effect_and_commit_repeats_nothing() {
+    let world = World::new(&["order-events"]).await;
+    world.orders(2).await;
+    let feed = Feed::new(&world, "order-events");
+    let consumer = || Process::start(&mut world.commerce(&["consumer", SALES]));
+    let mut first = consumer();
+    let (group, topic) = (world.name(SALES), world.name("order-events"));
+    until("it has its partitions", async || committed(&world.brokers, &group, &topic)[0] == 0).await;
+    // Product 1 is locked by somebody else, so the record that comes first can't be handled, and nothing can be committed.
+    let mut lock = world.pool.begin().await.expect("a transaction");
+    let hold = "insert into metrics.product_sales values (1, 0)";
+    sqlx::raw_sql(hold).execute(&mut *lock).await.expect("locked");
+    feed.fact(Uuid::now_v7(), &paid(1));
+    feed.fact(Uuid::now_v7(), &paid(2));
+    feed.flush();
+    until("the second is handled", async || world.sold().await == 1).await;
+    first.kill();
+    assert_eq!(committed(&world.brokers, &group, &topic)[0], 0, "nothing was committed");
+    lock.rollback().await.expect("free");
+    let _second = consumer();
+    world.until_committed(SALES, "order-events", 2).await;
+    assert_eq!(world.sold().await, 2, "each once");
+}
+
+/// C4: a consumer whose topic is missing says so in a sentence and does not start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_without_its_topic_says_so_and_creates_none() {
+    let world = World::new(&[]).await;
+    let output = world.commerce(&["consumer", VIEWS]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let sentence = format!("the topic {} does not exist; create it", world.name("product-events"));
+    assert!(output.status.code() == Some(1) && text.contains(&sentence), "{text}");
+    let port = world.brokers.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let metadata = xtask::kafka::topics::metadata(port, &[&world.name("product-events")]).expect("an answer");
+    assert_ne!(metadata.topics[0].error, 0, "it is still missing");
+    let output = world.commerce(&["consumer", "Nobody"]).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("there is no consumer Nobody") && text.contains(SALES), "{text}");
+}

@@ -28,7 +28,11 @@ async fn a_record_is_a_cloud_event_in_the_topic_of_its_domain_with_its_aggregate
         assert_eq!(record.key, *key, "{event}");
         assert_eq!((&event["type"], &event["subject"]), (&(*event_type).into(), &(*key).into()), "{event}");
         assert_eq!(event["aggregatetype"], *aggregate_type, "{event}");
-        assert_eq!((&event["source"], &event["specversion"]), (&"commerce-api".into(), &"1.0".into()), "{event}");
+        assert_eq!(
+            (&event["source"], &event["specversion"]),
+            (&"commerce-api".into(), &"1.0".into()),
+            "{event}"
+        );
         let time = event["time"].as_str().expect("a time");
         assert!(time.len() >= 20 && time.as_bytes()[10] == b'T' && time.ends_with('Z'), "ISO 8601: {time}");
         assert!(event["data"].is_object() && event.get("correlationid").is_none(), "{event}");
@@ -54,12 +58,12 @@ async fn an_envelope_can_have_exactly_the_documents_fields() {
     let _relay = world.relay("one", &changes);
     world.until_sent().await;
     let record = world.topic("order-events").records().pop().expect("a record");
-    let names: Vec<&str> =
-        ["id", "type", "source", "aggregateType", "aggregateId", "time", "payload"].into();
+    let names: Vec<&str> = ["id", "type", "source", "aggregateType", "aggregateId", "time", "payload"].into();
     let event = record.json();
     let mut found: Vec<&String> = event.as_object().expect("an object").keys().collect();
     let mut wanted = names.clone();
-    (found.sort(), wanted.sort_unstable());
+    found.sort();
+    wanted.sort_unstable();
     assert_eq!(found, wanted);
     assert_eq!((&event["id"], &event["aggregateId"]), (&id.into(), &"123".into()));
     assert_eq!(event["payload"]["orderId"], 123);

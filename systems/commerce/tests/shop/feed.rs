@@ -28,8 +28,7 @@ impl Feed {
 
     /// A record as it is, in the first partition.
     pub(crate) fn raw(&self, key: &str, value: &str, content_type: &str) {
-        let headers =
-            OwnedHeaders::new().insert(Header { key: "content-type", value: Some(content_type) });
+        let headers = OwnedHeaders::new().insert(Header { key: "content-type", value: Some(content_type) });
         let record = BaseRecord::to(&self.topic).partition(0).key(key).payload(value).headers(headers);
         self.producer.send(record).map_err(|(error, _)| error).expect("sent");
     }

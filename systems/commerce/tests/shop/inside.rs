@@ -44,11 +44,15 @@ fn each_fact_has_its_type_its_aggregate_and_its_fields() {
     for (fact, event_type, aggregate_type, aggregate_id, fields) in table {
         let event = mapping::json(&fact).expect("an event");
         assert_eq!(event.event_type, event_type);
-        assert_eq!((event.aggregate_type.as_str(), event.aggregate_id.as_str()), (aggregate_type, aggregate_id));
+        assert_eq!(
+            (event.aggregate_type.as_str(), event.aggregate_id.as_str()),
+            (aggregate_type, aggregate_id)
+        );
         assert_eq!(event.headers.source(), Some("commerce-api"), "{event_type}");
         assert_eq!(event.ordering_key, None, "the aggregate's id is the key of the record");
         let payload: Value = event.payload.decode().expect("JSON");
-        let mut names: Vec<&str> = payload.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut names: Vec<&str> =
+            payload.as_object().expect("an object").keys().map(String::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, fields, "{event_type}");
     }
@@ -65,7 +69,8 @@ async fn another_format_is_another_mapping_and_the_domain_stays_as_it_is() {
     let world = World::new(&[]).await;
     let units = PgUnits::new(world.outbox.clone(), avro);
     let product = world.product(5).await;
-    let order = orders::place(&units, 1, &[Line { product_id: product, quantity: 2 }]).await.expect("an order");
+    let order =
+        orders::place(&units, 1, &[Line { product_id: product, quantity: 2 }]).await.expect("an order");
     let paid = orders::pay(&units, order).await.expect("paid");
     let sql = "select event_type, content_type, content from postrider.event";
     let row: (String, String, Vec<u8>) = sqlx::query_as(sql).fetch_one(&world.pool).await.expect("one event");

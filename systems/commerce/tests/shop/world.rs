@@ -176,14 +176,16 @@ impl World {
 
     /// Waits until the relay is done with everything.
     pub(crate) async fn until_sent(&self) {
-        let open = "select count(*) from postrider.event e where not exists (select 1 from postrider.event_state s
+        let open =
+            "select count(*) from postrider.event e where not exists (select 1 from postrider.event_state s
             where s.id = e.id and s.state in ('done', 'dead'))";
         self.until_number("everything is sent", open, 0).await;
     }
 
     /// Adds a product, and gives its number.
     pub(crate) async fn product(&self, stock: i32) -> i64 {
-        let sql = format!("insert into products (name, price, stock) values ('tea', 1000, {stock}) returning id");
+        let sql =
+            format!("insert into products (name, price, stock) values ('tea', 1000, {stock}) returning id");
         self.number(&sql).await
     }
 }

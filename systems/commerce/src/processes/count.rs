@@ -1,0 +1,76 @@
+//! The count at the end of the story: what was recorded arrived or is dead, and what was counted is what happened.
+
+use std::collections::BTreeMap;
+
+use postrider::postgres::Outbox;
+use story::Story;
+use story::testkit::until;
+
+use crate::processes::arrivals::Arrivals;
+use crate::processes::stage::Stage;
+
+/// What the consumers know against what happened: the number of products whose figures differ.
+const DIFFERENCES: [(&str, &str); 3] = [
+    (
+        "likes of each product",
+        "select count(*) from products p where
+            (select count(*) from likes l where l.product_id = p.id)
+            <> coalesce((select likes from metrics.product_like_count c where c.product_id = p.id), 0)",
+    ),
+    (
+        "sales of each product",
+        "select count(*) from products p where
+            coalesce((select sum(l.quantity) from order_lines l join payments using (order_id) where l.product_id = p.id), 0)
+            <> coalesce((select quantity from metrics.product_sales s where s.product_id = p.id), 0)",
+    ),
+    (
+        "views of each product",
+        "select count(*) from products p where
+            (select count(*) from product_views v where v.product_id = p.id)
+            <> coalesce((select views from metrics.product_views c where c.product_id = p.id), 0)",
+    ),
+];
+
+/// Counts, and says which promises held.
+pub async fn count(story: &mut Story, stage: &Stage) {
+    for (what, sql) in DIFFERENCES {
+        stage.until_number(&format!("{what} are counted"), sql, 0).await;
+    }
+    let recorded = by_type(stage, "outbox").await;
+    let failed = by_type(stage, "outbox_failed").await;
+    let arrivals = Arrivals::default();
+    let outbox = Outbox::connect(&stage.pool).await.unwrap_or_else(|error| panic!("{error}"));
+    let counting = arrivals.begin(&outbox, &stage.broker.bootstrap()).await;
+    let counting = counting.unwrap_or_else(|error| panic!("{error}"));
+    let wanted: i64 = recorded.values().sum::<i64>() - failed.values().sum::<i64>();
+    until("all arrivals are counted", async || arrivals.by_type().values().sum::<i64>() >= wanted).await;
+    for (event_type, recorded) in &recorded {
+        let arrived = arrivals.by_type().get(event_type).copied().unwrap_or_default();
+        let dead = failed.get(event_type).copied().unwrap_or_default();
+        let promise = format!("{event_type}: recorded = arrived + failed");
+        story.equal(&promise, (*recorded, dead), (arrived + dead, dead));
+    }
+    story.figure("records that came again (the batches in hand)", arrivals.duplicates());
+    for (what, sql) in DIFFERENCES {
+        let sums = match what.split_whitespace().next() {
+            Some("likes") => "select sum(likes)::bigint from metrics.product_like_count",
+            Some("sales") => "select sum(quantity)::bigint from metrics.product_sales",
+            _ => "select sum(views)::bigint from metrics.product_views",
+        };
+        let (differ, sum) = (stage.number(sql).await, stage.number(sums).await);
+        story.holds(
+            &format!("{what} = the source tables"),
+            differ == 0,
+            format!("{sum} in all, {differ} differ"),
+        );
+    }
+    if let Err(error) = counting.stop().await {
+        story.holds("the count ends well", false, error);
+    }
+}
+
+async fn by_type(stage: &Stage, table: &str) -> BTreeMap<String, i64> {
+    let sql = format!("select event_type, count(*) from {table} group by 1");
+    let rows = sqlx::query_as::<_, (String, i64)>(sqlx::AssertSqlSafe(sql)).fetch_all(&stage.pool).await;
+    rows.unwrap_or_else(|error| panic!("{table}: {error}")).into_iter().collect()
+}
