@@ -6,7 +6,8 @@ use story::Options;
 use transfers::acts::{load, tale};
 use transfers::processes::{api, fraud, migrate};
 
-const USAGE: &str = "usage: transfers migrate | api | fraud | story [--keep] [--long] | load [--rate N] [--seconds N]";
+const USAGE: &str =
+    "usage: transfers migrate | api | fraud | story [--keep] [--long] | load [--rate N] [--seconds N]";
 
 #[tokio::main]
 async fn main() -> ExitCode {

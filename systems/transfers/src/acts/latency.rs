@@ -75,7 +75,10 @@ mod tests {
     #[test]
     fn a_percentile_is_a_time_that_was_measured() {
         let times: Vec<f64> = (1..=200).map(f64::from).collect();
-        assert_eq!((percentile(&times, 50), percentile(&times, 99), percentile(&[7.0], 99)), (100.0, 198.0, 7.0));
+        assert_eq!(
+            (percentile(&times, 50), percentile(&times, 99), percentile(&[7.0], 99)),
+            (100.0, 198.0, 7.0)
+        );
         assert!(percentile(&[], 99).is_infinite());
     }
 }

@@ -51,7 +51,8 @@ impl Options {
                 other => return Err(format!("{other} is unknown; the options are --rate N and --seconds N")),
             };
             let number = arguments.next().and_then(|text| text.parse().ok()).filter(|number| *number > 0);
-            *place = number.ok_or_else(|| format!("{argument} must be followed by a number greater than 0"))?;
+            *place =
+                number.ok_or_else(|| format!("{argument} must be followed by a number greater than 0"))?;
         }
         Ok(options)
     }
@@ -85,9 +86,15 @@ pub async fn run(options: Options) -> ExitCode {
     ));
     let transfers = stage.transfers().await;
     story.equal("nothing is lost, and each is analysed once", stage.analysed().await, (transfers, transfers));
-    story.figure("repetitions in the topic, of the batches that were open at the kill", stage.records().await - transfers - 1);
+    story.figure(
+        "repetitions in the topic, of the batches that were open at the kill",
+        stage.records().await - transfers - 1,
+    );
     latency::tell(&story, &stage, &done.killed_at).await;
-    story.figure("the documents", "polling every second (transfers); CDC from 1,000 a second or below 500 ms (ledger)");
+    story.figure(
+        "the documents",
+        "polling every second (transfers); CDC from 1,000 a second or below 500 ms (ledger)",
+    );
     let code = story.end().await;
     drop((stage, broker, cluster));
     code

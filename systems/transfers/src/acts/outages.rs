@@ -23,11 +23,15 @@ pub async fn broker_killed(stage: &Stage, client: &Client, broker: &mut Broker, 
 
 /// Turns the clock by 61 seconds for an outage that lasts, and waits until operations is told of it.
 pub async fn told_of_outage(stage: &Stage) -> String {
-    stage.turn("update postrider.lane set away_since = away_since - interval '61 s' where away is not null").await;
+    stage
+        .turn("update postrider.lane set away_since = away_since - interval '61 s' where away is not null")
+        .await;
     let condition = "unavailable_seconds > 60";
     let told = || {
         let requests = stage.operations.requests();
-        let found = requests.iter().find(|each| each.body["condition"] == condition && each.body["state"] == "firing");
+        let found = requests
+            .iter()
+            .find(|each| each.body["condition"] == condition && each.body["state"] == "firing");
         found.and_then(|request| request.body["text"].as_str()).map(str::to_owned)
     };
     until_true("operations is told of the outage", || told().is_some()).await;

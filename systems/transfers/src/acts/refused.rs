@@ -35,7 +35,10 @@ pub async fn transfer_too_large(client: &Client, from: &str, to: &str) -> Uuid {
     let memo = "x".repeat(SMALL_SEGMENTS as usize - 300);
     let body = json!({ "from": from, "to": to, "amount": 1, "memo": memo });
     let answer = client.transfer_with(&[], &body).await;
-    answer.as_ref().and_then(super::client::Answer::event).unwrap_or_else(|| panic!("no transfer: {answer:?}"))
+    answer
+        .as_ref()
+        .and_then(super::client::Answer::event)
+        .unwrap_or_else(|| panic!("no transfer: {answer:?}"))
 }
 
 /// The event's row in the document's table: status and failures.

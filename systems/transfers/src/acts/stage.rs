@@ -6,11 +6,12 @@ use std::process::Command;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
 use story::testkit::postgres::Database;
-use story::testkit::{Folder, Logged, Program, until, unique};
+use story::testkit::{Folder, Logged, Program, unique, until};
 use story::{Stub, process, topics};
 
 use super::client::Client;
 use crate::adapters::{kafka, postgres};
+use crate::processes::fraud;
 
 /// The settings of the relays.
 pub const SETTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/transfers.toml");
@@ -47,7 +48,9 @@ impl Stage {
         topics::create(port, &wanted, &prefix);
         let db = PgPoolOptions::new().max_connections(40).connect(&url).await;
         let db = db.unwrap_or_else(|error| panic!("no connection to the database: {error}"));
-        postgres::migrate(&db).await.unwrap_or_else(|error| panic!("the database can't be migrated: {error}"));
+        postgres::migrate(&db)
+            .await
+            .unwrap_or_else(|error| panic!("the database can't be migrated: {error}"));
         Self {
             db,
             brokers: format!("127.0.0.1:{port}"),
@@ -58,13 +61,6 @@ impl Stage {
             folder: Folder::new(),
             _database: database,
         }
-    }
-
-    /// The same with another topic, which somebody has made.
-    #[must_use]
-    pub fn with_topic(mut self, topic: &str) -> Self {
-        topic.clone_into(&mut self.topic);
-        self
     }
 
     fn environment(&self, mut command: Command) -> Command {
@@ -96,8 +92,7 @@ impl Stage {
     pub fn relay(&self, name: &str, settings: &[&str]) -> Logged {
         let mut command = self.postrider_command(&["relay"]);
         let (name_is, topic) = (format!("relay.name={name}"), format!("sink.kafka.topic={}", self.topic));
-        let usual =
-            [name_is.as_str(), &topic, "relay.lease=3s", "relay.alerts_every=1s", "http.listen=off"];
+        let usual = [name_is.as_str(), &topic, "relay.lease=3s", "relay.alerts_every=1s", "http.listen=off"];
         for setting in usual.iter().chain(settings) {
             command.args(["--set", setting]);
         }
@@ -106,8 +101,13 @@ impl Stage {
 
     /// Starts fraud detection, with its log as JSON.
     pub fn fraud(&self, name: &str) -> Logged {
+        self.fraud_of(name, fraud::GROUP)
+    }
+
+    /// The same in another group.
+    pub fn fraud_of(&self, name: &str, group: &str) -> Logged {
         let mut command = self.own("fraud");
-        Logged::start(command.env("LOG_JSON", "1"), self.folder.path(), name)
+        Logged::start(command.env("LOG_JSON", "1").env("GROUP", group), self.folder.path(), name)
     }
 
     /// Runs `postrider` with the settings of the relays: its exit code, and what it said.
@@ -135,7 +135,8 @@ impl Stage {
 
     /// Runs SQL as somebody who turns the clock: no trigger keeps him from changing times.
     pub async fn turn(&self, sql: &str) {
-        let sql = format!("set session_replication_role = replica; {sql}; set session_replication_role = origin");
+        let sql =
+            format!("set session_replication_role = replica; {sql}; set session_replication_role = origin");
         let run = sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&self.db).await;
         run.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
@@ -153,7 +154,8 @@ impl Stage {
 
     /// How many of the transfers fraud detection has analysed, and how many risk logs there are at all.
     pub async fn analysed(&self) -> (i64, i64) {
-        let of_transfers = "select count(distinct t.id) from transactions t join fds.risk_log r on r.transaction_id = t.id";
+        let of_transfers =
+            "select count(distinct t.id) from transactions t join fds.risk_log r on r.transaction_id = t.id";
         (self.number(of_transfers).await, self.number("select count(*) from fds.risk_log").await)
     }
 
@@ -188,6 +190,23 @@ impl Stage {
         match counted {
             Ok(Ok(count)) => count,
             other => panic!("the topic can't be counted: {other:?}"),
+        }
+    }
+}
+
+/// What the processes said last, when something went wrong.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        for path in
+            entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log"))
+        {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            eprintln!("{}:\n{}", path.display(), lines[lines.len().saturating_sub(20)..].join("\n"));
         }
     }
 }

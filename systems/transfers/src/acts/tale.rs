@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use story::testkit::{Logged, Program};
+use story::testkit::{Logged, Program, until};
 use story::{Options, Story, process};
 use xtask::kafka::{self, Broker};
 
@@ -27,7 +27,7 @@ pub async fn run(options: Options) -> ExitCode {
     let stage = Stage::new(own.as_ref(), broker.port()).await;
     let (service, client) = stage.api().await;
     let mut relays = vec![stage.relay("relay-0", &[]), stage.relay("relay-1", &[])];
-    let fraud = stage.fraud("fraud");
+    let mut fraud = vec![stage.fraud("fraud-0")];
     stage.until_shared_by(2).await;
     story.tell("the transaction service, two relays that share three lanes, and fraud detection are up");
     client.open_accounts(ACCOUNTS).await;
@@ -35,8 +35,9 @@ pub async fn run(options: Options) -> ExitCode {
 
     ordinary(&mut story, &stage, &client, 200 * long).await;
     broker_down(&mut story, &stage, &client, &mut broker, 100 * long).await;
-    let (service, client) =
-        deploy(&mut story, &stage, (service, client), &mut relays, 200 * long).await;
+    let (service, client) = deploy(&mut story, &stage, (service, client), &mut relays, 200 * long).await;
+    let heir = fraud_killed(&mut story, &stage, &client, &mut fraud[0], 200 * long).await;
+    fraud.push(heir);
     dead(&mut story, &stage, &client).await;
     night(&mut story, &stage).await;
     count(&mut story, &stage, &fraud).await;
@@ -83,12 +84,34 @@ async fn deploy(
     story.part("Loss 2: processes are killed while they send");
     let mut killed = relays.remove(0);
     let (answered, service) = outages::processes_killed(stage, service, &mut killed, count).await;
-    story.tell(format!("the service and relay-0 were killed in the middle of it; clients had {answered} answers"));
+    story.tell(format!(
+        "the service and relay-0 were killed in the middle of it; clients had {answered} answers"
+    ));
     relays.push(stage.relay("relay-2", &[]));
     outages::nothing_is_lost(story, stage).await;
     stage.until_shared_by(2).await;
     story.tell("relay-2 shares the lanes now");
     service
+}
+
+async fn fraud_killed(
+    story: &mut Story,
+    stage: &Stage,
+    client: &Client,
+    fraud: &mut Logged,
+    count: usize,
+) -> Logged {
+    let seen = stage.analysed().await.1;
+    let sender = client.clone();
+    let sending = tokio::spawn(async move { sender.transfers(count, ACCOUNTS).await });
+    until("fraud detection is in the middle of it", async || stage.analysed().await.1 > seen).await;
+    fraud.process.kill();
+    story.tell("fraud detection was killed, between a risk log and the commit of its offset if need be");
+    let heir = stage.fraud("fraud-1");
+    let made = sending.await.unwrap_or_default();
+    story.equal("a killed fraud detection slows no transfer down", made, count);
+    outages::nothing_is_lost(story, stage).await;
+    heir
 }
 
 async fn dead(story: &mut Story, stage: &Stage, client: &Client) {
@@ -98,25 +121,35 @@ async fn dead(story: &mut Story, stage: &Stage, client: &Client) {
     story.tell("a transfer with a memo of a megabyte; the segments of the topic are smaller");
     let pauses = refused::pauses_until_dead(stage, event).await;
     let seconds: Vec<f64> = pauses.iter().map(|pause| *pause as f64 / 1e6).collect();
-    story.equal("it waits 2, 4, 8 and 16 s (the clock was turned) and is dead then", seconds, vec![2.0, 4.0, 8.0, 16.0]);
+    story.equal(
+        "it waits 2, 4, 8 and 16 s (the clock was turned) and is dead then",
+        seconds,
+        vec![2.0, 4.0, 8.0, 16.0],
+    );
     let told = refused::told_of_death(stage, event).await;
     story.holds("operations is told with its id", told.contains(&event.to_string()), told);
     refused::set_segments(stage, refused::USUAL_SEGMENTS).await;
     let id = event.to_string();
-    let (code, _) = stage.postrider(&["dead", "requeue", &id, "--yes", "--why", "segments are larger now"]).await;
+    let (code, _) =
+        stage.postrider(&["dead", "requeue", &id, "--yes", "--why", "segments are larger now"]).await;
     story.equal("an operator requeues it", code, Some(0));
     outages::nothing_is_lost(story, stage).await;
 }
 
 async fn night(story: &mut Story, stage: &Stage) {
     story.part("A night, eight days later");
+    story.figure("delivered by each relay until now", shares(stage).await);
     let published = stage.in_status("PUBLISHED").await;
     shift_days(stage, 8).await;
     let (code, said) = stage.postrider(&["prune", "--yes", "--why", "the story turns the clock"]).await;
     story.tell(said.lines().next().unwrap_or_default());
     story.equal("the cleanup runs", code, Some(0));
     let left = stage.in_status("PUBLISHED").await;
-    story.holds("what was published eight days ago is gone", published > 0 && left == 0, format!("{published}, then {left}"));
+    story.holds(
+        "what was published eight days ago is gone",
+        published > 0 && left == 0,
+        format!("{published}, then {left}"),
+    );
 }
 
 /// Makes everything that was delivered so many days older than it is.
@@ -132,7 +165,7 @@ pub async fn shift_days(stage: &Stage, days: u32) {
         .await;
 }
 
-async fn count(story: &mut Story, stage: &Stage, fraud: &Logged) {
+async fn count(story: &mut Story, stage: &Stage, fraud: &[Logged]) {
     story.part("Counted");
     let transfers = stage.transfers().await;
     let total = stage.number("select sum(balance)::bigint from accounts").await;
@@ -141,10 +174,15 @@ async fn count(story: &mut Story, stage: &Stage, fraud: &Logged) {
     let records = stage.records().await;
     story.holds("every transfer is in the topic", records >= transfers, format!("{records} records"));
     story.figure("repetitions in the topic, of batches that were open at a kill", records - transfers);
-    story.figure("known again by fraud detection", fraud.log().matches("\"already processed\"").count());
-    let shares = "select settled_by || ': ' || sum(count) from postrider.settled_batch where count > 0 group by settled_by order by 1";
-    let shares: Vec<String> = sqlx::query_scalar(shares).fetch_all(&stage.db).await.unwrap_or_default();
-    story.figure("settled since the cleanup, by relay", if shares.is_empty() { "-".to_owned() } else { shares.join(", ") });
+    let known: usize = fraud.iter().map(|each| each.log().matches("\"already processed\"").count()).sum();
+    story.figure("events that fraud detection knew already, and ignored", known);
+}
+
+/// How many events each relay has delivered.
+async fn shares(stage: &Stage) -> String {
+    let sql = "select settled_by || ' ' || sum(count) from postrider.settled_batch where count > 0 group by settled_by order by 1";
+    let shares: Vec<String> = sqlx::query_scalar(sql).fetch_all(&stage.db).await.unwrap_or_default();
+    shares.join(", ")
 }
 
 fn addresses(story: &mut Story, stage: &Stage, client: &Client) {

@@ -63,8 +63,10 @@ impl Unit for PgUnit {
     async fn lock(&mut self, ids: [&str; 2]) -> Result<Vec<Account>, Fault> {
         // In one order for everybody: two transfers between the same accounts don't wait for each other in a circle.
         let sql = "select id, balance from accounts where id = any ($1) order by id for update";
-        let rows: Vec<(String, i64)> =
-            sqlx::query_as(sql).bind(ids.map(str::to_owned).to_vec()).fetch_all(&mut *self.transaction).await?;
+        let rows: Vec<(String, i64)> = sqlx::query_as(sql)
+            .bind(ids.map(str::to_owned).to_vec())
+            .fetch_all(&mut *self.transaction)
+            .await?;
         Ok(rows.into_iter().map(|(id, balance)| Account { id, balance }).collect())
     }
 

@@ -33,7 +33,10 @@ impl RiskLogs for PgRiskLogs {
         let senders: Vec<String> = senders.iter().map(|&sender| sender.to_owned()).collect();
         let rows: Vec<(String, i64)> =
             sqlx::query_as(sql).bind(senders).bind(since).fetch_all(&self.pool).await?;
-        Ok(rows.into_iter().map(|(sender, count)| (sender, u32::try_from(count).unwrap_or(u32::MAX))).collect())
+        Ok(rows
+            .into_iter()
+            .map(|(sender, count)| (sender, u32::try_from(count).unwrap_or(u32::MAX)))
+            .collect())
     }
 
     async fn keep(&self, logs: &[RiskLog]) -> Result<Vec<Uuid>, Fault> {
@@ -45,10 +48,8 @@ impl RiskLogs for PgRiskLogs {
                         $9::bigint[])
                 as v (event_id, transaction_id, from_account, to_account, amount, score, flagged, headers, completed_at)
             on conflict (event_id) do nothing returning event_id";
-        let headers: Vec<String> = logs
-            .iter()
-            .map(|log| serde_json::to_string(&log.observed.headers))
-            .collect::<Result<_, _>>()?;
+        let headers: Vec<String> =
+            logs.iter().map(|log| serde_json::to_string(&log.observed.headers)).collect::<Result<_, _>>()?;
         let transfers = || logs.iter().map(|log| &log.observed.transfer);
         let keep = sqlx::query_scalar(sql)
             .bind(logs.iter().map(|log| log.observed.event_id).collect::<Vec<Uuid>>())

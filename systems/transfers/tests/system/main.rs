@@ -1,0 +1,13 @@
+//! The system on real servers: its processes, its settings file, and the figures of the document.
+
+mod fraud;
+mod imports;
+mod load;
+mod monitor;
+mod night;
+mod outage;
+mod relays;
+mod retries;
+mod support;
+mod table;
+mod unit_of_work;

@@ -1,0 +1,49 @@
+//! The two losses of the document, and an alarm while nothing fails.
+
+use postrider_testkit::until;
+use transfers::acts::outages::{ACCOUNTS, broker_killed, processes_killed, told_of_outage};
+use transfers::acts::stage::Stage;
+use xtask::kafka::{Broker, Options};
+
+use crate::support::program;
+
+/// T1, T2, T12: the broker is killed, and transfers go on; operations is told of the outage although no event has failed; the service
+/// and a relay are killed; in the end every transfer is analysed, and once.
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_an_outage_nor_a_kill_loses_a_transfer() {
+    let mut broker = tokio::task::spawn_blocking(|| Broker::create(&Options::new()).expect("a broker"))
+        .await
+        .expect("a broker");
+    let stage = Stage::new(program(), broker.port()).await;
+    let (service, client) = stage.api().await;
+    client.open_accounts(ACCOUNTS).await;
+    let mut relays = [stage.relay("relay-0", &[]), stage.relay("relay-1", &[])];
+    let mut fraud = stage.fraud("fraud-0");
+    stage.until_shared_by(2).await;
+    assert_eq!(client.transfers(10, ACCOUNTS).await, 10);
+    stage.until_analysed().await;
+
+    let made = broker_killed(&stage, &client, &mut broker, 60).await;
+    assert_eq!(made, 60, "no transfer waits for the broker");
+    let told = told_of_outage(&stage).await;
+    assert!(told.contains("unavailable_seconds > 60 for transfers-to-kafka"), "{told}");
+    let failed =
+        "select count(*) from transfer_events where attempt_count > 0 or status in ('FAILED', 'DEAD_LETTER')";
+    assert_eq!(stage.number(failed).await, 0, "T12: nothing fails");
+    assert!(stage.in_status("SENDING").await > 0, "T2: a relay has them in hand");
+    // Fraud detection is deployed anew meanwhile.
+    fraud.process.kill();
+    let fraud = stage.fraud("fraud-1");
+    until("it waits", async || fraud.log().contains("the brokers are away")).await;
+    broker.start().expect("the broker is back");
+    stage.until_analysed().await;
+
+    let (answered, service) = processes_killed(&stage, (service, client), &mut relays[0], 100).await;
+    stage.until_analysed().await;
+    let transfers = stage.transfers().await;
+    assert!(transfers >= 70 + i64::try_from(answered).expect("a number"), "what was answered has happened");
+    until("it is counted", async || stage.analysed().await == (transfers, transfers)).await;
+    let over = stage.number("select sum(balance)::bigint from accounts").await;
+    assert_eq!(over, i64::try_from(ACCOUNTS).expect("a number") * 1_000_000);
+    drop(service);
+}
