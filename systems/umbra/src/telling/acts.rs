@@ -51,7 +51,7 @@ pub(super) async fn four_failures(story: &mut Story, stage: &Stage) {
         let failures = "select coalesce(sum(retry_count), 0) from billing.subscriptions";
         let failures = format!("select cast(({failures}) as bigint)");
         stage.until("the charges have failed", &failures, subscriptions * failure).await;
-        story.tell(format!("Day {}: charged, and refused for the {failure}. time.", 29 + failure));
+        story.tell(format!("Day {}: charged, and refused, {failure} of 4.", 29 + failure));
     }
     stage.quiet().await;
     stage.control(&stage.toss, json!({ "refuse": false })).await;

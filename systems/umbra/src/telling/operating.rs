@@ -19,7 +19,7 @@ fn run(command: &mut Command) -> Option<i32> {
 
 pub(super) async fn dead_events(story: &mut Story, stage: &Stage) {
     story.part("Events that Licensing can't read");
-    let watching = ["alerts", "run", "--set", "relay.alerts_every=500ms"];
+    let watching = ["alerts", "run", "--set", "relay.alerts_every=1s"];
     let _watch = stage.is_postgres().then(|| {
         let quiet = std::process::Stdio::null;
         Process::start(stage.postrider(&watching).stdout(quiet()).stderr(quiet()))
@@ -61,14 +61,18 @@ pub(super) async fn a_month_later(story: &mut Story, stage: &Stage) {
     story.part("A month later, at 04:00 in Seoul");
     let kept = stage.eye.number("select count(*) from audit.events").await;
     let first = stage.eye.texts("select event_id::text from events.event order by id limit 1").await;
+    // What was delivered can't be changed, so the clock of these rows is turned with their guard aside.
     for sql in [
         "update events.settled_batch set settled_at = settled_at - interval '31 days'",
-        "update events.delivery set delivered_at = delivered_at - interval '31 days', last_attempt_at = last_attempt_at - interval '31 days'",
+        "alter table events.delivery disable trigger delivery_step",
+        "update events.delivery set delivered_at = delivered_at - interval '31 days',
+            last_attempt_at = last_attempt_at - interval '31 days'",
+        "alter table events.delivery enable trigger delivery_step",
     ] {
         stage.eye.execute(sql).await.expect("turned");
     }
-    stage.turn(140 * DAY).await;
-    let left = "select count(*) from events.event where event_type <> 'PlanUpgraded'";
+    stage.turn(101 * DAY).await;
+    let left = "select count(*) from events.event";
     until("the worker has archived", async || stage.eye.number(left).await == 0).await;
     story.tell("The worker has archived what was delivered 30 days ago.");
     let trail = stage.eye.number("select count(*) from audit.events").await;
