@@ -28,6 +28,6 @@ create table if not exists audit_feed (
 -- The document's table of what consumers have processed, over Postrider's inbox: one row per consumer and leg.
 create or replace view processed_events as
 select a.transaction_id, a.account_id, convert(i.consumer using utf8mb4) as consumer,
-       '1970-01-01 00:00:00' + interval i.handled_at microsecond as processed_at
+       cast('1970-01-01 00:00:00' + interval i.handled_at microsecond as datetime(6)) as processed_at
 from postrider_inbox i
 join audit_feed a on a.event_id = i.event_id;

@@ -38,7 +38,7 @@ select e.id, e.aggregate_type, cast(e.aggregate_id as signed) as aggregate_id, e
        case s.state when 'done' then 'PROCESSED' when 'dead' then 'FAILED' when 'discarded' then 'DISCARDED'
                     else 'PENDING' end as status,
        case s.state when 'done' then greatest(s.attempts - 1, 0) else coalesce(s.attempts, 0) end as retry_count,
-       e.recorded_at as created_at, s.delivered_at as processed_at
+       e.recorded_at as created_at, cast(s.delivered_at as datetime(6)) as processed_at
 from postrider_event e
 left join postrider_event_state s on s.event_id = e.event_id and s.subscription = 'ledger-to-kafka'
 where e.stream = 'ledger';

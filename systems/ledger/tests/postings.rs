@@ -96,7 +96,8 @@ async fn a_fault_at_any_step_leaves_nothing() {
     }
     let status = "select count(*) from transactions where status = 'POSTED' and reversed_by is null";
     assert_eq!(world.number(status).await, 1, "nor is anything marked as reversed");
-    let server: String = sqlx::query_scalar("select version()").fetch_one(world.pool()).await.expect("a name");
+    let server: String =
+        sqlx::query_scalar("select version()").fetch_one(world.pool()).await.expect("a name");
     assert!(!server.contains("PostgreSQL") && world.database.url().starts_with("mysql://"), "{server}");
 }
 

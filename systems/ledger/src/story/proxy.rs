@@ -1,4 +1,4 @@
-//! A proxy between relays and a broker that can lose the broker's answers.
+//! A proxy between relays and a broker that can be closed, and can lose the broker's answers.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The number of produce requests in Kafka's protocol.
@@ -21,8 +22,10 @@ pub struct Proxy {
     listening: JoinHandle<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// Whether anybody comes through.
+    open: watch::Sender<bool>,
     /// Whether answers to produce requests are lost.
     deaf: AtomicBool,
     /// How many were lost.
@@ -34,7 +37,8 @@ impl Proxy {
     pub async fn to(broker: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let state = Arc::new(State::default());
+        let (deaf, lost) = (AtomicBool::new(false), AtomicU64::new(0));
+        let state = Arc::new(State { open: watch::Sender::new(true), deaf, lost });
         let listening = tokio::spawn(listen(listener, broker, port, Arc::clone(&state)));
         Self { port, state, listening }
     }
@@ -42,6 +46,11 @@ impl Proxy {
     /// Its address, for relays.
     pub fn bootstrap(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// From now on, whether anybody comes through. Closed, it ends every connection: to a relay, the broker is away.
+    pub fn open(&self, open: bool) {
+        self.state.open.send_replace(open);
     }
 
     /// From now on, whether the answers to produce requests are lost: the broker has taken the records, and nobody hears of it.
@@ -66,15 +75,22 @@ type Produces = Arc<Mutex<HashSet<[u8; 4]>>>;
 
 async fn listen(listener: TcpListener, broker: u16, port: u16, state: Arc<State>) {
     while let Ok((relay, _)) = listener.accept().await {
+        if !*state.open.borrow() {
+            continue;
+        }
         let Ok(there) = TcpStream::connect(("127.0.0.1", broker)).await else { continue };
         let ((from_relay, to_relay), (from_broker, to_broker)) = (relay.into_split(), there.into_split());
         let (produces, state) = (Produces::default(), Arc::clone(&state));
         let asked = Arc::clone(&produces);
-        // Each ends with its connection.
-        tokio::spawn(async move { requests(from_relay, to_broker, &asked).await });
-        tokio::spawn(
-            async move { answers(from_broker, to_relay, [broker, port], &produces, &state).await },
-        );
+        // It ends with its connection, or when the proxy is closed.
+        tokio::spawn(async move {
+            let mut open = state.open.subscribe();
+            tokio::select! {
+                _ = requests(from_relay, to_broker, &asked) => {}
+                _ = answers(from_broker, to_relay, [broker, port], &produces, &state) => {}
+                _ = open.wait_for(|open| !open) => {}
+            }
+        });
     }
 }
 
@@ -101,6 +117,7 @@ async fn requests(mut relay: OwnedReadHalf, mut broker: OwnedWriteHalf, asked: &
             let number = number.try_into().unwrap_or_default();
             asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
+        eprintln!("DBG request {:?}", request.get(..8));
         pass(&request, &mut broker).await?;
     }
 }

@@ -1,11 +1,11 @@
 //! What the story and the tests are acted on: databases, topics and stubs of their own, and the processes of the system.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sqlx::MySqlPool;
 use story::testkit::mysql::Database;
-use story::testkit::{Folder, Logged, Program, until, unique};
+use story::testkit::{Folder, Logged, Program, unique, until};
 use story::{Stub, topics};
 
 use crate::adapters::persistence::MySqlLedger;
@@ -121,7 +121,7 @@ impl Stage {
     }
 
     /// `postrider` with the settings of the ledger, and short times.
-    pub fn postrider(&self, settings: &PathBuf, arguments: &[&str]) -> Command {
+    pub fn postrider(&self, settings: &Path, arguments: &[&str]) -> Command {
         let mut command = story::process::postrider();
         command.args(arguments).arg("--config").arg(settings);
         for setting in ["relay.lease=3s", "relay.alerts_every=1s", "relay.figures_every=1s"] {
@@ -210,8 +210,35 @@ impl Stage {
         sqlx::query_as(sql).fetch_all(&self.reading).await.expect("the read model")
     }
 
+    /// Waits until the alerts were looked at so many times more.
+    pub async fn rounds(&self, many: u32) {
+        let sql = "select coalesce(max(lease_until), 0) from postrider_duty where name = 'alerts'";
+        let mut last = 0;
+        // The first may have begun before.
+        for _ in 0..=many {
+            until("somebody looks after the alerts", async || {
+                let before = std::mem::replace(&mut last, self.number(sql).await);
+                last != before
+            })
+            .await;
+        }
+    }
+
+    /// Sets the times of what was delivered so long into the past, as if that time had gone by.
+    pub async fn turn_back(&self, seconds: i64) {
+        for sql in [
+            "update postrider_settled_batch set settled_at = settled_at - ? * 1000000",
+            "update postrider_delivery set delivered_at = delivered_at - ? * 1000000",
+        ] {
+            sqlx::query(sql).bind(seconds).execute(self.ledger.pool()).await.expect(sql);
+        }
+    }
+
     /// Waits until the read model is what the ledger has.
     pub async fn read_model_is_level(&self) {
-        until("the read model equals the balances", async || self.read_model().await == self.balances().await).await;
+        until("the read model equals the balances", async || {
+            self.read_model().await == self.balances().await
+        })
+        .await;
     }
 }

@@ -75,7 +75,12 @@ pub fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-pub async fn deposit(ledger: &impl LedgerPort, transaction: i64, account: i64, amount: i64) -> Answer<Receipt> {
+pub async fn deposit(
+    ledger: &impl LedgerPort,
+    transaction: i64,
+    account: i64,
+    amount: i64,
+) -> Answer<Receipt> {
     deposit_with(ledger, transaction, account, amount, None).await
 }
 
@@ -90,7 +95,12 @@ pub async fn deposit_with(
     DepositService(ledger).deposit(&command, now()).await
 }
 
-pub async fn withdraw(ledger: &impl LedgerPort, transaction: i64, account: i64, amount: i64) -> Answer<Receipt> {
+pub async fn withdraw(
+    ledger: &impl LedgerPort,
+    transaction: i64,
+    account: i64,
+    amount: i64,
+) -> Answer<Receipt> {
     let command = WithdrawalCommand { transaction, account, amount, memo: None };
     WithdrawalService(ledger).withdraw(&command, now()).await
 }

@@ -1,0 +1,101 @@
+//! A broker that is killed, relays that are killed, and answers that are lost, on a broker of the test's own.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ledger::adapters::outbox::event_id;
+use ledger::application::port::{LedgerPort, UnitOfWork};
+use ledger::application::service::outbox_event_recorder::OutboxEventRecorder;
+use ledger::domain::transaction::Transaction;
+use ledger::story::proxy::Proxy;
+use ledger::story::stage::{Stage, TopicOption};
+use ledger::story::topic::records;
+use postrider_testkit::{until, until_true};
+use xtask::kafka::{Broker, Options};
+
+use crate::support::{deposit, now, program, transfer};
+
+const AWAY: Duration = Duration::from_secs(6);
+
+/// How often each event is in the topic.
+fn copies(broker: &Broker, stage: &Stage) -> BTreeMap<String, usize> {
+    let mut copies = BTreeMap::new();
+    for record in records(&broker.bootstrap(), &stage.topics()[0]) {
+        *copies.entry(record.event_id).or_default() += 1;
+    }
+    copies
+}
+
+/// L3, L15, L17 and the three cases of a dual write: the broker is away and nothing is lost, nor is a caller refused; two relays are
+/// killed; an answer is lost and becomes a duplicate with one effect; what was not committed is in no topic.
+#[tokio::test(flavor = "multi_thread")]
+async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
+    let mut broker = Broker::create(&Options::new()).expect("a broker");
+    let proxy = Proxy::to(broker.port()).await;
+    let mut stage = Stage::new(program(), &broker.bootstrap(), TopicOption::A).await;
+    stage.relay_brokers = proxy.bootstrap();
+    let stage = &stage;
+    let outage = [(
+        "unavailable_seconds > 60\"\nto = [\"pagerduty\"]",
+        "unavailable_seconds > 2\"\nto = [\"pagerduty\"]",
+    )];
+    let mut first = stage.relay_with("first", &outage);
+    let mut second = stage.relay_with("second", &outage);
+    let _consumer = stage.consumer("read-model", &[]).await;
+    for transaction in 1..=40 {
+        deposit(&stage.ledger, transaction, transaction % 8 + 1, 100).await.expect("posted");
+    }
+    stage.read_model_is_level().await;
+
+    broker.kill().expect("killed");
+    let gone = Instant::now();
+    for transaction in 41..=100 {
+        let (from, to) = (transaction % 8 + 1, (transaction + 3) % 8 + 1);
+        transfer(&stage.ledger, transaction, from, to, 1).await.expect("the caller notices nothing");
+    }
+    until("everybody waited for 6 s", async || {
+        let waiting = "select count(*) from outbox_event where status = 'PENDING' and retry_count = 0";
+        assert_eq!(stage.number(waiting).await, 120, "none is lost, none has lost a try");
+        gone.elapsed() > AWAY
+    })
+    .await;
+    until_true("the outage is told", || !stage.pagerduty.requests().is_empty()).await;
+    first.process.kill();
+    broker.start().expect("started");
+    let in_the_middle = "select count(*) from outbox_event where status = 'PROCESSED'";
+    until("the second delivers", async || stage.number(in_the_middle).await > 40).await;
+    second.process.kill();
+    let third = stage.relay("third");
+    stage.all_processed().await;
+    stage.read_model_is_level().await;
+    let before = copies(&broker, stage);
+    assert_eq!(before.len() as i64, stage.number("select count(*) from postrider_event").await);
+    assert_eq!(before.len(), 160, "{}", third.log());
+
+    proxy.lose_answers(true);
+    deposit(&stage.ledger, 200, 1, 100).await.expect("posted");
+    until_true("the answer is lost", || proxy.lost() > 0).await;
+    let late = event_id(200, 1).to_string();
+    until("the broker has it twice", async || {
+        copies(&broker, stage).get(&late).is_some_and(|many| *many > 1)
+    })
+    .await;
+    assert_eq!(stage.number("select count(*) from outbox_event where status = 'PENDING'").await, 1);
+    proxy.lose_answers(false);
+    stage.all_processed().await;
+
+    let mut unit = stage.ledger.begin().await.expect("begun");
+    let posting = Transaction::deposit(300, 1, 100, now()).expect("a deposit");
+    unit.save_transaction(&posting).await.expect("written");
+    OutboxEventRecorder::record(&mut unit, &posting).await.expect("recorded");
+    drop(unit);
+    deposit(&stage.ledger, 301, 1, 100).await.expect("posted");
+    stage.all_processed().await;
+    stage.read_model_is_level().await;
+    let after = copies(&broker, stage);
+    assert!(after.contains_key(&event_id(301, 1).to_string()));
+    assert!(!after.contains_key(&event_id(300, 1).to_string()), "what was not committed is in no topic");
+    assert_eq!(after.len(), 162);
+    let sum = "select cast(sum(amount) as signed) from balances";
+    assert_eq!(stage.number(sum).await, 40 * 100 + 200);
+}
