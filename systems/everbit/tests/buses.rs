@@ -8,6 +8,7 @@ use everbit::adapters::store::PostgresDesk;
 use everbit::adapters::workers::{Services, Workers};
 use everbit::application::{Desk, EventBus, Trading};
 use everbit::domain::KillSwitchChanged;
+use everbit::story::ticker::TickerReceived;
 use postrider_testkit::{Program, address, unique, until};
 use support::{World, about, signal};
 
@@ -63,7 +64,7 @@ async fn the_outbox_is_a_bus() {
     assert_eq!(world.database.count("select count(*) from operation_log").await, 0);
 }
 
-/// E15: the same handlers behind Kafka alone. It is another promise: what is rolled back was published all the same.
+/// E15, E18: the same handlers behind Kafka alone. It is another promise: what is rolled back was published all the same.
 #[tokio::test]
 async fn kafka_is_a_bus_without_the_transaction() {
     let world = World::new().await;
@@ -78,6 +79,10 @@ async fn kafka_is_a_bus_without_the_transaction() {
         .await;
     world.trade(&desk).await;
     assert_eq!(world.database.count("select count(*) from outbox_event").await, 0, "nothing is recorded");
+    let mut work = desk.begin().await.expect("a transaction");
+    let refusal = work.publish(&TickerReceived { price: 1 }, &about()).await.expect_err("market data");
+    assert!(refusal.to_string().contains("\"everbit.market.ticker\" is not allowed"), "{refusal}");
+    drop(work);
     workers.stop().await.expect("stopped");
 }
 

@@ -10,6 +10,7 @@ use everbit::adapters::workers::relay;
 use everbit::application::{Desk, EventBus, Fault, Operations, Trading, Work};
 use everbit::domain::streams::{ALL, WORKERS};
 use everbit::domain::{About, BacktestFinished, Message, OrderAccepted, messages};
+use everbit::story::ticker::TickerReceived;
 use postrider::catalog::Convention;
 use postrider::store::Source;
 use postrider::{OffsetDateTime, Recorded};
@@ -212,21 +213,7 @@ async fn a_sink_writes_the_same_envelope() {
     assert_eq!(relay.stop().await, Some(0));
 }
 
-/// Market data, which must not go through the queue.
-#[derive(Debug, Serialize, Deserialize)]
-struct TickerReceived;
-
-impl Message for TickerReceived {
-    const NAME: &'static str = "TickerReceived";
-    const STREAM: &'static str = "everbit.market.ticker";
-    const AGGREGATE: &'static str = "Market";
-
-    fn aggregate_id(&self) -> String {
-        "KRW-BTC".to_owned()
-    }
-}
-
-/// The same in a stream that exists.
+/// Market data in a stream that exists.
 #[derive(Debug, Serialize, Deserialize)]
 struct OrderbookReceived;
 
@@ -245,7 +232,7 @@ impl Message for OrderbookReceived {
 async fn market_data_is_refused() {
     let world = World::new().await;
     let mut work = world.desk.begin().await.expect("a transaction");
-    let ticker = work.publish(&TickerReceived, &about()).await.expect_err("no such stream");
+    let ticker = work.publish(&TickerReceived { price: 1 }, &about()).await.expect_err("no such stream");
     let orderbook = work.publish(&OrderbookReceived, &about()).await.expect_err("no such type");
     for (fault, name) in [(ticker, "everbit.market.ticker"), (orderbook, "OrderbookReceived")] {
         assert!(matches!(fault, Fault::Reject(_)), "{fault:?}");
@@ -256,6 +243,6 @@ async fn market_data_is_refused() {
     }
     work.commit().await.expect("committed");
     assert_eq!(world.database.count("select count(*) from outbox_event").await, 0);
-    let event = new_event(&TickerReceived, &about()).expect("an event");
+    let event = new_event(&TickerReceived { price: 1 }, &about()).expect("an event");
     assert!(everbit::adapters::bus::allowed().check(&event).is_err(), "nor by Kafka");
 }

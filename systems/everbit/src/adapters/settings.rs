@@ -38,16 +38,38 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Those of a database and a bus; the rest as it is unless set.
+    pub fn of(database: &str, bus: Kind) -> Self {
+        Self {
+            database: database.to_owned(),
+            bus,
+            brokers: "127.0.0.1:9092".to_owned(),
+            topic_prefix: String::new(),
+            exchange: "http://127.0.0.1:8081".to_owned(),
+            push: "http://127.0.0.1:8082".to_owned(),
+            workers: Vec::new(),
+            name: None,
+            lanes: 4,
+            lease: Duration::from_secs(30),
+            timeout: Duration::from_secs(3),
+            reconcile_every: Duration::from_secs(5),
+            grace: Duration::from_secs(60),
+        }
+    }
+
     /// Reads them.
     pub fn read() -> Result<Self, String> {
-        let milliseconds = |name, default| value(name, default).map(Duration::from_millis);
+        let milliseconds = |name, default: Duration| {
+            let usual = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
+            value(name, usual).map(Duration::from_millis)
+        };
+        let usual = Self::of(&story::process::setting("DATABASE_URL")?, Kind::Outbox);
         let settings = Self {
-            database: story::process::setting("DATABASE_URL")?,
-            bus: value("EVERBIT_BUS", Kind::Outbox)?,
-            brokers: value("EVERBIT_BROKERS", "127.0.0.1:9092".to_owned())?,
-            topic_prefix: value("EVERBIT_TOPIC_PREFIX", String::new())?,
-            exchange: value("EXCHANGE_URL", "http://127.0.0.1:8081".to_owned())?,
-            push: value("PUSH_URL", "http://127.0.0.1:8082".to_owned())?,
+            bus: value("EVERBIT_BUS", usual.bus)?,
+            brokers: value("EVERBIT_BROKERS", usual.brokers)?,
+            topic_prefix: value("EVERBIT_TOPIC_PREFIX", usual.topic_prefix)?,
+            exchange: value("EXCHANGE_URL", usual.exchange)?,
+            push: value("PUSH_URL", usual.push)?,
             workers: value("EVERBIT_WORKERS", String::new())?
                 .split(',')
                 .map(str::trim)
@@ -55,11 +77,12 @@ impl Settings {
                 .map(str::to_owned)
                 .collect(),
             name: env::var("EVERBIT_NAME").ok(),
-            lanes: value("EVERBIT_LANES", 4)?,
-            lease: milliseconds("EVERBIT_LEASE_MS", 30_000)?,
-            timeout: milliseconds("EVERBIT_TIMEOUT_MS", 3_000)?,
-            reconcile_every: milliseconds("EVERBIT_RECONCILE_MS", 5_000)?,
-            grace: milliseconds("EVERBIT_GRACE_MS", 60_000)?,
+            lanes: value("EVERBIT_LANES", usual.lanes)?,
+            lease: milliseconds("EVERBIT_LEASE_MS", usual.lease)?,
+            timeout: milliseconds("EVERBIT_TIMEOUT_MS", usual.timeout)?,
+            reconcile_every: milliseconds("EVERBIT_RECONCILE_MS", usual.reconcile_every)?,
+            grace: milliseconds("EVERBIT_GRACE_MS", usual.grace)?,
+            database: usual.database,
         };
         settings.check()?;
         Ok(settings)

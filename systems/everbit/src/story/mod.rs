@@ -4,5 +4,6 @@ pub mod cast;
 pub mod counts;
 pub mod kills;
 mod script;
+pub mod ticker;
 
 pub use script::tell;

@@ -1,8 +1,238 @@
 //! The script of the story.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Tells the story.
-pub async fn tell(_arguments: impl Iterator<Item = String>) -> ExitCode {
-    ExitCode::FAILURE
+use serde_json::{Value, json};
+use story::testkit::{Program, until};
+use story::{Options, Story};
+use uuid::Uuid;
+
+use crate::story::cast::Cast;
+use crate::story::kills::{Moment, broken, round};
+use crate::story::ticker;
+use crate::stubs::exchange::Conduct;
+
+/// Tells the story, and returns 1 if a promise broke.
+pub async fn tell(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let options = match Options::parse(arguments) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("everbit: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let sentence =
+        "signals become orders at an exchange, by a queue in the database; each order is placed once.";
+    let mut story = Story::begin("everbit", sentence, options.clone());
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("everbit"));
+    let cast = Cast::raise(&program, options.sqlite).await;
+    let store = if options.sqlite { "SQLite, in a file" } else { "PostgreSQL" };
+    story.tell(format!("the exchange, the push service and the API are up, on {store}"));
+
+    let mut intents = trade(&mut story, &cast).await;
+    intents.extend(kill(&mut story, &cast).await);
+    let (worker, relay, metrics) = begin_second_half(&story, &cast).await;
+    intents.push(stop(&mut story, &cast).await);
+    backtest(&mut story, &cast).await;
+    refuse(&mut story, &cast).await;
+    count(&mut story, &cast, &intents).await;
+    addresses(&mut story, &cast, &metrics);
+    let code = story.end().await;
+    drop((worker, relay));
+    code
+}
+
+/// A signal, its order, its fill and its notices, by two workers that share the stream.
+async fn trade(story: &mut Story, cast: &Cast) -> Vec<Uuid> {
+    story.part("Twenty signals, two workers");
+    let lease = [("EVERBIT_LEASE_MS", "5000")];
+    let (first, _) = cast.worker("worker-1", &lease).await;
+    let (second, _) = cast.worker("worker-2", &lease).await;
+    let mut intents = Vec::new();
+    for _ in 0..20 {
+        intents.push(cast.signal(Conduct::Place).await);
+    }
+    cast.settled(&intents).await;
+    story.tell("20 signals were taken, and the exchange has their orders");
+    let fills = "select count(*) from fill";
+    until("all are filled", async || cast.database.count(fills).await == 20).await;
+    let told = "select count(*) from notification_log";
+    until("all are told", async || cast.database.count(told).await == 40).await;
+    let pushes = || async { cast.get(&format!("{}/push", cast.push)).await.as_array().map_or(0, Vec::len) };
+    until("all are sent", async || pushes().await == 40).await;
+    story.equal("orders at the exchange", cast.book().await.orders.len(), 20);
+    story.equal("notices, accepted and filled", pushes().await, 40);
+    let position = cast.database.count("select volume from position where market = 'KRW-BTC'").await;
+    story.equal("position in units of 1e-8", position, 20 * 1_000_000);
+    first.stop().await;
+    second.stop().await;
+    intents
+}
+
+/// The seven answers, with the worker killed.
+async fn kill(story: &mut Story, cast: &Cast) -> Vec<Uuid> {
+    story.part(
+        "The seven answers of the exchange, and a worker that is killed (SIGKILL) with all seven in hand",
+    );
+    let short = [Moment::Never, Moment::Requested, Moment::Sent, Moment::Settled];
+    let moments: &[Moment] = if story.options().long { &Moment::ALL } else { &short };
+    let mut intents = Vec::new();
+    for moment in moments {
+        let of_round = round(cast, *moment, &Conduct::ALL).await;
+        let broken = broken(cast, &of_round).await;
+        story.tell(format!("{}: {} intents were seen through", said(*moment), of_round.len()));
+        story.holds(
+            "one order per intent, no identifier sent twice",
+            broken.is_empty(),
+            format!("{broken:?} wrong"),
+        );
+        intents.extend(of_round);
+    }
+    intents
+}
+
+fn said(moment: Moment) -> &'static str {
+    match moment {
+        Moment::Never => "not killed",
+        Moment::Received => "killed before anything was written",
+        Moment::Requested => "killed after REQUESTED was written",
+        Moment::Sent => "killed while the exchange had the request",
+        Moment::Answered => "killed before the answer was written",
+        Moment::Settled => "killed before the command was marked as done",
+    }
+}
+
+async fn begin_second_half(story: &Story, cast: &Cast) -> (Program, Program, String) {
+    let (worker, metrics) = cast.worker("worker-3", &[("EVERBIT_LEASE_MS", "5000")]).await;
+    let relay = cast.relay("everbit.toml", &[]);
+    story.tell("a new worker, and postrider relay for the results of backtests");
+    (worker, relay, metrics)
+}
+
+/// The kill switch stops an order that is queued.
+async fn stop(story: &mut Story, cast: &Cast) -> Uuid {
+    story.part("The kill switch");
+    cast.post("/kill-switch", &json!({ "engaged": true, "ownerId": "OWNER" })).await;
+    let before = cast.book().await.orders.len();
+    let intent = cast.signal(Conduct::Place).await;
+    cast.settled(&[intent]).await;
+    story.equal("state of the attempt", cast.attempts(intent).await, vec!["REJECTED".to_owned()]);
+    story.equal("orders that were sent", cast.book().await.orders.len() - before, 0);
+    cast.post("/kill-switch", &json!({ "engaged": false, "ownerId": "OWNER" })).await;
+    cast.see_through(&[intent]).await;
+    story.tell("the switch is off again, and a second attempt was asked for");
+    story.equal("orders of that intent", cast.book().await.orders_of(intent), 1);
+    intent
+}
+
+/// A backtest that fails for a while, and one that can't be helped until an operator corrects it.
+async fn backtest(story: &mut Story, cast: &Cast) {
+    story.part("Backtests: one is retried, one is dead");
+    let subject =
+        |market: &str| json!({ "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP", "market": market });
+    cast.direct("/candle-status", &json!(503)).await;
+    cast.post("/backtests", &subject("KRW-BTC")).await;
+    let retried =
+        "select count(*) from outbox_event where status = 'PENDING' and last_error_code = 'retryable'";
+    until("it is retried", async || cast.database.count(retried).await == 1).await;
+    story.tell("the exchange answers 503: the backtest waits for its retry");
+    cast.direct("/candle-status", &Value::Null).await;
+    let (_, made) = cast.post("/backtests", &subject("XYZ-ABC")).await;
+    let dead = "select count(*) from outbox_event where status = 'DEAD'";
+    until("it is dead", async || cast.database.count(dead).await == 1).await;
+    story.tell("a market that does not exist: dead at the first failure");
+    let (_, list) = cast.postrider(&["dead", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list).unwrap_or_default();
+    let id = list[0]["event"]["event_id"].as_str().unwrap_or_default().to_owned();
+    let corrected = json!({ "jobId": made["jobId"], "market": "KRW-ETH" }).to_string();
+    let replace = ["dead", "replace", &id, "--payload", &corrected, "--yes", "--why", "a wrong market"];
+    let (code, _) = cast.postrider(&replace);
+    story.equal("exit code of postrider dead replace", code, Some(0));
+    let finished = "select count(*) from backtest_job where status = 'FINISHED'";
+    until("both are finished", async || cast.database.count(finished).await == 2).await;
+    let results = async || cast.get(&format!("{}/results", cast.push)).await;
+    until("the reader has both", async || results().await.as_array().is_some_and(|list| list.len() == 2))
+        .await;
+    let results = results().await;
+    story.equal("results in the document's envelope", envelopes(&results), 2);
+}
+
+/// How many of these have the nine fields of the envelope.
+fn envelopes(results: &Value) -> usize {
+    const FIELDS: [&str; 9] = [
+        "schemaVersion",
+        "eventId",
+        "type",
+        "occurredAt",
+        "traceId",
+        "ownerId",
+        "strategyKey",
+        "market",
+        "payload",
+    ];
+    let results = results.as_array().cloned().unwrap_or_default();
+    let whole = |result: &&Value| FIELDS.iter().all(|name| !result[name].is_null());
+    results.iter().filter(whole).count()
+}
+
+/// What must be refused: a replay of trades, and market data.
+async fn refuse(story: &mut Story, cast: &Cast) {
+    story.part("What is refused");
+    let replay = ["replay", "order-executor-worker", "--since", "1h", "--yes", "--why", "a test"];
+    let (code, sentence) = cast.postrider(&replay);
+    story.holds("a replay of orders", code == Some(1), sentence.trim());
+    let refusal = ticker::publish(&cast.database).await;
+    story.holds("a ticker", refusal.contains("is not allowed"), refusal);
+}
+
+/// The figures at the end.
+async fn count(story: &mut Story, cast: &Cast, intents: &[Uuid]) {
+    story.part("Counted at the end");
+    let book = cast.book().await;
+    let wanted = i64::try_from(intents.len()).unwrap_or_default();
+    story.equal("intents", cast.database.count("select count(*) from order_intent").await, wanted);
+    let one_each = intents.iter().filter(|intent| book.orders_of(**intent) == 1).count();
+    story.equal("intents with exactly one order at the exchange", one_each, intents.len());
+    let most = book.requests.values().max().copied().unwrap_or_default();
+    story.equal("how often an identifier was sent at most", most, 1);
+    let states = "select status, count(*) from order_attempt group by status order by status";
+    let states = cast.database.table(states).await;
+    let figure = |name: &str| states.iter().find(|(state, _)| state == name).map_or(0, |(_, count)| *count);
+    story.figure("attempts by state", format!("{states:?}"));
+    story.equal("attempts that are ACKED", figure("ACKED"), wanted);
+    story.equal("attempts that are open or unknown", figure("REQUESTED") + figure("UNKNOWN"), 0);
+    let accepted = "select count(*) from outbox_event where event_type = 'OrderAccepted'";
+    story.equal("events OrderAccepted", cast.database.count(accepted).await, wanted);
+    let twice = "select count(*) - count(distinct event_id) from notification_log";
+    story.equal("notices that were sent twice", cast.database.count(twice).await, 0);
+    let filled = "select count(*) from fill";
+    until("all are filled", async || cast.database.count(filled).await == wanted).await;
+    let open = "select count(*) from outbox_event where status not in ('DONE', 'DEAD')";
+    until("all is done", async || cast.database.count(open).await == 0).await;
+    story.equal("events that are neither done nor dead", cast.database.count(open).await, 0);
+    let dead = "select count(*) from outbox_event where status = 'DEAD'";
+    story.equal("dead events, replaced by hand", cast.database.count(dead).await, 1);
+    let pushes = cast.get(&format!("{}/push", cast.push)).await.as_array().map_or(0, Vec::len);
+    story.figure("notices", pushes);
+    let events = "select stream, count(*) from outbox_event group by stream order by stream";
+    story.figure("events by stream", format!("{:?}", cast.database.table(events).await));
+}
+
+fn addresses(story: &mut Story, cast: &Cast, metrics: &str) {
+    story.address("API", &cast.api);
+    story.address("exchange, its book", format!("{}/book", cast.exchange));
+    story.address("notices", format!("{}/push", cast.push));
+    story.address("metrics of the worker", format!("{metrics}/metrics"));
+    story.address("database", cast.database.url());
+    let command = story::process::postrider_path();
+    for arguments in
+        ["status", "dead list", "events --type OrderAccepted", "replay backtest-worker --since 1h --dry-run"]
+    {
+        let url = cast.database.url();
+        story.address(
+            format!("postrider {arguments}"),
+            format!("{} --store '{url}' {arguments}", command.display()),
+        );
+    }
 }

@@ -57,19 +57,10 @@ impl World {
         let database = Database::new(false).await;
         PostgresDesk::migrate(database.postgres()).await.expect("tables");
         let settings = Settings {
-            database: database.url(),
-            bus: Kind::Outbox,
-            brokers: String::new(),
-            topic_prefix: String::new(),
             exchange: serve(stubs::exchange::router()).await,
             push: serve(stubs::push::router()).await,
-            workers: Vec::new(),
-            name: None,
-            lanes: 4,
-            lease: Duration::from_secs(30),
             timeout: Duration::from_millis(400),
-            reconcile_every: Duration::from_secs(5),
-            grace: Duration::from_secs(60),
+            ..Settings::of(&database.url(), Kind::Outbox)
         };
         let desk = PostgresDesk::open(database.postgres(), &settings).await.expect("a desk");
         Self { database, desk, settings, client: story::process::client() }
