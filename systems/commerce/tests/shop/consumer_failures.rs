@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use commerce::adapters::consumers::{SALES, VIEWS, sales, views};
 use postrider::Uuid;
-use postrider_testkit::{Process, until};
+use postrider_testkit::{Logged, until, until_within};
 
 use crate::consumers::ready;
 use crate::feed::Feed;
@@ -93,8 +93,8 @@ async fn a_consumer_killed_between_effect_and_commit_repeats_nothing() {
     let world = World::new(&["order-events"]).await;
     world.orders(2).await;
     let feed = Feed::new(&world, "order-events");
-    let consumer = || Process::start(&mut world.commerce(&["consumer", SALES]));
-    let mut first = consumer();
+    let consumer = |name| Logged::start(&mut world.commerce(&["consumer", SALES]), world.folder.path(), name);
+    let mut first = consumer("first");
     let (group, topic) = (world.name(SALES), world.name("order-events"));
     until("it has its partitions", async || committed(&world.brokers, &group, &topic)[0] == 0).await;
     // Product 1 is locked by somebody else, so the record that comes first can't be handled, and nothing can be committed.
@@ -105,10 +105,10 @@ async fn a_consumer_killed_between_effect_and_commit_repeats_nothing() {
     feed.fact(Uuid::now_v7(), &paid(2));
     feed.flush();
     until("the second is handled", async || world.sold().await == 1).await;
-    first.kill();
+    first.process.kill();
     assert_eq!(committed(&world.brokers, &group, &topic)[0], 0, "nothing was committed");
     lock.rollback().await.expect("free");
-    let _second = consumer();
+    let _second = consumer("second");
     world.until_committed(SALES, "order-events", 2).await;
     assert_eq!(world.sold().await, 2, "each once");
 }
@@ -117,10 +117,11 @@ async fn a_consumer_killed_between_effect_and_commit_repeats_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_without_its_topic_says_so_and_creates_none() {
     let world = World::new(&[]).await;
-    let output = world.commerce(&["consumer", VIEWS]).output().expect("it runs");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut consumer = Logged::start(&mut world.commerce(&["consumer", VIEWS]), world.folder.path(), "views");
+    let ends = Duration::from_secs(20);
+    until_within("it ends", ends, async || consumer.process.ended().is_some()).await;
     let sentence = format!("the topic {} does not exist; create it", world.name("product-events"));
-    assert!(output.status.code() == Some(1) && text.contains(&sentence), "{text}");
+    assert!(consumer.exit_code() == Some(1) && consumer.log().contains(&sentence), "{}", consumer.log());
     let port = world.brokers.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let metadata = xtask::kafka::topics::metadata(port, &[&world.name("product-events")]).expect("an answer");
     assert_ne!(metadata.topics[0].error, 0, "it is still missing");

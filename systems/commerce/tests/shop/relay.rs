@@ -85,8 +85,15 @@ async fn after_five_minutes_it_is_failed_with_its_error_and_the_rest_goes_on() {
     world.publish(viewed(4, 1)).await;
     until("another is sent", async || world.topic("product-events").count() == 2).await;
     assert_eq!(world.state(old).await, "dead");
-    world.said(&["dead", "requeue", &old.to_string(), "--subscription", "kafka", "--yes", "--config", &file]);
-    until("it is sent at last", async || world.topic("stock-events").count() == 1).await;
+    // It is too old for a second try, so what is put back before the relay knows of the topic is dead again.
+    until("it is sent at last", async || {
+        if world.state(old).await == "dead" {
+            let id = old.to_string();
+            world.said(&["dead", "requeue", &id, "--subscription", "kafka", "--yes", "--config", &file]);
+        }
+        world.topic("stock-events").count() == 1
+    })
+    .await;
 }
 
 /// C17 (a single failure), C7: an event that no broker will ever take is failed at once, and the rest does not wait for it.
