@@ -47,9 +47,17 @@ async fn the_work_of_a_killed_worker_is_taken_up_after_its_lease() {
                     and locked_until > now()";
     until("it is processing", async || cast.database.count(of_first).await == 1).await;
     worker.process.kill();
-    let (_heir, _) = cast.worker("second", &[]).await;
     assert_eq!(cast.database.count(of_first).await, 1, "the lease still runs");
+    let milliseconds = "select (extract(epoch from max(locked_until)) * 1000)::bigint from outbox_event";
+    let lease_end = cast.database.count(milliseconds).await;
+    let lease = lease_end - everbit::adapters::now();
+    assert!((1..=2_000).contains(&lease), "{lease} ms are left of 2 s");
+    let (_heir, _) = cast.worker("second", &[]).await;
     cast.settled(&[intent]).await;
+    let taken = "select (extract(epoch from max(last_attempt_at)) * 1000)::bigint from outbox_event
+                 where stream = 'everbit.trade.command'";
+    let taken = cast.database.count(taken).await;
+    assert!(taken >= lease_end, "taken up {} ms before the lease ran out", lease_end - taken);
     // It may have been sent, so it was not sent again.
     assert_eq!(cast.attempts(intent).await, ["REJECTED"]);
     assert!(cast.book().await.requests.is_empty());

@@ -12,6 +12,7 @@ use everbit::domain::RunBacktest;
 use everbit::story::cast::Cast;
 use everbit::stubs::exchange::Conduct;
 use postrider::Retry;
+use postrider::store::{Operate, ResolveDead};
 use postrider_testkit::until;
 use serde_json::json;
 use support::{Row, World, signal};
@@ -105,9 +106,9 @@ async fn an_event_dies_at_its_own_number_of_attempts_and_is_requeued_by_hand() {
                 join postrider.event e on e.id = s.id where e.event_type = 'RunBacktest' and e.max_attempts = 5";
     assert_eq!(world.database.count(kept).await, 1, "retention takes the other one, and not what is dead");
 
-    let id = event.to_string();
-    let (code, said) = world.postrider(&["dead", "requeue", &id, "--yes", "--why", "the exchange is back"]);
-    assert_eq!(code, Some(0), "{said}");
+    let requeue = ResolveDead::Requeue { subscription: "backtest-worker".into(), events: vec![event] };
+    let store = world.desk.outbox.store().await.expect("the log");
+    assert_eq!(store.resolve_dead(&requeue).await.expect("requeued"), 1);
     let row = world.row(event).await;
     assert_eq!((row.status.as_str(), row.attempt_count), ("PENDING", 0));
     let row = world.run_until(event, "it is done", |row| row.status == "DONE").await;

@@ -85,7 +85,12 @@ impl Cast {
     }
 
     async fn serve(&mut self, name: &str) -> String {
-        let mut program = Program::start(name, &mut self.command(name));
+        self.serve_with(name, &[]).await
+    }
+
+    /// Starts one more process that listens, with settings, and returns its address.
+    pub async fn serve_with(&mut self, name: &str, settings: &[(&str, &str)]) -> String {
+        let mut program = Program::start(name, self.command(name).envs(settings.iter().copied()));
         let address = program.line("listening on ").await;
         self.running.push(program);
         address
@@ -128,7 +133,11 @@ impl Cast {
 
     /// Posts JSON to the API, and returns the status and the answer.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let answer = self.client.post(format!("{}{path}", self.api)).json(body).send().await;
+        self.post_to(&self.api, path, body).await
+    }
+
+    async fn post_to(&self, api: &str, path: &str, body: &Value) -> (u16, Value) {
+        let answer = self.client.post(format!("{api}{path}")).json(body).send().await;
         let answer = answer.unwrap_or_else(|error| panic!("the API does not answer: {error}"));
         let status = answer.status().as_u16();
         (status, answer.json().await.unwrap_or_default())
@@ -136,6 +145,11 @@ impl Cast {
 
     /// Sends a signal of a new intent whose first attempt the exchange treats so, and returns the intent.
     pub async fn signal(&self, conduct: Conduct) -> Uuid {
+        self.signal_at(&self.api, conduct).await
+    }
+
+    /// The same at another API.
+    pub async fn signal_at(&self, api: &str, conduct: Conduct) -> Uuid {
         let id = Uuid::new_v4();
         let intent = intent_id(id);
         self.direct(&format!("/conduct/{}", identifier(intent, 1)), &json!(conduct)).await;
@@ -143,7 +157,7 @@ impl Cast {
             "id": id, "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP", "market": "KRW-BTC", "side": "BUY",
             "price": 50_000_000, "volume": 1_000_000,
         });
-        let (status, answer) = self.post("/signals", &body).await;
+        let (status, answer) = self.post_to(api, "/signals", &body).await;
         assert_eq!((status, &answer["intentId"]), (202, &json!(intent)));
         intent
     }

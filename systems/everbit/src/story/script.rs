@@ -1,10 +1,11 @@
 //! The script of the story.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use story::testkit::{Program, until};
+use story::testkit::{Program, address, unique, until};
 use story::{Options, Story};
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ pub async fn tell(arguments: impl Iterator<Item = String>) -> ExitCode {
         "signals become orders at an exchange, by a queue in the database; each order is placed once.";
     let mut story = Story::begin("everbit", sentence, options.clone());
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("everbit"));
-    let cast = Cast::raise(&program, options.sqlite).await;
+    let mut cast = Cast::raise(&program, options.sqlite).await;
     let store = if options.sqlite { "SQLite, in a file" } else { "PostgreSQL" };
     story.tell(format!("the exchange, the push service and the API are up, on {store}"));
 
@@ -37,6 +38,9 @@ pub async fn tell(arguments: impl Iterator<Item = String>) -> ExitCode {
     backtest(&mut story, &cast).await;
     refuse(&mut story, &cast).await;
     count(&mut story, &cast, &intents).await;
+    if !options.sqlite {
+        change_the_bus(&mut story, &mut cast).await;
+    }
     addresses(&mut story, &cast, &metrics);
     let code = story.end().await;
     drop((worker, relay));
@@ -82,14 +86,14 @@ async fn kill(story: &mut Story, cast: &Cast) -> Vec<Uuid> {
         let of_round = round(cast, *moment, &Conduct::ALL).await;
         let broken = broken(cast, &of_round).await;
         story.tell(format!("{}: {} intents were seen through", said(*moment), of_round.len()));
-        story.holds(
-            "one order per intent, no identifier sent twice",
-            broken.is_empty(),
-            format!("{broken:?} wrong"),
-        );
+        story.holds("one order per intent, no identifier sent twice", broken.is_empty(), shown(&broken));
         intents.extend(of_round);
     }
     intents
+}
+
+fn shown(broken: &BTreeMap<String, String>) -> String {
+    if broken.is_empty() { "all".to_owned() } else { format!("not {broken:?}") }
 }
 
 fn said(moment: Moment) -> &'static str {
@@ -217,6 +221,29 @@ async fn count(story: &mut Story, cast: &Cast, intents: &[Uuid]) {
     story.figure("notices", pushes);
     let events = "select stream, count(*) from outbox_event group by stream order by stream";
     story.figure("events by stream", format!("{:?}", cast.database.table(events).await));
+}
+
+/// The same handlers behind Kafka, by one setting.
+async fn change_the_bus(story: &mut Story, cast: &mut Cast) {
+    story.part("The bus is a setting: Kafka instead of the outbox");
+    let (brokers, prefix) = (address::kafka(), unique("everbit-story-"));
+    let port = brokers.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
+    let topics = story::topics::parse(include_str!("../../topics.txt")).unwrap_or_default();
+    story::topics::create(port, &topics, &prefix);
+    let settings =
+        [("EVERBIT_BUS", "kafka"), ("EVERBIT_BROKERS", &brokers), ("EVERBIT_TOPIC_PREFIX", &prefix)];
+    let api = cast.serve_with("api", &settings).await;
+    let (worker, _) = cast.worker("kafka-worker", &settings).await;
+    let intent = cast.signal_at(&api, Conduct::Place).await;
+    cast.settled(&[intent]).await;
+    story.tell("a signal went through Kafka, by the same handlers");
+    story.equal("orders of that intent", cast.book().await.orders_of(intent), 1);
+    story.equal("state of the attempt", cast.attempts(intent).await, vec!["ACKED".to_owned()]);
+    let untold = "select (select count(*) from order_intent)
+                  - (select count(*) from notification_log where text like '%accepted')";
+    until("the owner is told", async || cast.database.count(untold).await == 0).await;
+    story.equal("orders that the owner was not told of", cast.database.count(untold).await, 0);
+    worker.stop().await;
 }
 
 fn addresses(story: &mut Story, cast: &Cast, metrics: &str) {
