@@ -86,3 +86,21 @@ impl<Within: ?Sized + Send> EventBus<Within> for KafkaBus {
         self.send(event).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use postrider_core::{ErrorKind, NewEvent};
+
+    use super::*;
+
+    /// E18: what is not allowed is refused before anything is sent: nobody listens there.
+    #[tokio::test]
+    async fn a_bus_refuses_what_its_publisher_may_not_publish() {
+        let bus = KafkaBus::new(KafkaBuilder::new("127.0.0.1:1")).expect("a bus");
+        let bus = bus.allowed(Allowed::default().streams(["orders"]));
+        let ticker = NewEvent::of("market", "TickerReceived", "Market", "KRW-BTC", &1).expect("JSON");
+        let refused = EventBus::<()>::publish(&bus, &mut (), &ticker).await.expect_err("not its stream");
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+        assert!(refused.to_string().contains("the stream \"market\" is not allowed"), "{refused}");
+    }
+}
