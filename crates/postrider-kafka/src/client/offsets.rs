@@ -10,7 +10,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether an error passes by itself: the coordinator is being found, or the group is sharing its partitions.
+/// Whether an error passes by itself: the coordinator or a leader is being found, or the group is sharing its partitions.
 pub(crate) fn passes(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -20,6 +20,8 @@ pub(crate) fn passes(error: &KafkaError) -> bool {
                 | Code::CoordinatorNotAvailable
                 | Code::NotCoordinator
                 | Code::WaitingForCoordinator
+                | Code::LeaderNotAvailable
+                | Code::NotLeaderForPartition
         )
     )
 }
@@ -62,6 +64,13 @@ mod tests {
             if asked < 3 { Err(error(Code::NotCoordinator)) } else { Ok(()) }
         });
         assert_eq!((answer, asked), (Ok(()), 3));
+        // The leader of a topic that was just created.
+        let (mut asked, moved) = (0, KafkaError::MetadataFetch(Code::NotLeaderForPartition));
+        let answer = patiently(Duration::from_secs(60), || {
+            asked += 1;
+            if asked < 2 { Err(moved.clone()) } else { Ok(()) }
+        });
+        assert_eq!((answer, asked), (Ok(()), 2));
         let refused: KafkaResult<()> =
             patiently(Duration::from_secs(60), || Err(error(Code::IllegalGeneration)));
         assert_eq!(refused, Err(error(Code::IllegalGeneration)));

@@ -213,7 +213,8 @@ impl Group {
         let mut first = TopicPartitionList::new();
         for each in offsets::committed(consumer, partitions, PATIENCE)?.elements() {
             if each.offset() == Offset::Invalid {
-                let (_, end) = consumer.fetch_watermarks(each.topic(), each.partition(), PATIENCE)?;
+                let ends = || consumer.fetch_watermarks(each.topic(), each.partition(), PATIENCE);
+                let (_, end) = patiently(PATIENCE, ends)?;
                 first.add_partition_offset(each.topic(), each.partition(), Offset::Offset(end))?;
             }
         }
