@@ -7,7 +7,7 @@ use story::testkit::{Folder, postgres};
 #[derive(Debug)]
 pub enum Database {
     /// On the server of the tests; dropped at the end.
-    Postgres(postgres::Database, PgPool),
+    Postgres(Box<postgres::Database>, PgPool),
     /// A file; removed at the end.
     Sqlite(Folder, SqlitePool),
 }
@@ -24,7 +24,7 @@ impl Database {
         }
         let database = postgres::Database::new().await;
         let pool = PgPool::connect_with(database.options()).await;
-        Self::Postgres(database, pool.unwrap_or_else(|error| panic!("no database: {error}")))
+        Self::Postgres(Box::new(database), pool.unwrap_or_else(|error| panic!("no database: {error}")))
     }
 
     /// Its address.
