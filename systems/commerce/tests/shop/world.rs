@@ -176,6 +176,10 @@ impl World {
 
     /// Waits until the relay is done with everything.
     pub(crate) async fn until_sent(&self) {
+        // The cheap question first.
+        let at_end = "select count(*) from outbox_cursor
+            where last_processed_id >= (select coalesce(max(id), 0) from postrider.event)";
+        self.until_number("the cursor is at the end", at_end, 1).await;
         let open =
             "select count(*) from postrider.event e where not exists (select 1 from postrider.event_state s
             where s.id = e.id and s.state in ('done', 'dead'))";
