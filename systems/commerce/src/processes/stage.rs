@@ -156,7 +156,7 @@ impl Stage {
 
     /// Waits until the relay is done with everything.
     pub async fn until_sent(&self) {
-        let open = "select count(*) from postrider.event_state where state not in ('done', 'dead')";
+        let open = "select count(*) from outbox where id > coalesce((select last_processed_id from outbox_cursor), 0)";
         self.until_number("everything is sent", open, 0).await;
     }
 }
