@@ -160,7 +160,7 @@ async fn refusals_leave_nothing_and_a_repeated_request_posts_once() {
         (deposit(ledger, 9, 10, i64::MAX).await, "balance of account 10 does not allow"),
         (deposit(ledger, 9, 0, 5).await, "belongs to no customer"),
         (transfer(ledger, 9, 10, 10, 5).await, "needs two accounts"),
-        (deposit_with(ledger, 9, 10, 5, Some("x".repeat(10_001))).await, "at most 10000 bytes"),
+        (deposit_with(ledger, 9, 10, 5, Some("x".repeat(60_001))).await, "at most 60000 bytes"),
         (reverse(ledger, 9, 7).await, "no transaction 7"),
         (reverse(ledger, 9, 1).await, "transaction 1 was reversed by 2"),
         (reverse(ledger, 9, 2).await, "a reversal can't be reversed"),

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{AccountId, TransactionId};
 
 /// The longest memo, in bytes.
-pub const LONGEST_MEMO: usize = 10_000;
+pub const LONGEST_MEMO: usize = 60_000;
 
 /// Why a transaction is refused. Asking again does not help.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -117,7 +117,6 @@ async fn requests(mut relay: OwnedReadHalf, mut broker: OwnedWriteHalf, asked: &
             let number = number.try_into().unwrap_or_default();
             asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
-        eprintln!("DBG request {:?}", request.get(..8));
         pass(&request, &mut broker).await?;
     }
 }

@@ -124,7 +124,13 @@ impl Stage {
     pub fn postrider(&self, settings: &Path, arguments: &[&str]) -> Command {
         let mut command = story::process::postrider();
         command.args(arguments).arg("--config").arg(settings);
-        for setting in ["relay.lease=3s", "relay.alerts_every=1s", "relay.figures_every=1s"] {
+        let short = [
+            "relay.lease=5s",
+            "sink.kafka.send_timeout=2s",
+            "relay.alerts_every=1s",
+            "relay.figures_every=1s",
+        ];
+        for setting in short {
             command.args(["--set", setting]);
         }
         command.args(["--set", &format!("sink.kafka.topic={}", self.topic_setting())]);
@@ -224,14 +230,10 @@ impl Stage {
         }
     }
 
-    /// Sets the times of what was delivered so long into the past, as if that time had gone by.
+    /// Sets the times at which batches were delivered so long into the past, as if that time had gone by.
     pub async fn turn_back(&self, seconds: i64) {
-        for sql in [
-            "update postrider_settled_batch set settled_at = settled_at - ? * 1000000",
-            "update postrider_delivery set delivered_at = delivered_at - ? * 1000000",
-        ] {
-            sqlx::query(sql).bind(seconds).execute(self.ledger.pool()).await.expect(sql);
-        }
+        let sql = "update postrider_settled_batch set settled_at = settled_at - ? * 1000000";
+        sqlx::query(sql).bind(seconds).execute(self.ledger.pool()).await.expect(sql);
     }
 
     /// Waits until the read model is what the ledger has.
