@@ -48,34 +48,43 @@ pub async fn row(stage: &Stage, event: Uuid) -> (String, i32) {
     row.unwrap_or_else(|error| panic!("the event has no row: {error}"))
 }
 
-/// Follows an event from its first failure to its death, with the clock turned after each. The pauses between failures, in
-/// microseconds: from the failure to the time of the next attempt.
-pub async fn pauses_until_dead(stage: &Stage, event: Uuid) -> Vec<i64> {
-    let mut pauses = Vec::new();
-    for failure in 1..=4 {
-        until("the event has failed once more", async || {
-            row(stage, event).await == ("FAILED".to_owned(), failure)
-        })
-        .await;
-        let sql = "select (extract(epoch from next_retry_at - updated_at) * 1000000)::bigint
-            from transfer_events where event_id = $1";
-        let pause: i64 = sqlx::query_scalar(sql)
-            .bind(event)
-            .fetch_one(&stage.db)
-            .await
-            .unwrap_or_else(|error| panic!("no pause: {error}"));
-        pauses.push(pause);
-        turn_to_the_next_attempt(stage, event).await;
-    }
-    until("the event is dead", async || row(stage, event).await.0 == "DEAD_LETTER").await;
-    pauses
+/// Keeps what becomes of deliveries from now on, each failure in a row of its own: a look could miss one.
+const WATCH: &str = "create table watched (event_id uuid, attempts integer, state text, pause bigint);
+    create function watch() returns trigger language plpgsql as $$
+    begin
+        insert into watched values (new.event_id, new.attempts, new.state,
+            (extract(epoch from new.next_at - new.last_attempt_at) * 1000000)::bigint);
+        return null;
+    end $$;
+    create trigger watch after insert on postrider.delivery for each row execute function watch();
+    create trigger watch_again after update on postrider.delivery for each row
+        when (old.attempts <> new.attempts) execute function watch()";
+
+/// Watches the deliveries of a stage.
+pub async fn watch(stage: &Stage) {
+    let watched = sqlx::raw_sql(WATCH).execute(&stage.db).await;
+    watched.unwrap_or_else(|error| panic!("the deliveries can't be watched: {error}"));
 }
 
-/// Turns the clock to the time of the event's next attempt.
+/// Follows an event on a stage that is watched from its first failure to its death, with the clock turned after each. The pauses
+/// that were set between the failures, in microseconds.
+pub async fn pauses_until_dead(stage: &Stage, event: Uuid) -> Vec<i64> {
+    until("the event is dead", async || {
+        turn_to_the_next_attempt(stage, event).await;
+        row(stage, event).await.0 == "DEAD_LETTER"
+    })
+    .await;
+    let sql = "select pause from watched where event_id = $1 and state = 'retrying' order by attempts";
+    let pauses = sqlx::query_scalar(sql).bind(event).fetch_all(&stage.db).await;
+    pauses.unwrap_or_else(|error| panic!("no pauses: {error}"))
+}
+
+/// Turns the clock to the time of the event's next attempt, if it waits for one.
 async fn turn_to_the_next_attempt(stage: &Stage, event: Uuid) {
     // With the triggers: they put the event where a relay looks for it.
     let sql = "with turned as (
-            update postrider.delivery set next_at = clock_timestamp() where event_id = $1 and state = 'retrying' returning 1)
+            update postrider.delivery set next_at = clock_timestamp()
+            where event_id = $1 and state = 'retrying' and next_at > clock_timestamp() returning 1)
         select postrider.ring() from turned";
     let turned = sqlx::query(sql).bind(event).execute(&stage.db).await;
     turned.unwrap_or_else(|error| panic!("the clock can't be turned: {error}"));

@@ -116,6 +116,7 @@ async fn fraud_killed(
 
 async fn dead(story: &mut Story, stage: &Stage, client: &Client) {
     story.part("An event that the broker refuses");
+    refused::watch(stage).await;
     refused::set_segments(stage, refused::SMALL_SEGMENTS).await;
     let event = refused::transfer_too_large(client, "account-0", "account-1").await;
     story.tell("a transfer with a memo of a megabyte; the segments of the topic are smaller");

@@ -8,6 +8,7 @@ use postrider::postgres::Outbox;
 use postrider::{Failure, Received};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::metadata::MetadataTopic;
 
 use super::risk_logs::PgRiskLogs;
 use crate::application::fraud::FraudService;
@@ -71,9 +72,9 @@ pub fn records(brokers: &str, topic: &str) -> Result<i64, Fault> {
     const WITHIN: Duration = Duration::from_secs(20);
     let consumer: BaseConsumer = ClientConfig::new().set("bootstrap.servers", brokers).create()?;
     let metadata = consumer.fetch_metadata(Some(topic), WITHIN)?;
-    let partitions = metadata.topics().iter().flat_map(rdkafka::metadata::MetadataTopic::partitions);
-    partitions.map(|each| each.id()).try_fold(0, |sum, partition| {
-        let (low, high) = consumer.fetch_watermarks(topic, partition, WITHIN)?;
+    let mut partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
+    partitions.try_fold(0, |sum, partition| {
+        let (low, high) = consumer.fetch_watermarks(topic, partition.id(), WITHIN)?;
         Ok(sum + high - low)
     })
 }

@@ -3,6 +3,7 @@
 use postrider_testkit::until;
 use transfers::acts::refused::{
     SMALL_SEGMENTS, USUAL_SEGMENTS, pauses_until_dead, row, set_segments, told_of_death, transfer_too_large,
+    watch,
 };
 
 use crate::support::stage;
@@ -21,7 +22,10 @@ async fn a_refused_event_waits_2_4_8_and_16_seconds_and_is_dead_at_the_fifth_fai
     let behind = client.transfer("account-8", "account-9", 1).await.and_then(|answer| answer.event());
     let behind = behind.expect("a second transfer of the same sender");
     assert_eq!(stage.in_status("PENDING").await, 22);
+    watch(&stage).await;
     let relay = stage.relay("relay-0", &[]);
+    until("it has failed", async || row(&stage, event).await.0 == "FAILED").await;
+    assert_eq!(row(&stage, behind).await.0, "FAILED", "what its sender did later waits behind it");
 
     let pauses = pauses_until_dead(&stage, event).await;
     assert_eq!(pauses, [2_000_000, 4_000_000, 8_000_000, 16_000_000]);
