@@ -221,3 +221,39 @@ async fn transfer_or_deposit(
         transfer(ledger, transaction, 10, 100 + writer, 1).await
     }
 }
+
+/// X1: the document's table is there with its columns, and an event that no relay has seen yet is PENDING in it.
+#[tokio::test]
+async fn the_documents_table_has_its_columns_and_states() {
+    let world = World::new().await;
+    let columns: Vec<String> = sqlx::query_scalar(
+        "select cast(column_name as char) from information_schema.columns
+         where table_schema = database() and table_name = 'outbox_event' order by ordinal_position",
+    )
+    .fetch_all(world.pool())
+    .await
+    .expect("columns");
+    let wanted = [
+        "id",
+        "aggregate_type",
+        "aggregate_id",
+        "event_type",
+        "payload",
+        "status",
+        "retry_count",
+        "created_at",
+        "processed_at",
+    ];
+    assert_eq!(columns, wanted);
+    transfer(&world.ledger, 7, 10, 20, 5).await.expect_err("no money");
+    deposit(&world.ledger, 8, 10, 5).await.expect("posted");
+    let row: (String, i64, String, String, i64) = sqlx::query_as(
+        "select aggregate_type, aggregate_id, event_type, status, cast(retry_count as signed) from outbox_event
+         where created_at is not null and processed_at is null and json_valid(payload)",
+    )
+    .fetch_one(world.pool())
+    .await
+    .expect("one row");
+    let text = str::to_owned;
+    assert_eq!(row, (text("TRANSACTION"), 8, text("LEDGER_POSTED"), text("PENDING"), 0));
+}

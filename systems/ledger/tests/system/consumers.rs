@@ -41,7 +41,7 @@ async fn deposit_by_version_1(ledger: &MySqlLedger, transaction: i64, account: i
     }
     let sql = "insert into balances (account_id, amount, version) values (?, ?, 1)";
     sqlx::query(sql).bind(account).bind(amount).execute(&mut *tx).await.expect("written");
-    outbox.record(&mut *tx, &version_1(transaction, account, amount)).await.expect("recorded");
+    outbox.record(&mut tx, &version_1(transaction, account, amount)).await.expect("recorded");
     tx.commit().await.expect("committed");
 }
 

@@ -41,7 +41,11 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
     )];
     let mut first = stage.relay_with("first", &outage);
     let mut second = stage.relay_with("second", &outage);
-    let _consumer = stage.consumer("read-model", &[]).await;
+    let (_positions, url) = stage.serving("stub-positions").await;
+    let _consumers = [
+        stage.consumer("read-model", &[]).await,
+        stage.consumer("positions", &[("POSITIONS_URL", &url)]).await,
+    ];
     for transaction in 1..=40 {
         deposit(&stage.ledger, transaction, transaction % 8 + 1, 100).await.expect("posted");
     }
@@ -96,6 +100,13 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
     assert!(after.contains_key(&event_id(301, 1).to_string()));
     assert!(!after.contains_key(&event_id(300, 1).to_string()), "what was not committed is in no topic");
     assert_eq!(after.len(), 162);
+    let told = async || {
+        let answer = story::process::client().get(format!("{url}/count")).send().await.expect("an answer");
+        let answer: serde_json::Value = answer.json().await.expect("JSON");
+        (answer["triggered"].as_u64(), answer["told"].as_u64())
+    };
+    until("the position system knows all", async || told().await.0 == Some(162)).await;
+    assert_eq!(told().await, (Some(162), Some(162)), "it was told of each leg once");
     let sum = "select cast(sum(amount) as signed) from balances";
     assert_eq!(stage.number(sum).await, 40 * 100 + 200);
 }
