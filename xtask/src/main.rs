@@ -20,7 +20,7 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
-  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1)
+  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1), then `requirements --mutants`
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   compat [VERSION...] [-- NAME...] run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named;
                                    with NAMEs only the tests with one of them in their name
@@ -246,7 +246,11 @@ fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, TaskError> 
     let mut parts = options.splitn(2, |option| *option == "--");
     let Some(kinds) = kinds(parts.next().unwrap_or_default()) else { return Ok(misused()) };
     let extra = parts.next().unwrap_or_default();
-    interruptible(|foreground| run_tests(foreground, &kinds, extra, variables))
+    interruptible(|foreground| match run_tests(foreground, &kinds, extra, variables)? {
+        // The whole soak also tries whether the tests of the requirements can fail.
+        0 if options.is_empty() && !variables.is_empty() => mutants::run(foreground, mutants::COUNT, &[]),
+        code => Ok(code),
+    })
 }
 
 /// Does something that Ctrl-C ends; what it started is stopped when it returns, interrupted or not.
