@@ -1,5 +1,6 @@
 //! The system on real servers: its processes, its settings file, and the figures of the document.
 
+mod files;
 mod fraud;
 mod imports;
 mod load;
