@@ -2,12 +2,13 @@
 //!
 //! It runs `postrider archive` with the settings file, so that what is archived, masked and kept is written down there alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use postrider::store::Store;
 use tokio::process::Command;
+use uuid::Uuid;
 
 use crate::contracts::{Answer, DAY, Timestamp};
 
@@ -17,24 +18,53 @@ pub const AT: &str = "04:00";
 pub const ZONE: &str = "Asia/Seoul";
 
 const DUTY: &str = "umbra-nightly";
-const LEASE: Duration = Duration::from_secs(600);
+/// How long a worker that died in the middle keeps others away.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// The number of the last night that has begun.
 pub fn night(now: Timestamp) -> i64 {
     (now + 9 * 3600 - 4 * 3600).div_euclid(DAY)
 }
 
-/// Does the job if no worker did it since the night began; whether it did.
-pub async fn look(store: &dyn Store, owner: &str, now: Timestamp, settings: &Path) -> Answer<bool> {
-    let Some(lease) = store.acquire_leader_lease(DUTY, owner, LEASE).await? else { return Ok(false) };
-    let last: Option<i64> = lease.note.and_then(|note| note.parse().ok());
-    let is_due = last.is_none_or(|last| last < night(now));
-    let done = if is_due { archive(settings).await } else { Ok(()) };
-    if is_due && done.is_ok() {
-        store.save_leader_note(DUTY, owner, &night(now).to_string()).await?;
+/// The job, as one worker knows it.
+#[derive(Debug)]
+pub struct Nightly {
+    owner: String,
+    settings: PathBuf,
+    /// The last night of which this worker knows that the job is done.
+    done: Option<i64>,
+}
+
+impl Nightly {
+    /// The job with this settings file.
+    pub fn new(settings: PathBuf) -> Self {
+        Self { owner: format!("worker-{}", Uuid::new_v4()), settings, done: None }
     }
-    store.release_leader_lease(DUTY, owner).await?;
-    done.map(|()| is_due)
+
+    /// Does the job if no worker did it since the night began; whether it did.
+    pub async fn look(&mut self, store: &dyn Store, now: Timestamp) -> Answer<bool> {
+        let night = night(now);
+        if self.done.is_some_and(|done| done >= night) {
+            return Ok(false);
+        }
+        let Some(lease) = store.acquire_leader_lease(DUTY, &self.owner, LEASE).await? else {
+            return Ok(false);
+        };
+        let last: Option<i64> = lease.note.and_then(|note| note.parse().ok());
+        let is_due = last.is_none_or(|last| last < night);
+        if is_due {
+            let archived = archive(&self.settings).await;
+            if archived.is_ok() {
+                store.save_leader_note(DUTY, &self.owner, &night.to_string()).await?;
+            }
+            store.release_leader_lease(DUTY, &self.owner).await?;
+            archived?;
+        } else {
+            store.release_leader_lease(DUTY, &self.owner).await?;
+        }
+        self.done = Some(night);
+        Ok(is_due)
+    }
 }
 
 async fn archive(settings: &Path) -> Answer<()> {

@@ -14,7 +14,7 @@ use crate::stubs;
 
 /// Where the database is. It goes away with the stage.
 enum Home {
-    Postgres(Database),
+    Postgres(Box<Database>),
     Sqlite(Folder),
 }
 
@@ -54,7 +54,7 @@ impl Stage {
     pub(super) async fn set(story: &mut Story) -> Self {
         let home = match story.options().sqlite {
             true => Home::Sqlite(Folder::new()),
-            false => Home::Postgres(Database::new().await),
+            false => Home::Postgres(Box::new(Database::new().await)),
         };
         let url = home.url();
         let eye = match &home {

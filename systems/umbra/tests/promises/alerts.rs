@@ -39,7 +39,7 @@ async fn an_event_may_wait_for_a_minute() {
     let mut world = World::new().await;
     world.sleep().await;
     world.publish(GuildDeleted { guild_id: Uuid::new_v4() }).await;
-    for (seconds, firing) in [(50, 0), (61, 3)] {
+    for (seconds, firing) in [(55, 0), (61, 3)] {
         world
             .run(&format!(
                 "alter table events.event disable trigger refuse;

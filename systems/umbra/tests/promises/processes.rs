@@ -11,7 +11,8 @@ fn order(subscription: Uuid) -> serde_json::Value {
     json!({ "subscription_id": subscription, "guild_id": Uuid::new_v4(), "user_id": Uuid::new_v4(), "plan_code": "pro" })
 }
 
-/// U19: the API answers after its commit, the bot records, and neither delivers; the worker does.
+/// U13, U19: the API answers after its commit, the bot records, and neither delivers; the worker does, and its metrics say how many
+/// attempts events took.
 #[tokio::test]
 async fn only_the_worker_delivers() {
     let system = System::new().await;
@@ -42,7 +43,6 @@ async fn only_the_worker_delivers() {
     assert_eq!(system.one::<i64>(relays).await, 1);
     assert_eq!(system.one::<i64>("select count(*) from licensing.licenses").await, 2);
     assert_eq!(system.messages().await.texts(), ["pro activated"]);
-    // U13: how retry counts are distributed.
     let metrics = system.get(format!("{address}/metrics")).await;
     assert!(metrics.contains("postrider_attempts_bucket{") && metrics.contains("le=\"10\""), "{metrics}");
     assert_eq!(worker.stop().await, Some(0));

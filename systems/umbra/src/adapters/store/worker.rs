@@ -9,13 +9,12 @@ use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use postrider::asked_to_end;
 use postrider::store::Store;
-use uuid::Uuid;
 
 use super::Outbox;
 use super::desk::Desk;
 use super::relay::relay;
 use crate::adapters::discord::Discord;
-use crate::adapters::nightly;
+use crate::adapters::nightly::Nightly;
 use crate::adapters::toss::Toss;
 use crate::billing::charging;
 use crate::contracts::Answer;
@@ -61,26 +60,29 @@ impl Worker {
 
     /// Looks at each tick what is due. A failure waits for the next tick.
     async fn cron(&self, outbox: &Outbox, store: &dyn Store) {
-        let (desk, owner) = (Desk::new(outbox), format!("worker-{}", Uuid::new_v4()));
+        let desk = Desk::new(outbox);
+        let mut nightly = self.settings.clone().map(Nightly::new);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
-            if let Err(fault) = self.look(&desk, store, &owner).await {
+            if let Err(fault) = self.look(&desk, store, nightly.as_mut()).await {
                 tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
             }
         }
     }
 
-    async fn look(&self, desk: &Desk, store: &dyn Store, owner: &str) -> Answer<()> {
+    async fn look(&self, desk: &Desk, store: &dyn Store, nightly: Option<&mut Nightly>) -> Answer<()> {
         let now = desk.now().await?;
-        let charged = charging::charge_due(now, desk, &self.toss).await?;
-        if charged > 0 {
-            tracing::info!(charged, "charged what was due");
-        }
-        if let Some(settings) = &self.settings
-            && nightly::look(store, owner, now, settings).await?
+        let charged = charging::charge_due(now, desk, &self.toss).await;
+        if let Some(nightly) = nightly
+            && nightly.look(store, now).await?
         {
             tracing::info!("retention is done for today");
+        }
+        // A gateway that is away does not keep the night from its job.
+        let charged = charged?;
+        if charged > 0 {
+            tracing::info!(charged, "charged what was due");
         }
         Ok(())
     }
