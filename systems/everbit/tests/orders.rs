@@ -131,6 +131,23 @@ async fn an_unknown_order_is_reconciled_and_never_sent_again() {
     trading.try_again(late.order_intent_id).await.expect_err("the exchange has it");
 }
 
+/// E11: a request whose command nobody takes up again, because it is dead, is found out all the same.
+#[tokio::test]
+async fn a_request_that_nobody_finishes_is_reconciled() {
+    let world = World::new().await;
+    let command = world.intent(Conduct::Place).await;
+    world.execute(&command, 10_000).await;
+    // As it was before the answer was written: the exchange has the order, and the worker died.
+    world.database.execute("update order_attempt set status = 'REQUESTED', order_id = null").await;
+    let reconciler = world.services().reconciler;
+    reconciler.round(69_999).await.expect("a round");
+    assert_eq!(world.status(&command).await, Some(Status::Requested), "a call may take that long");
+    reconciler.round(70_000).await.expect("a round");
+    assert_eq!(world.status(&command).await, Some(Status::Unknown));
+    assert_eq!(reconciler.round(70_001).await.expect("a round").found, 1);
+    assert_eq!((world.status(&command).await, world.requests().await), (Some(Status::Acked), 1));
+}
+
 /// E11: a fill is an event and a change of the position, once.
 #[tokio::test]
 async fn a_fill_is_counted_once_and_moves_the_position() {

@@ -13,7 +13,7 @@ use everbit::story::cast::Cast;
 use everbit::stubs::exchange::Conduct;
 use postrider::Retry;
 use postrider::store::{Operate, ResolveDead};
-use postrider_testkit::until;
+use postrider_testkit::{until, until_within};
 use serde_json::json;
 use support::{Row, World, signal};
 use uuid::Uuid;
@@ -162,7 +162,7 @@ async fn no_transaction_is_open_while_the_exchange_is_called() {
     let world = World::new().await;
     world.direct("/hold", json!(true)).await;
     let mut settings = world.settings.clone();
-    settings.timeout = Duration::from_secs(30);
+    settings.timeout = Duration::from_secs(120);
     let services = everbit::adapters::workers::Services::new(&world.desk, &settings);
     let workers = everbit::adapters::workers::Workers::start(&world.desk.outbox, &services, &settings);
     let workers = workers.await.expect("workers");
@@ -175,7 +175,7 @@ async fn no_transaction_is_open_while_the_exchange_is_called() {
                 where c.relname in ('event', 'lane', 'delivery', 'order_attempt') and l.pid <> pg_backend_pid()
                 and l.mode in ('RowExclusiveLock', 'RowShareLock')";
     // Looked at again and again: a short transaction may be seen once, one that is held is seen always.
-    until("no transaction is open", async || {
+    until_within("no transaction is open", Duration::from_secs(15), async || {
         world.database.count(open).await == 0 && world.database.count(held).await == 0
     })
     .await;

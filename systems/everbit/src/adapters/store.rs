@@ -151,8 +151,8 @@ macro_rules! database {
                 Ok(query.execute(&mut *self.tx).await?.rows_affected() == 1)
             }
 
-            async fn unknown(&mut self) -> Answer<Vec<Attempt>> {
-                let sql = select_attempts!(" where status = 'UNKNOWN' order by updated_at");
+            async fn unsettled(&mut self) -> Answer<Vec<Attempt>> {
+                let sql = select_attempts!(" where status in ('REQUESTED', 'UNKNOWN') order by updated_at");
                 let rows: Vec<AttemptRow> = sqlx::query_as(sql).fetch_all(&mut *self.tx).await?;
                 rows.into_iter().map(attempt).collect()
             }

@@ -73,8 +73,8 @@ pub trait Work: EventBus + Sized {
         order_id: Option<&str>,
         now: Timestamp,
     ) -> impl Future<Output = Answer<bool>> + Send;
-    /// The attempts that nobody knows the outcome of.
-    fn unknown(&mut self) -> impl Future<Output = Answer<Vec<Attempt>>> + Send;
+    /// The attempts that are not settled: unknown, or requested.
+    fn unsettled(&mut self) -> impl Future<Output = Answer<Vec<Attempt>>> + Send;
     /// The attempts that the exchange has, and that are not filled as far as we know.
     fn unfilled(&mut self) -> impl Future<Output = Answer<Vec<Attempt>>> + Send;
     /// Writes the fill of an attempt and changes the position. False if the fill is known already.

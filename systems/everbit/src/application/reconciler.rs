@@ -32,17 +32,26 @@ impl<D: Desk, X: Exchange> Reconciler<D, X> {
     /// One round. What can't be asked now is asked in the next one.
     pub async fn round(&self, now: Timestamp) -> Answer<Reconciled> {
         let mut reconciled = Reconciled::default();
-        let (unknown, unfilled) = {
+        let (unsettled, unfilled) = {
             let mut work = self.desk.begin().await?;
-            (work.unknown().await?, work.unfilled().await?)
+            (work.unsettled().await?, work.unfilled().await?)
         };
-        for attempt in unknown {
+        for attempt in unsettled {
+            let is_over = now - attempt.since >= self.grace;
+            if attempt.status == Status::Requested {
+                // A call is over long before: its worker died, and nobody else has taken up the command.
+                if is_over {
+                    self.move_on(&attempt, (Status::Unknown, Reason::Interrupted), now).await?;
+                }
+                continue;
+            }
             match self.exchange.find(&attempt.identifier()).await {
                 Ok(Some(placed)) => {
                     reconciled.found += usize::from(self.accept(&attempt, &placed, now).await?);
                 }
-                Ok(None) if now - attempt.since >= self.grace => {
-                    reconciled.not_found += usize::from(self.give_up(&attempt, now).await?);
+                Ok(None) if is_over => {
+                    let gone = (Status::Rejected, Reason::NotFound);
+                    reconciled.not_found += usize::from(self.move_on(&attempt, gone, now).await?);
                 }
                 Ok(None) | Err(_) => {}
             }
@@ -75,9 +84,9 @@ impl<D: Desk, X: Exchange> Reconciler<D, X> {
         Ok(true)
     }
 
-    async fn give_up(&self, attempt: &Attempt, now: Timestamp) -> Answer<bool> {
+    async fn move_on(&self, attempt: &Attempt, to: (Status, Reason), now: Timestamp) -> Answer<bool> {
         let mut work = self.desk.begin().await?;
-        let moved = work.move_attempt(attempt, (Status::Rejected, Reason::NotFound), None, now).await?;
+        let moved = work.move_attempt(attempt, to, None, now).await?;
         work.commit().await?;
         Ok(moved)
     }
