@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use postrider::kafka::Consumer;
 use postrider::mysql::Outbox;
 use serde_json::{Value, json};
 use story::process::{serve, setting};
+use tokio::net::TcpListener;
 
 use crate::adapters::consumers::Topics;
 use crate::adapters::figures::Figures;
@@ -45,10 +47,22 @@ pub async fn figures() -> Ended {
     Ok(())
 }
 
+/// Serves `/metrics` of this process where `METRICS` says, as in `127.0.0.1:9400`.
+async fn serve_metrics() -> Ended {
+    let Ok(address) = setting("METRICS") else { return Ok(()) };
+    let listener = TcpListener::bind(&address).await?;
+    println!("metrics on {}", listener.local_addr()?);
+    let metrics = PrometheusBuilder::new().install_recorder()?;
+    let router = Router::new().route("/metrics", get(async move || metrics.render()));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(())
+}
+
 /// One of the consumers, until it is asked to end.
 pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -> Ended {
     let pool = schema::connect(&read_database()?).await?;
     let outbox = Outbox::connect(&pool).await?;
+    serve_metrics().await?;
     let consumer = make(&outbox, &Topics::from_environment()?).start().await?;
     println!("consuming");
     postrider::asked_to_end().await;

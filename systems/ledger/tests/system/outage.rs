@@ -10,47 +10,81 @@ use ledger::domain::transaction::Transaction;
 use ledger::story::proxy::Proxy;
 use ledger::story::stage::{Stage, TopicOption};
 use ledger::story::topic::records;
-use postrider_testkit::{until, until_true};
+use postrider_testkit::{Logged, until, until_true};
 use xtask::kafka::{Broker, Options};
 
 use crate::support::{deposit, now, program, transfer};
 
 const AWAY: Duration = Duration::from_secs(6);
 
-/// How often each event is in the topic.
-fn copies(broker: &Broker, stage: &Stage) -> BTreeMap<String, usize> {
-    let mut copies = BTreeMap::new();
-    for record in records(&broker.bootstrap(), &stage.topics()[0]) {
-        *copies.entry(record.event_id).or_default() += 1;
+/// A broker of the test's own, and the system on it.
+struct World {
+    broker: Broker,
+    proxy: Proxy,
+    stage: Stage,
+}
+
+impl World {
+    async fn new() -> Self {
+        let broker = Broker::create(&Options::new()).expect("a broker");
+        let proxy = Proxy::to(broker.port()).await;
+        let mut stage = Stage::new(program(), &broker.bootstrap(), TopicOption::A).await;
+        stage.relay_brokers = proxy.bootstrap();
+        Self { broker, proxy, stage }
     }
-    copies
+
+    /// How often each event is in the topic.
+    fn copies(&self) -> BTreeMap<String, usize> {
+        let mut copies = BTreeMap::new();
+        for record in records(&self.broker.bootstrap(), &self.stage.topics()[0]) {
+            *copies.entry(record.event_id).or_default() += 1;
+        }
+        copies
+    }
 }
 
 /// L3, L15, L17 and the three cases of a dual write: the broker is away and nothing is lost, nor is a caller refused; two relays are
 /// killed; an answer is lost and becomes a duplicate with one effect; what was not committed is in no topic.
 #[tokio::test(flavor = "multi_thread")]
 async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
-    let mut broker = Broker::create(&Options::new()).expect("a broker");
-    let proxy = Proxy::to(broker.port()).await;
-    let mut stage = Stage::new(program(), &broker.bootstrap(), TopicOption::A).await;
-    stage.relay_brokers = proxy.bootstrap();
-    let stage = &stage;
-    let outage = [(
-        "unavailable_seconds > 60\"\nto = [\"pagerduty\"]",
-        "unavailable_seconds > 2\"\nto = [\"pagerduty\"]",
-    )];
+    let mut world = World::new().await;
+    let (_positions, url) = world.stage.serving("stub-positions").await;
+    let _consumers = [
+        world.stage.consumer("read-model", &[]).await,
+        world.stage.consumer("positions", &[("POSITIONS_URL", &url)]).await,
+    ];
+    let relay = an_outage_and_two_kills(&mut world).await;
+    let stage = &world.stage;
+    let before = world.copies();
+    assert_eq!(before.len() as i64, stage.number("select count(*) from postrider_event").await);
+    assert_eq!(before.len(), 160, "{}", relay.log());
+    a_lost_answer(&world).await;
+    a_commit_that_fails(stage).await;
+    let after = world.copies();
+    assert!(after.contains_key(&event_id(301, 1).to_string()));
+    assert!(!after.contains_key(&event_id(300, 1).to_string()), "what was not committed is in no topic");
+    assert_eq!(after.len(), 162);
+    let told = async || {
+        let answer = story::process::client().get(format!("{url}/count")).send().await.expect("an answer");
+        let answer: serde_json::Value = answer.json().await.expect("JSON");
+        (answer["triggered"].as_u64(), answer["told"].as_u64())
+    };
+    until("the position system knows all", async || told().await.0 == Some(162)).await;
+    assert_eq!(told().await, (Some(162), Some(162)), "it was told of each leg once");
+    let sum = "select cast(sum(amount) as signed) from balances";
+    assert_eq!(stage.number(sum).await, 40 * 100 + 200);
+}
+
+/// 40 deposits, then 60 transfers while the broker is away for 6 s; one relay dies in the outage, one while it catches up.
+async fn an_outage_and_two_kills(world: &mut World) -> Logged {
+    let World { broker, stage, .. } = world;
+    let outage = [("when = \"unavailable_seconds > 60\"", "when = \"unavailable_seconds > 2\"")];
     let mut first = stage.relay_with("first", &outage);
     let mut second = stage.relay_with("second", &outage);
-    let (_positions, url) = stage.serving("stub-positions").await;
-    let _consumers = [
-        stage.consumer("read-model", &[]).await,
-        stage.consumer("positions", &[("POSITIONS_URL", &url)]).await,
-    ];
     for transaction in 1..=40 {
         deposit(&stage.ledger, transaction, transaction % 8 + 1, 100).await.expect("posted");
     }
     stage.read_model_is_level().await;
-
     broker.kill().expect("killed");
     let gone = Instant::now();
     for transaction in 41..=100 {
@@ -66,28 +100,30 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
     until_true("the outage is told", || !stage.pagerduty.requests().is_empty()).await;
     first.process.kill();
     broker.start().expect("started");
-    let in_the_middle = "select count(*) from outbox_event where status = 'PROCESSED'";
-    until("the second delivers", async || stage.number(in_the_middle).await > 40).await;
+    let processed = "select count(*) from outbox_event where status = 'PROCESSED'";
+    until("the second delivers", async || stage.number(processed).await > 40).await;
     second.process.kill();
     let third = stage.relay("third");
     stage.all_processed().await;
     stage.read_model_is_level().await;
-    let before = copies(&broker, stage);
-    assert_eq!(before.len() as i64, stage.number("select count(*) from postrider_event").await);
-    assert_eq!(before.len(), 160, "{}", third.log());
+    third
+}
 
+/// The broker takes a record and its answer is lost: the record is there again, and its effect is not.
+async fn a_lost_answer(world: &World) {
+    let World { proxy, stage, .. } = world;
     proxy.lose_answers(true);
     deposit(&stage.ledger, 200, 1, 100).await.expect("posted");
     until_true("the answer is lost", || proxy.lost() > 0).await;
     let late = event_id(200, 1).to_string();
-    until("the broker has it twice", async || {
-        copies(&broker, stage).get(&late).is_some_and(|many| *many > 1)
-    })
-    .await;
+    until_true("the broker has it twice", || world.copies().get(&late).is_some_and(|many| *many > 1)).await;
     assert_eq!(stage.number("select count(*) from outbox_event where status = 'PENDING'").await, 1);
     proxy.lose_answers(false);
     stage.all_processed().await;
+}
 
+/// An event of a transaction that is rolled back, and one that is not.
+async fn a_commit_that_fails(stage: &Stage) {
     let mut unit = stage.ledger.begin().await.expect("begun");
     let posting = Transaction::deposit(300, 1, 100, now()).expect("a deposit");
     unit.save_transaction(&posting).await.expect("written");
@@ -96,17 +132,4 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
     deposit(&stage.ledger, 301, 1, 100).await.expect("posted");
     stage.all_processed().await;
     stage.read_model_is_level().await;
-    let after = copies(&broker, stage);
-    assert!(after.contains_key(&event_id(301, 1).to_string()));
-    assert!(!after.contains_key(&event_id(300, 1).to_string()), "what was not committed is in no topic");
-    assert_eq!(after.len(), 162);
-    let told = async || {
-        let answer = story::process::client().get(format!("{url}/count")).send().await.expect("an answer");
-        let answer: serde_json::Value = answer.json().await.expect("JSON");
-        (answer["triggered"].as_u64(), answer["told"].as_u64())
-    };
-    until("the position system knows all", async || told().await.0 == Some(162)).await;
-    assert_eq!(told().await, (Some(162), Some(162)), "it was told of each leg once");
-    let sum = "select cast(sum(amount) as signed) from balances";
-    assert_eq!(stage.number(sum).await, 40 * 100 + 200);
 }
