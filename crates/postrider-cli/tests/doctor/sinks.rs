@@ -28,7 +28,11 @@ async fn a_destination_that_is_away_is_bad_and_says_why() {
         hook("unknown", "http://hook.invalid/hush".to_owned()),
     ];
     let found = ground.doctor(&settings.concat());
-    found.assert("sink kafka", "bad", &[&free.to_string(), "nobody answers there", "none is lost"]);
+    found.assert(
+        "sink kafka",
+        "bad",
+        &[&free.to_string(), "no broker answers at this address", "none is lost"],
+    );
     found.assert("sink open", "ok", &["accepts connections"]);
     found.assert("sink closed", "bad", &["can't reach 127.0.0.1", "connection refused"]);
     found.assert("sink unknown", "bad", &["can't reach hook.invalid", "the host name does not exist"]);

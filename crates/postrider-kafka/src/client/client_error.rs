@@ -151,23 +151,28 @@ impl ClientError {
     /// The same, where more is known of the trouble.
     pub(crate) fn as_said_of(&self, trouble: Trouble) -> String {
         let advice = match trouble {
-            Trouble::Absent => "nobody answers there; check the address, and that the broker runs",
-            Trouble::Unknown => "there is no such name; check the address",
-            Trouble::Login => "the user or its password is refused; check both, and the mechanism",
-            Trouble::Mechanism => "they want another mechanism; use one that they support",
+            Trouble::Absent => {
+                "no broker answers at this address; check the address, and that the broker is running"
+            }
+            Trouble::Unknown => "the host name does not exist; check the address",
+            Trouble::Login => {
+                "the brokers refused the login; check the user, the password and the SASL mechanism"
+            }
+            Trouble::Mechanism => "the brokers do not accept this SASL mechanism; use one that they support",
             Trouble::Name => {
-                "the certificate is not for the name or address that was used; use one that is in the certificate"
+                "the broker certificate is for another host name; use a name that the certificate contains"
             }
             Trouble::Certificate => {
-                "no authority that is trusted here has signed the certificate; give the file of the authority that has \
-                 (ssl.ca.location), and see that the certificate has not expired"
+                "the broker certificate is not trusted; set ssl.ca.location and check its expiry date"
             }
-            Trouble::Plain => "that listener speaks no TLS; use the port that does, or turn TLS off",
+            Trouble::Plain => {
+                "the listener does not use TLS; use the port of a TLS listener, or turn TLS off"
+            }
             Trouble::Hangs => {
-                "the connection was closed; that listener may speak TLS or want a user: check security.protocol"
+                "the broker closed the connection; the listener may require TLS or a login: check security.protocol"
             }
             Trouble::Tls => {
-                "TLS can't be agreed on; they may ask for a certificate of ours (ssl.certificate.location, \
+                "the TLS handshake failed; the brokers may require a client certificate (ssl.certificate.location, \
                  ssl.key.location)"
             }
             Trouble::Other => return self.reason.clone(),

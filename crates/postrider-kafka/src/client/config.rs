@@ -36,7 +36,7 @@ impl KafkaBuilder {
     /// The default template of a topic's name.
     pub const TOPIC: &str = "{stream}";
 
-    /// The default time in which Kafka must take a batch.
+    /// The default time in which Kafka must acknowledge a batch.
     pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
     pub(crate) fn new(brokers: &str) -> Self {
@@ -69,29 +69,29 @@ impl KafkaBuilder {
         settings
     }
 
-    /// What a topic's name is made of: see [`Template`](postrider_core::Template); `{stream}` unless set.
+    /// The template of the topic name: see [`Template`](postrider_core::Template); by default `{stream}`.
     #[must_use]
     pub fn topic(mut self, template: impl Into<String>) -> Self {
         self.topic = template.into();
         self
     }
 
-    /// Sends events of a type to this topic, whatever the template says.
+    /// Sends events of a type to this topic, instead of the one of the template.
     #[must_use]
     pub fn topic_of(mut self, event_type: impl Into<String>, topic: impl Into<String>) -> Self {
         self.topics.insert(event_type.into(), topic.into());
         self
     }
 
-    /// How events are written into records; binary unless set.
+    /// How events are written into records; by default binary.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// Writes this JSON object as the value of each record, instead of what the [format](KafkaBuilder::format) says. The headers of
-    /// a record are `content-type: application/json` and the event's `traceparent`. A [`Consumer`](crate::Consumer) does not read such
+    /// Writes this JSON object as the value of each record, instead of the [format](KafkaBuilder::format). The headers of a
+    /// record are `content-type: application/json` and the event's `traceparent`. A [`Consumer`](crate::Consumer) does not read such
     /// records: it reads CloudEvents and bare payloads. Attributes are refused.
     #[must_use]
     pub fn envelope(mut self, envelope: Envelope) -> Self {
@@ -109,22 +109,22 @@ impl KafkaBuilder {
         self
     }
 
-    /// How events are written as CloudEvents. [Attributes](KafkaBuilder::attributes) that were asked for before stay asked for.
+    /// How events are written as CloudEvents. [Attributes](KafkaBuilder::attributes) that were set before stay set.
     #[must_use]
     pub fn events(mut self, events: CloudEvents) -> Self {
         self.events = events.with_optional(self.events.optional);
         self
     }
 
-    /// Writes these attributes, too, which a reader can do without; none unless set. See [`CloudEvents::each`] for what is
-    /// written in any case. [`Format::Payload`] has no attributes, so it refuses them.
+    /// Also writes these optional attributes; by default none. [`CloudEvents::each`] lists those that are always written.
+    /// [`Format::Payload`] has no attributes, so it refuses them.
     #[must_use]
     pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
         self.events = self.events.with_optional(attributes);
         self
     }
 
-    /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. It must be at
+    /// How long Kafka may take to acknowledge a batch before the brokers count as unavailable; by default 10 s. It must be at
     /// most two fifths of the relay's lease: a process that stood still must not send its old batch after another relay has
     /// taken over.
     #[must_use]
@@ -177,14 +177,14 @@ impl KafkaBuilder {
             without_tls(&self.asked())?;
         }
         if let Some(file) = self.security.authority.as_ref().filter(|file| !file.is_file()) {
-            return Err(invalid(&format!("the authority's certificate {} is not a file", file.display())));
+            return Err(invalid(&format!("the CA certificate {} is not a file", file.display())));
         }
         self.client().create_native_config().map_err(|error| refused(&error))?;
         Topics::new(&self.topic, self.topics.clone())
     }
 
-    /// Makes the sink once the brokers have answered. *On failure*: one sentence says what is wrong: an address that nobody
-    /// listens on, a password, a certificate.
+    /// Makes the sink once the brokers have answered. *On failure*: the error says what is wrong: the address, the
+    /// login or a certificate.
     pub async fn connect(self) -> Result<Kafka> {
         let kafka = self.build()?;
         kafka.check().await?;

@@ -43,7 +43,7 @@ impl TopicHealth {
             leaderless: partitions.iter().filter(|partition| partition.leader() < 0).count(),
             replicas: fewest(|partition| partition.replicas().len()),
             in_sync: fewest(|partition| partition.isr().len()),
-            least_in_sync: Err("the brokers were not asked".to_owned()),
+            least_in_sync: Err("not known yet".to_owned()),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Kafka {
             there.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let options = AdminOptions::new().request_timeout(Some(PATIENCE)).operation_timeout(Some(PATIENCE));
         let mut said = BTreeMap::new();
-        let mut silence = "the brokers gave no answer".to_owned();
+        let mut silence = "the brokers did not answer".to_owned();
         match admin.describe_configs(&wanted, &options).await {
             Ok(answers) => {
                 for (name, answer) in there.iter().zip(&answers) {
@@ -107,7 +107,7 @@ fn least(asked: &str, answer: Result<&ConfigResource, String>) -> (String, Resul
     };
     let value = resource.get(LEAST).and_then(|entry| entry.value.as_ref());
     let number = value.and_then(|value| value.parse().ok());
-    (name, number.ok_or_else(|| format!("the brokers did not say {LEAST}")))
+    (name, number.ok_or_else(|| format!("the brokers did not return {LEAST}")))
 }
 
 fn plain(error: &KafkaError) -> String {

@@ -38,7 +38,7 @@ impl RunningConsumer {
             let _ = end.send(close(&consumer).and(answer));
         });
         thread.map_err(|error| {
-            Error::new(ErrorKind::Invalid, "consume", format!("no thread can be started: {error}"))
+            Error::new(ErrorKind::Invalid, "consume", format!("can't start a thread: {error}"))
         })?;
         Ok(Self { group, stop, ended })
     }
@@ -57,7 +57,7 @@ impl RunningConsumer {
         match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
-                Err(Error::new(ErrorKind::Corrupt, "stop", "the thread of the consumer ended unexpectedly"))
+                Err(Error::new(ErrorKind::Corrupt, "stop", "the consumer thread ended unexpectedly"))
             }
             Err(_) => {
                 let message = "the brokers did not answer in time; records that were handled last may be delivered again";
@@ -99,7 +99,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
                     ));
                 } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
                     let reason = group.client_errors.sentence().unwrap_or_default();
-                    tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from at the moment");
+                    tracing::warn!(group = %group.crew.group, error = text, reason, "can't read from the brokers");
                     said = Some(Instant::now());
                 }
             }

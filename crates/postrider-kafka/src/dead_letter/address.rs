@@ -31,12 +31,12 @@ impl Address {
             let letters = self.of(topic);
             if !topic::valid(&letters) {
                 return Err(invalid(&format!(
-                    "{letters:?}, the topic for dead letters, is not a valid topic name"
+                    "{letters:?}, the dead-letter topic, is not a valid topic name"
                 )));
             }
             if topics.clone().any(|consumed| consumed == letters) {
                 let message = format!(
-                    "{letters} is consumed, so it can't take the dead letters of {topic}; name another one"
+                    "{letters} is consumed, so it can't be the dead-letter topic of {topic}; choose another one"
                 );
                 return Err(invalid(&message));
             }

@@ -22,10 +22,10 @@ const CHUNK: usize = 500;
 /// Up to where groups have requeued, by group and partition.
 type Requeued = HashMap<String, HashMap<i32, i64>>;
 
-/// The dead letters of a group.
+/// Lists and requeues the dead letters of a consumer group.
 ///
-/// It remembers what it has requeued as a consumer does: as the committed offsets of the group `{group}.dead-letters`. It skips
-/// the letters of other groups in the same topic.
+/// It remembers what it has requeued as the committed offsets of the group `{group}.dead-letters`. It skips the letters of other
+/// groups in the same topic.
 #[derive(Clone)]
 pub struct DeadLetters {
     brokers: String,
@@ -47,7 +47,7 @@ impl DeadLetters {
         }
     }
 
-    /// The topic for dead letters, as the consumer has it: see [`Consumer::dead_letters`](crate::Consumer::dead_letters).
+    /// The dead-letter topic, as set in the consumer: see [`Consumer::dead_letters`](crate::Consumer::dead_letters).
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self {
         self.address = Address::new(pattern);
@@ -64,7 +64,7 @@ impl DeadLetters {
         self
     }
 
-    /// The letters of a topic that were not requeued yet, the oldest of each partition first, `limit` of them at most. Changes
+    /// The letters of a topic that were not requeued yet: the oldest of each partition first, and at most `limit`. Changes
     /// nothing, and shows no payload.
     pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
         self.settings()?.connect().await?;
@@ -80,8 +80,8 @@ impl DeadLetters {
         .await
     }
 
-    /// The letters of a topic that are kept, of every group, also those that were requeued; of them those that `wanted` wants, the
-    /// oldest of each partition first, `limit` of them at most. Changes nothing, and shows no payload.
+    /// All letters of a topic that `wanted` accepts, of every group and including those that were requeued: the oldest of each
+    /// partition first, and at most `limit`. Changes nothing, and shows no payload.
     pub async fn list_all(
         &self,
         topic: &str,
@@ -106,7 +106,7 @@ impl DeadLetters {
         .await
     }
 
-    /// The letter at a place in the topic for dead letters, and the value of its record byte for byte; nothing if there is none.
+    /// The letter at this partition and offset of the dead-letter topic, with the bytes of its value; `None` if there is none.
     /// Changes nothing.
     pub async fn read(
         &self,

@@ -112,7 +112,7 @@ impl Producer {
                 polled.poll(Timeout::After(TICK));
             }
         });
-        let thread = thread.map_err(|error| invalid(&format!("no thread can be started: {error}")))?;
+        let thread = thread.map_err(|error| invalid(&format!("can't start a thread: {error}")))?;
         let is_single = !settings.brokers.contains(',');
         let timeout = settings.timeout;
         Ok(Self { inner, is_single, timeout, spent: AtomicBool::new(false), stop, thread: Some(thread) })
@@ -176,7 +176,7 @@ impl Producer {
     /// Why this producer is good for nothing more, if it is not.
     pub(crate) fn fatal(&self) -> Option<String> {
         if self.spent.load(Ordering::Acquire) {
-            return Some("what it had not sent in time was taken back".to_owned());
+            return Some("unsent records were cancelled at the deadline".to_owned());
         }
         self.inner.client().fatal_error().map(|(_, reason)| reason)
     }
@@ -228,7 +228,7 @@ impl<'p> Flight<'p> {
             }
             match self.board() {
                 Some(mut board) => board.open += 1,
-                None => return Err(Unavailable::new("another batch of the lane has begun")),
+                None => return Err(Unavailable::new("another batch of the lane has started")),
             }
             let is_empty = was_full && self.producer.inner.in_flight_count() == 0;
             let Err((error, back)) = self.producer.inner.send(record) else { return Ok(Ok(())) };

@@ -95,7 +95,7 @@ impl Kafka {
             match producer.fatal() {
                 None => return Ok(Arc::clone(producer)),
                 Some(reason) => {
-                    tracing::debug!(lane, reason, "the producer is given up; a new one takes its place");
+                    tracing::debug!(lane, reason, "the producer can't be used any more; creating a new one");
                 }
             }
         }
@@ -111,11 +111,12 @@ impl Kafka {
         let word = word(code);
         match error_class(code) {
             ErrorClass::Unavailable => None,
-            ErrorClass::Retry => {
-                Some(Outcome::retry(failure(&word, format!("Kafka refused the record for now: {code}"))))
-            }
+            ErrorClass::Retry => Some(Outcome::retry(failure(
+                &word,
+                format!("Kafka refused the record; it will be retried: {code}"),
+            ))),
             ErrorClass::Reject => {
-                Some(Outcome::reject(failure(&word, format!("Kafka refused the record for good: {code}"))))
+                Some(Outcome::reject(failure(&word, format!("Kafka rejected the record: {code}"))))
             }
             ErrorClass::HoldTopic => {
                 self.forget(topic);
@@ -339,7 +340,7 @@ impl Sink for Kafka {
         let plan = self.plan(&producer, &delivery).await?;
         if since.elapsed() >= self.settings.timeout {
             // Brokers that are slow to say which topics there are, or a process that stood still: its heir may be at work.
-            return Err(Unavailable::new("it took too long to find out which topics there are"));
+            return Err(Unavailable::new("the brokers took too long to list the topics"));
         }
         since = Instant::now();
         let all: Vec<usize> = (0..delivery.events.len()).collect();
