@@ -87,7 +87,7 @@ async fn has_events(conn: &mut MySqlConnection, op: &'static str) -> Result<bool
 pub(crate) fn changes(bytes: usize, kind: Kind, op: &'static str) -> Result<Vec<String>> {
     let bytes = i64::try_from(bytes).ok().filter(|bytes| (1..=LARGEST).contains(bytes)).ok_or_else(|| {
         let message =
-            "max_payload must be at least 1 byte and below 4 GiB: the database keeps no larger value";
+            "max_payload must be at least 1 byte and below 4 GiB, the largest value that the database can store";
         Error::new(ErrorKind::Invalid, op, message)
     })?;
     let made = definition_of(NAME).replace(PLACE, &bytes.to_string());
