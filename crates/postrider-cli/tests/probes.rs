@@ -190,7 +190,7 @@ async fn a_health_check_does_not_take_another_process_for_its_relay() {
     // Something that answers everything with 200.
     let (stranger, _heard) = endpoint("200 OK");
     let sentence = health(&listens(&settings, &stranger.to_string()), &[]).sentence(1);
-    assert!(sentence.contains("what listens there is not a Postrider relay"), "{sentence}");
+    assert!(sentence.contains("the server at this address is not a Postrider relay"), "{sentence}");
     assert_eq!(health(&settings, &["--json", "--address", &stranger.to_string()]).code, Some(1));
 
     // A relay, but another one.

@@ -12,26 +12,25 @@ use time::macros::format_description;
 /// A date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE: &[BorrowedFormatItem<'static>] =
     format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
-/// How long a `Retry-After` is believed unless set.
+/// The longest `Retry-After` that is respected by default.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Whose trouble a status is.
+/// Who is blamed for a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// The endpoint's, for as long as no other key succeeds: no event loses an attempt. While others succeed, the event is
-    /// charged the attempt and tried again, as the subscription has it.
+    /// The endpoint, while no other key succeeds: no event loses an attempt. While others succeed, the event loses an attempt and
+    /// is retried.
     Endpoint,
-    /// The endpoint's as well for as long as no other key succeeds. While others succeed, the event is dead at once.
+    /// Also the endpoint, while no other key succeeds. While others succeed, the event is dead at once.
     Event,
-    /// The event's, whatever else succeeds: it is charged the attempt and tried again, as the subscription has it. An endpoint
-    /// that answers so to everything kills its events.
+    /// Always the event: it loses an attempt and is retried. An endpoint that gives this answer to everything kills its events.
     Retry,
-    /// The event's, whatever else succeeds: it is dead at once.
+    /// Always the event: it is dead at once.
     Reject,
 }
 
 impl Blame {
-    /// Whose trouble a status is unless set.
+    /// Who is blamed by default.
     fn usual(status: u16) -> Self {
         match StatusClass::of(status) {
             StatusClass::Event => Self::Event,

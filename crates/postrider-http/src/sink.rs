@@ -47,9 +47,9 @@ impl Http {
         HttpBuilder::default()
     }
 
-    /// Whether the endpoint takes a connection, over TLS where its address says so. No request is made.
+    /// Checks that the endpoint accepts connections, with TLS if the URL is `https`. Sends no request.
     ///
-    /// *On failure*: one sentence that says what to do, without the path of the address: that may hold a secret.
+    /// *On failure*: the error says what to do. It does not contain the path of the URL, which may hold a secret.
     pub async fn check(&self) -> Result<()> {
         let host = self.url.host_str().unwrap_or_default();
         let unreachable = |reason: String| {

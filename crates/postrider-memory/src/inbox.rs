@@ -25,7 +25,7 @@ impl Outbox {
 impl Inbox {
     /// Notes that the event is handled in the caller's transaction; whether that is the first time.
     ///
-    /// At `false`, leave the change out: it was made by the transaction that said so first. Two that race for one event
+    /// If it returns `false`, skip the change: another transaction already made it. Two that race for one event
     /// wait for each other.
     pub async fn first_time(&self, connection: &mut Connection, event_id: Uuid) -> Result<bool> {
         const OP: &str = "inbox";

@@ -27,7 +27,7 @@ impl Outbox {
 impl Inbox {
     /// Notes that the event is handled in the transaction that `conn` is in; whether that is the first time.
     ///
-    /// At `false`, leave the change out: it was made by the transaction that said so first.
+    /// If it returns `false`, skip the change: another transaction already made it.
     pub async fn first_time(&self, conn: &mut SqliteConnection, event_id: Uuid) -> Result<bool> {
         Limits::check_consumer(&self.consumer)?;
         let note = Sql::default().query(statement!("inbox.sql")).bind(&*self.consumer).bind(event_id);

@@ -55,8 +55,8 @@ impl Outbox {
 
     /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).
     ///
-    /// A plain `BEGIN` that reads first fails at its first write if anybody else wrote in between, whatever
-    /// the busy timeout; this one waits for its turn and then can't.
+    /// A plain `BEGIN` that reads first fails at its first write if another transaction wrote in between, whatever the busy
+    /// timeout is; this one waits for the write lock first, so it does not fail later.
     pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>> {
         self.pool.begin_with("begin immediate").await.map_err(failed("begin"))
     }

@@ -28,7 +28,7 @@ impl EnvelopeTable {
                 return Err(section.problem(KEY, what));
             }
             (Some(_), false) => {
-                return Err(section.problem(KEY, "it must go with format = \"envelope\"; set that, too"));
+                return Err(section.problem(KEY, "it works only with format = \"envelope\"; set that, too"));
             }
         };
         let envelope = builder(&fields, KEY).and_then(|builder| {
