@@ -34,6 +34,17 @@ const CODES: &[&str] = &[
 ];
 
 /// Posts events to an endpoint.
+///
+/// ```
+/// use postrider::{Relay, testing::Outbox};
+/// use postrider_http::{Format, Http};
+///
+/// # fn main() -> postrider::Result<()> {
+/// let http = Http::builder().format(Format::Batched(100)).bearer("secret").build("https://shop.example.org/events")?;
+/// let relay = Relay::new(&Outbox::new()).subscribe("to-shop", |s| s.sink(http));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Http {
     pub(crate) client: Client,
     pub(crate) url: Url,

@@ -9,6 +9,21 @@ use crate::store::MemoryStore;
 use crate::transaction::Transaction;
 
 /// An outbox in memory. Clones share everything.
+///
+/// ```
+/// use postrider_core::NewEvent;
+/// use postrider_memory::Outbox;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> postrider_core::Result<()> {
+/// let outbox = Outbox::new();
+/// let mut tx = outbox.begin().await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// assert_eq!(outbox.recorded().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) log: Arc<Log>,

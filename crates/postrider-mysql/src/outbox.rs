@@ -15,6 +15,25 @@ use crate::pools::{Pools, StoreOptions};
 use crate::store::MySqlStore;
 
 /// The outbox of a database. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```no_run
+/// use postrider_core::NewEvent;
+/// use postrider_mysql::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::MySqlPool::connect("mysql://localhost/shop").await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = pool.begin().await?;
+/// sqlx::query("update orders set paid = true where id = ?").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: MySqlPool,

@@ -19,6 +19,25 @@ use crate::sql::{Patch, Sql};
 use crate::store::{PgStore, StoreOptions};
 
 /// Records events, on the caller's own connection. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```no_run
+/// use postrider_core::NewEvent;
+/// use postrider_postgres::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::PgPool::connect("postgres://localhost/shop").await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = pool.begin().await?;
+/// sqlx::query("update orders set paid = true where id = $1").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: PgPool,

@@ -15,6 +15,26 @@ use crate::store::SqliteStore;
 use crate::{migrate, position};
 
 /// The outbox of a database. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```
+/// use postrider_core::NewEvent;
+/// use postrider_sqlite::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::SqlitePool::connect("sqlite::memory:").await?;
+/// # sqlx::query("create table orders (id integer, paid boolean)").execute(&pool).await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = outbox.begin().await?;
+/// sqlx::query("update orders set paid = true where id = $1").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: SqlitePool,

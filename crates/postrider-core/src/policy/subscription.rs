@@ -142,6 +142,15 @@ impl Subscription {
 }
 
 /// The events that a subscription reads. An empty list of patterns matches all.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{Filter, Pattern};
+///
+/// let filter = Filter { streams: vec![Pattern::new("orders")], types: vec![Pattern::new("Order*")] };
+/// assert!(filter.wants("orders", "OrderPaid"));
+/// assert!(!filter.wants("orders", "InvoiceSent"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The streams.

@@ -42,6 +42,29 @@ pub enum Offsets {
 ///
 /// Transactional handlers, and plain ones with an [`inbox`](Consumer::inbox), keep an inbox under the name of the group: a
 /// transactional handler's effect happens once.
+///
+/// ```no_run
+/// use postrider::postgres::Outbox;
+/// use postrider::{Event, Failure, Received};
+/// use postrider_kafka::Consumer;
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// #[event(stream = "orders", aggregate = "Order", id = order)]
+/// struct OrderPaid {
+///     order: i64,
+/// }
+///
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {} is paid", event.order);
+///     Ok(())
+/// }
+///
+/// # async fn example(outbox: Outbox) -> postrider::Result<()> {
+/// let consumer = Consumer::new(&outbox, "broker:9092", "billing").topics(["orders"]).on(receipt).start().await?;
+/// postrider::asked_to_end().await;
+/// consumer.stop().await
+/// # }
+/// ```
 pub struct Consumer<S: Source> {
     pub(crate) source: S,
     pub(crate) brokers: String,

@@ -26,6 +26,20 @@ type Requeued = HashMap<String, HashMap<i32, i64>>;
 ///
 /// It remembers what it has requeued as the committed offsets of the group `{group}.dead-letters`. It skips the letters of other
 /// groups in the same topic.
+///
+/// ```no_run
+/// use postrider_kafka::DeadLetters;
+///
+/// # async fn example() -> postrider::Result<()> {
+/// let letters = DeadLetters::new("broker:9092", "billing");
+/// for letter in letters.list("orders", 100).await? {
+///     println!("{}:{} failed after {} attempts: {}", letter.partition, letter.offset, letter.attempts, letter.error);
+/// }
+/// let count = letters.requeue("orders").await?;
+/// println!("requeued {count}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DeadLetters {
     brokers: String,

@@ -25,6 +25,16 @@ const TAKEN: &str = "ok";
 const UNCONFIRMED: &str = "unconfirmed";
 
 /// Produces events to Kafka.
+///
+/// ```no_run
+/// use postrider::{Relay, postgres::Outbox};
+/// use postrider_kafka::Kafka;
+///
+/// # async fn example(outbox: Outbox) -> postrider::Result<()> {
+/// let kafka = Kafka::builder("broker:9092").topic("{stream}-events").connect().await?;
+/// Relay::new(&outbox).subscribe("to-kafka", |s| s.sink(kafka)).run().await
+/// # }
+/// ```
 pub struct Kafka {
     pub(crate) settings: KafkaBuilder,
     pub(crate) topics: Topics,
