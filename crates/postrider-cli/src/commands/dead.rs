@@ -5,8 +5,8 @@ mod replace;
 mod resolve;
 
 use clap::{Args, Subcommand};
-use postrider::store::{OpenDelivery, OpenDeliveryQuery};
-use postrider::{Pattern, Uuid};
+use postrider::Uuid;
+use postrider::store::{OpenDelivery, OpenDeliveryQuery, Pattern};
 
 use super::times::Span;
 use super::unknown;

@@ -1,6 +1,7 @@
 //! The JSON object that a sink writes: `[sink.NAME.envelope]`.
 
-use postrider::{Envelope, EnvelopeBuilder};
+use postrider::Envelope;
+use postrider::store::EnvelopeBuilder;
 use toml::{Table, Value};
 
 use super::{Problem, Section};

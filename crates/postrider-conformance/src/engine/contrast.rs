@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::store::{Attempt, DeliveryFailure, Outcome, State, StateQuery, Store};
+use postrider::store::{Attempt, Clock, DeliveryFailure, Outcome, State, StateQuery, Store};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Order, Retry, Uuid, WhileUnavailable};
+use postrider::{Order, Retry, Uuid, WhileUnavailable};
 
 use super::{Fixture, LEASE, PATIENCE, clock, record, relay, state, until};
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{DeliveryFailure, Outcome, Recordable, ResolveDead, Source, State};
+use postrider::store::{Clock, DeliveryFailure, Outcome, Recordable, ResolveDead, Source, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Received, Retry, WhileUnavailable};
+use postrider::{Failure, Received, Retry, WhileUnavailable};
 
 use super::{Fixture, OrderChanged, Seen, changed, clock, record, relay, state, until};
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Effect, Source, State, Subscription};
+use postrider::store::{Clock, Effect, Source, State, Subscription};
 use postrider::testing::{recorded, recorded_of, until_quiet};
-use postrider::{Clock, Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
+use postrider::{Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, relay, state};
 

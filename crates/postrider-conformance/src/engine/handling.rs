@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
 use postrider::{
-    Clock, Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry,
-    Subscriber, Unknown, Upcasters,
+    Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry, Subscriber,
+    Unknown, Upcasters,
 };
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, OnDead, Received, Retry, Tx};
+use postrider::{Failure, OnDead, Received, Retry, Tx};
 use postrider_core::{Delivery, Sink, Unavailable};
 
 use super::{Fixture, OrderChanged, record, relay, state};

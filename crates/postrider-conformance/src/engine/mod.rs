@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::store::{EventState, ManualClock, Recordable, Source, StateQuery, Store};
-use postrider::{Clock, Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
+use postrider::store::{Clock, EventState, ManualClock, Recordable, Source, StateQuery, Store};
+use postrider::{Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
 use serde::{Deserialize, Serialize};
 
 /// Makes fresh outboxes of one kind of store.

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Attempt, DeliveryFailure, Outcome, ResolveDead, Source, State};
+use postrider::store::{Attempt, Clock, DeliveryFailure, Outcome, ResolveDead, Source, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, OnDead, Order, Received, Recorded, Retry};
+use postrider::{Failure, OnDead, Order, Received, Recorded, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, record, relay, state, until};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{State, StateQuery};
+use postrider::store::{Clock, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Order, Received, Retry, WhileUnavailable};
+use postrider::{Failure, Order, Received, Retry, WhileUnavailable};
 
 use super::{Fixture, LEASE, OrderChanged, clock, record, relay, state, until};
 

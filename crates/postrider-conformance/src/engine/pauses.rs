@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::store::{Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable};
+use postrider::store::{
+    Clock, Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable,
+};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, OrderChanged, record, relay, state, until};

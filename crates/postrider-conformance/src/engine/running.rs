@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Order, Received, Retry, Tx};
+use postrider::{Failure, Order, Received, Retry, Tx};
 use tokio::sync::Semaphore;
 
 use super::desk::{Desk, PATIENCE, start};

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 
 use super::{Fixture, OrderChanged, Seen, record, relay, state};
 

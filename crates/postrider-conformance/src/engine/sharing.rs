@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
+use postrider::store::{Clock, DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, ErrorKind, Received, Relay, Retry};
+use postrider::{ErrorKind, Received, Relay, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, Seen, record, relay, state, until};
 

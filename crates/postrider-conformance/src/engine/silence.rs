@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, LEASE, OrderChanged, Seen, record, relay, state, until};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::Clock;
+use postrider::store::Clock;
 use postrider::store::{Relane, State};
 use postrider::testing::until_quiet;
 

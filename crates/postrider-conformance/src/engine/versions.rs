@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Event, Headers, NewerVersion, Order, Received, Retry, Upcasters};
+use postrider::{Event, Headers, NewerVersion, Order, Received, Retry, Upcasters};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

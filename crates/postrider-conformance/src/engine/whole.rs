@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{EventState, Source, State};
+use postrider::store::{Clock, EventState, Source, State};
 use postrider::testing::{recorded, recorded_of, until_quiet};
-use postrider::{Clock, Failure, Received, Retry, Tx, Uuid};
+use postrider::{Failure, Received, Retry, Tx, Uuid};
 use postrider_core::{Attempt, Delivery, Outcome, Sink};
 use postrider_relay::Dispatcher;
 

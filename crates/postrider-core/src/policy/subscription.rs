@@ -144,12 +144,14 @@ impl Subscription {
 /// The events that a subscription reads. An empty list of patterns matches all.
 ///
 /// ```
-/// # extern crate postrider_core as postrider;
-/// use postrider::{Filter, Pattern};
+/// # mod postrider { pub mod store { pub use postrider_core::*; } }
+/// use postrider::store::{Filter, Pattern};
 ///
+/// # fn main() {
 /// let filter = Filter { streams: vec![Pattern::new("orders")], types: vec![Pattern::new("Order*")] };
 /// assert!(filter.wants("orders", "OrderPaid"));
 /// assert!(!filter.wants("orders", "InvoiceSent"));
+/// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::kafka::{Kafka, TopicHealth};
-use postrider::store::LoggedEvent;
-use postrider::{Filter, Pattern};
+use postrider::store::{Filter, LoggedEvent, Pattern};
 
 use super::finding::Finding;
 use crate::config::sink::KafkaSink;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider::store::{EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
+use postrider::NewEvent;
+use postrider::store::{Clock, EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
 use postrider::testing::Outbox;
-use postrider::{Clock, NewEvent};
 use time::macros::datetime;
 
 use super::*;
