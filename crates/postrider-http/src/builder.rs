@@ -8,7 +8,7 @@ use postrider_core::{CloudEvents, Envelope, Error, ErrorKind, OptionalAttribute,
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use crate::answer::{Answers, Blame, LONGEST};
+use crate::answer::{Answers, LONGEST, StatusRule};
 use crate::client::{client_with, tls};
 use crate::request::{Format, Message};
 use crate::signature::Secret;
@@ -89,10 +89,10 @@ impl HttpBuilder {
         self
     }
 
-    /// Sets who is blamed for a status from 300 to 599. By default it is the [event](Blame::Event) for 400, 409, 413, 415 and
-    /// 422, and the [endpoint](Blame::Endpoint) for all others.
+    /// Sets who is blamed for a status from 300 to 599. By default it is the [event](StatusRule::Event) for 400, 409, 413, 415 and
+    /// 422, and the [endpoint](StatusRule::Endpoint) for all others.
     #[must_use]
-    pub fn status(mut self, status: u16, blame: Blame) -> Self {
+    pub fn status(mut self, status: u16, blame: StatusRule) -> Self {
         self.answers.set(status, blame);
         self
     }

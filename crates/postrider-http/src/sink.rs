@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::builder::HttpBuilder;
 use crate::client::PATIENCE;
+use crate::connect_error::{reason, sentence};
 use crate::failure::NoAnswer;
-use crate::trouble::{reason, sentence};
 
 /// So many that fail one after another, sent alone, and the others of their request are not sent.
 const FAILED_IN_A_ROW: usize = 3;

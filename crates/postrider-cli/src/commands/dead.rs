@@ -97,8 +97,8 @@ async fn each_dead(
         let Some(last) = page.last() else { return Ok(()) };
         query.after = Some((last.event.id, last.subscription.clone()));
         let more = page.len() == PAGE as usize;
-        for stuck in page {
-            if !take(stuck) {
+        for delivery in page {
+            if !take(delivery) {
                 return Ok(());
             }
         }

@@ -12,7 +12,7 @@ use rdkafka::message::OwnedHeaders;
 
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_PRODUCERS, broken};
-use crate::client::security::{Security, told_who_we_are, without_tls};
+use crate::client::security::{Security, security_methods, without_tls};
 use crate::produce::record::{self, Format};
 use crate::produce::sink::Kafka;
 use crate::produce::topic::Topics;
@@ -133,7 +133,7 @@ impl KafkaBuilder {
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused.
     #[must_use]

@@ -31,8 +31,8 @@ impl Mechanism {
     }
 }
 
-/// The methods by which a builder is told who we are to the brokers, and who they are to us; it has a field `security`.
-macro_rules! told_who_we_are {
+/// The methods of a builder for login and TLS; it has a field `security`.
+macro_rules! security_methods {
     () => {
         /// Logs in as a user. SCRAM needs a build with TLS. The password is never shown: not by `Debug`, an error or a log.
         #[must_use]
@@ -61,7 +61,7 @@ macro_rules! told_who_we_are {
         }
     };
 }
-pub(crate) use told_who_we_are;
+pub(crate) use security_methods;
 
 /// What was asked for by name rather than by properties. What it shows of itself has no secret in it.
 #[derive(Clone, Default)]

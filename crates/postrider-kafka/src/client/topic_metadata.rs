@@ -60,7 +60,10 @@ impl Kafka {
     /// The state of these topics; `None` for one that does not exist. Creates and changes nothing.
     ///
     /// *On failure*: the brokers don't answer, with the sentence of [`check`](Kafka::check).
-    pub async fn survey(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, Option<TopicHealth>>> {
+    pub async fn describe_topics(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Option<TopicHealth>>> {
         let metadata = self.metadata().await?;
         let is_there = |topic: &&MetadataTopic| topic.error().is_none() && !topic.partitions().is_empty();
         let find = |name: &String| metadata.topics().iter().filter(is_there).find(|it| it.name() == name);

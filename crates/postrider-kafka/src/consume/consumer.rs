@@ -9,7 +9,7 @@ use postrider_relay::{
     Decode, DispatcherBuilder, Handler, NewerVersion, SubscriberInfo, Unknown, Upcasters, defaults,
 };
 
-use crate::client::security::{Security, told_who_we_are};
+use crate::client::security::{Security, security_methods};
 use crate::consume::sequence::Gap;
 use crate::consume::worker::OnGap;
 use crate::dead_letter::address::Address;
@@ -299,7 +299,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka, for the consumer and for the producer of dead letters; it overrides the other settings. One
     /// that would break a promise is refused at the start.

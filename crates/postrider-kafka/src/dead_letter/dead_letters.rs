@@ -8,7 +8,7 @@ use rdkafka::consumer::BaseConsumer;
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_LETTERS, broken};
-use crate::client::security::{Security, told_who_we_are};
+use crate::client::security::{Security, security_methods};
 use crate::consume::arrived::Arrived;
 use crate::dead_letter::address::Address;
 use crate::dead_letter::letter::DeadLetter;
@@ -68,7 +68,7 @@ impl DeadLetters {
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused when letters are
     /// listed or requeued.
