@@ -42,7 +42,7 @@ struct Place {
     #[arg(long, value_name = "ADDRESSES")]
     brokers: Option<String>,
     /// Dead-letter topic, as set in the consumer
-    #[arg(long, value_name = "PATTERN", default_value = "{topic}.DLT")]
+    #[arg(long, value_name = "PATTERN", default_value = DeadLetters::TOPIC)]
     pattern: String,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{Lease, Order, Outcome, Recorded, Unavailable};
+use crate::{Lease, Order, Outcome, Recorded, Subscription, Unavailable};
 
 /// Where events go: typed handlers, Kafka, HTTP, stdout.
 ///
@@ -63,7 +63,7 @@ pub trait Sink: Send + Sync + 'static {
 
     /// The batch size if the subscription does not set one.
     fn batch(&self) -> u32 {
-        1000
+        Subscription::BATCH
     }
 
     /// The shortest lease that is safe: after this time the sink sends nothing that it was given under a lost lease, even if the

@@ -117,6 +117,9 @@ impl Subscription {
     /// The default number of lanes.
     pub const LANES: u32 = 1;
 
+    /// The default number of events per read, for sinks without a [batch size](crate::Sink::batch) of their own.
+    pub const BATCH: u32 = 1000;
+
     /// Checks that a subscription can have this many lanes.
     pub fn check_lanes(lanes: u32, op: &'static str) -> Result<()> {
         if lanes == 0 || lanes > Self::MOST_LANES {

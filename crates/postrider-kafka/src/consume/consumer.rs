@@ -104,7 +104,7 @@ impl<S: Source> Consumer<S> {
             timeout: defaults::TIMEOUT,
             retry: Retry::fixed(Duration::from_secs(1)).max_attempts(4),
             longest_pause: defaults::LONGEST_PAUSE,
-            grace: Duration::from_secs(10),
+            grace: defaults::SHUTDOWN_GRACE,
             address: Address::default(),
             numbered_keys: 100_000,
             on_gap: None,

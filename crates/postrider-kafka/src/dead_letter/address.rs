@@ -3,6 +3,7 @@
 use postrider_core::Result;
 
 use crate::client::invalid::invalid;
+use crate::dead_letter::dead_letters::DeadLetters;
 use crate::produce::topic;
 
 /// Which topic the dead letters of a topic go to.
@@ -11,7 +12,7 @@ pub(crate) struct Address(String);
 
 impl Default for Address {
     fn default() -> Self {
-        Self("{topic}.DLT".to_owned())
+        Self(DeadLetters::TOPIC.to_owned())
     }
 }
 

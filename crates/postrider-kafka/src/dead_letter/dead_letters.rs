@@ -50,6 +50,9 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
+    /// The default dead-letter topic; `{topic}` stands for the topic of the record.
+    pub const TOPIC: &str = "{topic}.DLT";
+
     /// The dead letters of a group on these brokers.
     pub fn new(brokers: &str, group: &str) -> Self {
         Self {

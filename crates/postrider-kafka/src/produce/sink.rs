@@ -61,6 +61,9 @@ struct Produced {
 }
 
 impl Kafka {
+    /// The default number of events per read. Between two batches the brokers wait for the database: the fewer, the better.
+    pub const BATCH: u32 = 5000;
+
     /// A sink for these brokers: `host:port`, separated by commas.
     pub fn builder(brokers: &str) -> KafkaBuilder {
         KafkaBuilder::new(brokers)
@@ -328,9 +331,8 @@ fn word(code: Code) -> String {
 
 #[async_trait]
 impl Sink for Kafka {
-    /// Between two batches the brokers wait for the database: the fewer, the better.
     fn batch(&self) -> u32 {
-        5000
+        Self::BATCH
     }
 
     /// What is in the client is too old to be sent half as long again after its time, and a third of a lease may be gone
