@@ -7,10 +7,10 @@ mod show;
 use clap::{Args, Subcommand};
 use postrider::Error;
 use postrider::kafka::{DeadLetter, DeadLetters};
+use postrider::store::nearest;
 use serde::Serialize;
 
 use crate::Failure;
-use crate::config::nearest::nearest;
 use crate::config::{Config, Problem, Sink};
 use crate::output::Time;
 use crate::sinks::letters_of;

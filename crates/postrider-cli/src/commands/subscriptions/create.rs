@@ -1,13 +1,12 @@
 //! `postrider subscriptions create`: by flags, or as the settings have it.
 
 use clap::Args;
-use postrider::store::Subscription;
+use postrider::store::{Subscription, nearest};
 use postrider::{OnDead, Order, Start};
 
 use super::super::times;
 use super::{Answer, wanted};
 use crate::Failure;
-use crate::config::nearest::nearest;
 use crate::config::subscription::{ON_DEAD, ORDERS, START};
 use crate::config::{Config, Problem, SubscriptionSection};
 use crate::confirm::Consent;
