@@ -23,10 +23,10 @@ impl Outbox {
 }
 
 impl Inbox {
-    /// Notes that the event is handled in the caller's transaction; whether that is the first time.
+    /// Marks an event as handled, in the caller's transaction; returns whether it was the first time.
     ///
-    /// If it returns `false`, skip the change: another transaction already made it. Two that race for one event
-    /// wait for each other.
+    /// If it returns `false`, skip the change: another transaction already made it. Two
+    /// transactions that mark the same event wait for each other.
     pub async fn first_time(&self, connection: &mut Connection, event_id: Uuid) -> Result<bool> {
         const OP: &str = "inbox";
         Limits::check_consumer(&self.consumer)?;

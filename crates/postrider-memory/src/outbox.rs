@@ -36,12 +36,12 @@ impl Outbox {
         Self::builder().build()
     }
 
-    /// An outbox with settings of its own.
+    /// An outbox with settings.
     pub fn builder() -> OutboxBuilder {
         OutboxBuilder::default()
     }
 
-    /// What relays read from.
+    /// The log, for a relay.
     pub fn store(&self) -> MemoryStore {
         MemoryStore::new(&self.log)
     }

@@ -25,7 +25,7 @@ impl Outbox {
 }
 
 impl Inbox {
-    /// Notes that the event is handled in the transaction that `conn` is in; whether that is the first time.
+    /// Marks an event as handled, in the transaction of `conn`; returns whether it was the first time.
     ///
     /// If it returns `false`, skip the change: another transaction already made it.
     pub async fn first_time(&self, conn: &mut MySqlConnection, event_id: Uuid) -> Result<bool> {

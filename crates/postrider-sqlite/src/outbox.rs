@@ -14,7 +14,7 @@ use crate::pools::Pools;
 use crate::store::SqliteStore;
 use crate::{migrate, position};
 
-/// The outbox of a database. Cheap to clone.
+/// Records events on the caller's own connection. Cheap to clone.
 ///
 /// The event is part of the caller's transaction:
 ///
@@ -47,28 +47,27 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The outbox of a database, whose tables are created or brought up to date first.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(pool: &SqlitePool) -> Result<Self> {
         Self::builder().migrated(pool).await
     }
 
-    /// The outbox of a database that somebody else migrates. It is refused unless its schema is the one that
-    /// this program knows.
+    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
     pub async fn connect(pool: &SqlitePool) -> Result<Self> {
         Self::builder().connect(pool).await
     }
 
-    /// An outbox with settings of its own.
+    /// An outbox with settings.
     pub fn builder() -> OutboxBuilder {
         OutboxBuilder::default()
     }
 
-    /// What relays read from.
+    /// The log, for a relay.
     pub fn store(&self) -> SqliteStore {
         SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller))
     }
 
-    /// The pool that it was made with.
+    /// The pool that it was created with.
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
     }
@@ -91,14 +90,14 @@ pub struct OutboxBuilder {
 impl OutboxBuilder {
     postrider_sql::settings!();
 
-    /// The outbox of a database, whose tables are created or brought up to date first.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::migrate(pool).await.map_err(placed(pool))?;
         let set = self.settings.max_payload();
         self.open(pool, set, "migrate").await.map_err(placed(pool))
     }
 
-    /// The outbox of a database that somebody else migrates.
+    /// Returns the outbox of a database that is already migrated.
     pub async fn connect(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::check(pool).await.map_err(placed(pool))?;
         self.open(pool, None, "connect").await.map_err(placed(pool))
