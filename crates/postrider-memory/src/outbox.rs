@@ -31,7 +31,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox with an empty log of its own.
+    /// An outbox with an empty log.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -95,14 +95,14 @@ impl OutboxBuilder {
         self
     }
 
-    /// The clock that everything goes by; the machine's unless set.
+    /// The clock of leases, retries and retention; by default that of the machine.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+    /// Returns the trace of an event that has no header `traceparent`. It is called at each record, in the code that records.
     #[must_use]
     pub fn trace(mut self, trace: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.recording.trace = Some(Trace::new(trace));

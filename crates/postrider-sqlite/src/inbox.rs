@@ -34,9 +34,9 @@ impl Inbox {
         Ok(note.bind(clock::given(&self.clock)).execute(conn, "inbox").await? > 0)
     }
 
-    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    /// Marks a text instead of an event id, such as `"transaction:account"`: for duplicates that are different events.
     ///
-    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is stored as the id that
     /// [`inbox_key`](postrider_core::inbox_key) makes of it.
     pub async fn first_time_by_key(&self, conn: &mut SqliteConnection, key: &str) -> Result<bool> {
         self.first_time(conn, inbox_key(key)?).await

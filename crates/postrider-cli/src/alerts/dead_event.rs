@@ -39,7 +39,7 @@ pub(crate) struct DeadEvent {
     pub(crate) aggregate_type: String,
     /// Its aggregate.
     pub(crate) aggregate_id: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub(crate) attempts: u32,
     /// The code of its last failure.
     pub(crate) error_code: Option<String>,

@@ -99,10 +99,9 @@ impl KafkaBuilder {
         self
     }
 
-    /// Writes events of this type as tombstones: records without a value, so that a compacted topic forgets the key. The headers say
-    /// which event it was, as in the format binary; beside bare payloads, as in the format payload. A
-    /// [`Consumer`](crate::Consumer) gives the event to its handler with the payload `null`. Whatever payload was recorded does not
-    /// reach the topic.
+    /// Writes events of this type as tombstones: records without a value, so that a compacted topic forgets the key. The headers
+    /// describe the event, as in the binary format, or as in the payload format if that is set. A [`Consumer`](crate::Consumer)
+    /// passes the event to its handler with the payload `null`. The recorded payload is not written to the topic.
     #[must_use]
     pub fn tombstone_of(mut self, event_type: impl Into<String>) -> Self {
         self.tombstones.insert(event_type.into());

@@ -48,10 +48,10 @@ impl RunningConsumer {
         self.group.partitions()
     }
 
-    /// Stops: finishes what has begun, or gives it up when the grace period is over; commits the offsets; leaves the group. No
-    /// record that was handled is delivered again, unless a record before it in its partition was not finished in time.
+    /// Stops: finishes the handlers that are running, or drops them when the grace period is over; commits the offsets; leaves the
+    /// group. No handled record is delivered again, unless an earlier record of its partition was not finished in time.
     ///
-    /// *On failure*: one sentence says what could not be done, and what may be delivered again.
+    /// *On failure*: the error says what could not be done, and what may be delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Release);
         match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {

@@ -11,7 +11,7 @@ macro_rules! table {
     ($($constant:ident = $name:literal, $kind:ident, $labels:ident, $help:literal;)+) => {
         $(const $constant: &str = $name;)+
 
-        /// Every metric that a consumer emits, beside those of the handlers.
+        /// Every metric of a consumer, in addition to those of its handlers.
         pub const CONSUMER_METRICS: &[Metric] = &[
             $(Metric { name: $name, kind: Kind::$kind, labels: $labels, help: $help }),+
         ];
