@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::account::Account;
 use crate::kafka::{properties, topics};
-use crate::keeper::Keeper;
 use crate::kind::Kind;
 use crate::mariadb;
 use crate::port;
 use crate::postgres::data::SETTINGS;
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::Watchdog;
 
 const POSTGRES_IMAGE: &str = "postgres:16";
 const MARIADB_IMAGE: &str = "mariadb:10.11";
@@ -27,7 +27,7 @@ pub struct Container {
     id: String,
     port: u16,
     /// Nobody: the container was detached and is not this value's to clean up.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Container {
@@ -86,8 +86,8 @@ impl Container {
     fn start(run: &mut Command, kind: Kind) -> Result<Self, TaskError> {
         let id = process::output(run, &format!("start {kind} in a container"))?.trim().to_owned();
         // Docker's client needs its user's settings: it runs as whoever runs this.
-        let keeper = Keeper::hire(&Account::own_user(), r#"docker stop "$1""#, &[&id])?;
-        Ok(Self { id, port: 0, keeper: Some(keeper) })
+        let watchdog = Watchdog::spawn(&Account::own_user(), r#"docker stop "$1""#, &[&id])?;
+        Ok(Self { id, port: 0, watchdog: Some(watchdog) })
     }
 
     /// The port on the loopback address.
@@ -97,8 +97,8 @@ impl Container {
 
     /// Lets the container outlive this process. Whoever takes it over ends it with [`stop`].
     pub fn detach(mut self) -> (String, u16) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.disarm();
         }
         (self.id.clone(), self.port)
     }
@@ -124,9 +124,9 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(watchdog) = self.watchdog.take() else { return };
         if stop(&self.id).is_ok() {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::account::Account;
-use crate::keeper::Keeper;
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::Watchdog;
 
 /// The exit code of a command that was interrupted.
 pub const INTERRUPTED: u8 = 130;
@@ -65,11 +65,12 @@ impl Foreground {
         state.groups.push(group);
         drop(state);
 
-        let keeper = Keeper::hire(&Account::own_user(), r#"kill -s TERM -- "$1""#, &[&group.to_string()]);
+        let watchdog =
+            Watchdog::spawn(&Account::own_user(), r#"kill -s TERM -- "$1""#, &[&group.to_string()]);
         let status = child.wait();
         let mut state = lock(&self.state);
         state.groups.retain(|running| *running != group);
-        keeper?.dismiss();
+        watchdog?.disarm();
         if state.interruptions > 0 {
             process::signal("KILL", &[group]);
             return Ok(INTERRUPTED);

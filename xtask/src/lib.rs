@@ -16,7 +16,6 @@ pub mod folder;
 pub mod foreground;
 pub mod jdbc;
 pub mod kafka;
-pub mod keeper;
 pub mod kind;
 pub mod line;
 pub mod mariadb;
@@ -41,6 +40,7 @@ pub mod system;
 pub mod tally;
 pub mod task_error;
 pub mod unstable;
+pub mod watchdog;
 pub mod workspace;
 
 pub use task_error::TaskError;

@@ -13,10 +13,10 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::port;
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::{CLEAN_UP, LAUNCH, Watchdog};
 
 pub mod programs;
 
@@ -74,7 +74,7 @@ pub struct Mariadb {
     settings: Vec<String>,
     child: Option<Child>,
     /// Nobody: the server was detached and is not this value's to clean up.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Mariadb {
@@ -89,8 +89,8 @@ impl Mariadb {
     pub fn create_of(programs: Programs, settings: &[(&str, &str)]) -> Result<Self, TaskError> {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
-        let keeper = match Keeper::hire(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
-            Ok(keeper) => keeper,
+        let watchdog = match Watchdog::spawn(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
+            Ok(watchdog) => watchdog,
             Err(failure) => {
                 folder::remove(&folder)?;
                 return Err(failure);
@@ -101,7 +101,7 @@ impl Mariadb {
         let settings = settings.map(|(name, value)| format!("--{name}={value}")).collect();
         let port = port::free()?;
         let mut server =
-            Self { programs, account, folder, port, settings, child: None, keeper: Some(keeper) };
+            Self { programs, account, folder, port, settings, child: None, watchdog: Some(watchdog) };
         server.initialise()?;
         for _ in 1..PORT_ATTEMPTS {
             match server.start() {
@@ -219,8 +219,8 @@ impl Mariadb {
     pub fn detach(mut self) -> Result<Detached, TaskError> {
         let pid = self.pid().ok_or_else(|| TaskError::new("a stopped MariaDB cannot be left running"))?;
         let detached = Detached { pid, port: self.port, folder: self.folder.clone() };
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.disarm();
         }
         Ok(detached)
     }
@@ -260,9 +260,9 @@ impl Mariadb {
 
 impl Drop for Mariadb {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(watchdog) = self.watchdog.take() else { return };
         if self.kill().and_then(|()| folder::remove(&self.folder)).is_ok() {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::account::Account;
-use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::task_error::TaskError;
+use crate::watchdog::{CLEAN_UP, LAUNCH, Watchdog};
 use crate::{folder, package, port, process};
 
 /// Debian's and Ubuntu's packages of it.
@@ -32,7 +32,7 @@ pub struct Nats {
     folder: PathBuf,
     port: u16,
     child: Option<Child>,
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 /// The program on this machine, if there is one.
@@ -53,14 +53,14 @@ impl Nats {
     pub fn create() -> Result<Self, TaskError> {
         let account = Account::own_user();
         let folder = folder::create(&account)?;
-        let keeper = match Keeper::hire(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
-            Ok(keeper) => keeper,
+        let watchdog = match Watchdog::spawn(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
+            Ok(watchdog) => watchdog,
             Err(failure) => {
                 folder::remove(&folder)?;
                 return Err(failure);
             }
         };
-        let mut server = Self { folder, port: port::free()?, child: None, keeper: Some(keeper) };
+        let mut server = Self { folder, port: port::free()?, child: None, watchdog: Some(watchdog) };
         server.start()?;
         Ok(server)
     }
@@ -115,9 +115,9 @@ impl Drop for Nats {
         let gone = self.kill().is_ok();
         if gone
             && folder::remove(&self.folder).is_ok()
-            && let Some(keeper) = self.keeper.take()
+            && let Some(watchdog) = self.watchdog.take()
         {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

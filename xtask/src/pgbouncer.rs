@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::kind::Kind;
 use crate::port;
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::{CLEAN_UP, LAUNCH, Watchdog};
 
 /// Debian's and Ubuntu's packages of it.
 pub const PACKAGES: &[&str] = &["pgbouncer"];
@@ -52,7 +52,7 @@ pub struct Pgbouncer {
     port: u16,
     child: Option<Child>,
     /// Nobody: the pooler was detached and is not this value's to clean up.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Pgbouncer {
@@ -67,14 +67,14 @@ impl Pgbouncer {
         let program = Self::program().ok_or_else(missing)?;
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
-        let keeper = match Keeper::hire(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
-            Ok(keeper) => keeper,
+        let watchdog = match Watchdog::spawn(&account, CLEAN_UP, &[&folder.to_string_lossy()]) {
+            Ok(watchdog) => watchdog,
             Err(failure) => {
                 folder::remove(&folder)?;
                 return Err(failure);
             }
         };
-        let mut pooler = Self { folder, port: port::free()?, child: None, keeper: Some(keeper) };
+        let mut pooler = Self { folder, port: port::free()?, child: None, watchdog: Some(watchdog) };
         for _ in 1..PORT_ATTEMPTS {
             match pooler.start(&program, &account, server, settings) {
                 Err(failure) if failure.mentions("Address already in use") => pooler.port = port::free()?,
@@ -99,8 +99,8 @@ impl Pgbouncer {
         let child =
             self.child.take().ok_or_else(|| TaskError::new("a stopped PgBouncer cannot be left running"))?;
         let detached = Detached { pid: child.id(), port: self.port, folder: self.folder.clone() };
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.disarm();
         }
         Ok(detached)
     }
@@ -157,10 +157,10 @@ impl Pgbouncer {
 
 impl Drop for Pgbouncer {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(watchdog) = self.watchdog.take() else { return };
         let gone = self.child.take().is_none_or(|mut child| child.kill().and_then(|()| child.wait()).is_ok());
         if gone && folder::remove(&self.folder).is_ok() {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::Keeper;
 use crate::port;
 use crate::process::{self, shell_quoted};
 use crate::task_error::TaskError;
+use crate::watchdog::Watchdog;
 
 pub mod binaries;
 pub mod data;
@@ -53,7 +53,7 @@ pub struct Cluster {
     folder: PathBuf,
     port: u16,
     /// Nobody: the cluster was detached and is not this value's to clean up.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Cluster {
@@ -82,16 +82,16 @@ impl Cluster {
         let account = Account::for_servers()?;
         let folder = folder::create(&account)?;
         let pg_ctl = binaries.join("pg_ctl");
-        let keeper =
-            Keeper::hire(&account, CLEAN_UP, &[&pg_ctl.to_string_lossy(), &folder.to_string_lossy()]);
-        let keeper = match keeper {
-            Ok(keeper) => keeper,
+        let watchdog =
+            Watchdog::spawn(&account, CLEAN_UP, &[&pg_ctl.to_string_lossy(), &folder.to_string_lossy()]);
+        let watchdog = match watchdog {
+            Ok(watchdog) => watchdog,
             Err(failure) => {
                 folder::remove(&folder)?;
                 return Err(failure);
             }
         };
-        Ok(Self { binaries, account, folder, port: port::free()?, keeper: Some(keeper) })
+        Ok(Self { binaries, account, folder, port: port::free()?, watchdog: Some(watchdog) })
     }
 
     /// The address of a database of this cluster, for clients; `postgres` is there from the beginning.
@@ -243,8 +243,8 @@ impl Cluster {
     pub fn detach(mut self) -> Result<Detached, TaskError> {
         let pid = self.pid().ok_or_else(|| TaskError::new("a stopped PostgreSQL cannot be left running"))?;
         let detached = Detached { pid, port: self.port, folder: self.folder.clone() };
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.disarm();
         }
         Ok(detached)
     }
@@ -272,9 +272,9 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(watchdog) = self.watchdog.take() else { return };
         if self.stop_by("immediate").and_then(|()| folder::remove(&self.folder)).is_ok() {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

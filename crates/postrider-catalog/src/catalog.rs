@@ -18,7 +18,7 @@ use crate::payload;
 use crate::schema::Schema;
 
 /// Reads a payload as the type of an event; the error does not quote the payload.
-pub(crate) type Reader = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
+pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
 
 /// The events of a system, built from its types and its subscriptions.
 ///
@@ -49,7 +49,7 @@ pub(crate) type Reader = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), Stri
 #[derive(Clone)]
 pub struct Catalog {
     file: CatalogFile,
-    readers: BTreeMap<(String, u32), Reader>,
+    readers: BTreeMap<(String, u32), DecodeFn>,
     upcasters: Upcasters,
 }
 
@@ -182,7 +182,7 @@ impl Catalog {
         fs::rename(&draft, path).map_err(failed)
     }
 
-    pub(crate) fn reader(&self, name: &str) -> Option<(u32, &Reader)> {
+    pub(crate) fn reader(&self, name: &str) -> Option<(u32, &DecodeFn)> {
         let of_name = self.readers.range((name.to_owned(), 0)..=(name.to_owned(), u32::MAX));
         of_name.last().map(|((_, version), reader)| (*version, reader))
     }
@@ -191,7 +191,7 @@ impl Catalog {
         &self.upcasters
     }
 
-    fn read_by(&mut self, info: EventInfo, reader: Reader) {
+    fn read_by(&mut self, info: EventInfo, reader: DecodeFn) {
         self.readers.insert((info.name, info.version), reader);
     }
 
@@ -230,12 +230,12 @@ impl fmt::Debug for Catalog {
     }
 }
 
-fn reader<T: DeserializeOwned + Send + 'static>() -> Reader {
+fn reader<T: DeserializeOwned + Send + 'static>() -> DecodeFn {
     Arc::new(|event, newer| T::decode(event, newer).map(drop).map_err(|failure| failure.to_string()))
 }
 
 /// Reads a payload by its schema alone.
-fn by_schema(reads: Value) -> Reader {
+fn by_schema(reads: Value) -> DecodeFn {
     Arc::new(move |event, newer| {
         let value = newer.or_else(|| serde_json::from_str(event.payload.as_json()?).ok());
         let Some(value) = value else { return Err("its payload is not JSON".to_owned()) };

@@ -6,7 +6,7 @@ use crate::Catalog;
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
 use crate::problems::Severity;
-use crate::report::{Finding, Reader, Report};
+use crate::report::{Finding, ReaderVersion, Report};
 use crate::schema::Schema;
 use crate::schema::compare::{Mismatch, mismatches};
 
@@ -47,7 +47,7 @@ impl Catalog {
     }
 
     fn reads(&self, finding: &Finding) -> bool {
-        let (Some(Reader::New), Some(payload)) = (finding.reader, &finding.counterexample) else {
+        let (Some(ReaderVersion::New), Some(payload)) = (finding.reader, &finding.counterexample) else {
             return false;
         };
         finding.version == finding.locked_version && self.read(&finding.event, payload).is_ok()
@@ -66,7 +66,7 @@ impl Catalog {
                 reason: format!("version {version} is not readable after its upcasters: {failed}"),
                 advice: "Mend the upcaster, so that it converts this payload.".into(),
                 counterexample: Some(old),
-                ..finding(event, version, Some(Reader::New))
+                ..finding(event, version, Some(ReaderVersion::New))
             })
         })
     }
@@ -98,7 +98,7 @@ fn compare(event: &EventEntry, locked: &LockedEvent, report: &mut Report) {
                 advice: format!(
                     "Add the upcasters from version {version} on: events of that version may be replayed."
                 ),
-                ..finding(event, *version, Some(Reader::New))
+                ..finding(event, *version, Some(ReaderVersion::New))
             });
         }
     }
@@ -108,7 +108,7 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, report:
     report.compared += 1;
     if let (Some(new), Some(old)) = (&event.payload, &locked.payload) {
         let next = event.version + 1;
-        let unread = |found: Vec<Mismatch>, reader: Reader| {
+        let unread = |found: Vec<Mismatch>, reader: ReaderVersion| {
             found.into_iter().map(move |mismatch| Finding {
                 field: mismatch.field,
                 reason: mismatch.reason,
@@ -117,8 +117,8 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, report:
                 ..finding(event, version, Some(reader))
             })
         };
-        let old_reader = unread(mismatches(&new.writes, old.reads()), Reader::Old);
-        let new_reader = unread(mismatches(&old.writes, new.reads()), Reader::New);
+        let old_reader = unread(mismatches(&new.writes, old.reads()), ReaderVersion::Old);
+        let new_reader = unread(mismatches(&old.writes, new.reads()), ReaderVersion::New);
         for finding in new_reader.chain(old_reader) {
             add(finding, report);
         }
@@ -171,7 +171,7 @@ fn removed(name: &str, locked: &LockedEvent) -> Finding {
     }
 }
 
-fn finding(event: &EventEntry, locked_version: u32, reader: Option<Reader>) -> Finding {
+fn finding(event: &EventEntry, locked_version: u32, reader: Option<ReaderVersion>) -> Finding {
     Finding {
         severity: Severity::Error,
         event: event.name.clone(),

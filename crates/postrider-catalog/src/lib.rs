@@ -31,7 +31,7 @@ pub use lock::{LOCK_FORMAT, Lock, schema_hash};
 pub use model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
 pub use names::{Convention, Conventions, NameRefusal, UnknownConvention};
 pub use problems::{Problem, Severity, problems};
-pub use report::{Finding, Reader, Report};
+pub use report::{Finding, ReaderVersion, Report};
 pub use seen::{LogContents, Seen};
 
 use postrider_core::{Error, ErrorKind};

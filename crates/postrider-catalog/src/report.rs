@@ -35,7 +35,7 @@ pub struct Finding {
     pub locked_version: Option<u32>,
     /// Who can't read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reader: Option<Reader>,
+    pub reader: Option<ReaderVersion>,
     /// The path to the field, such as `lines[].price`. Empty: the payload as a whole.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
@@ -51,7 +51,7 @@ pub struct Finding {
 /// The side that can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reader {
+pub enum ReaderVersion {
     /// A program with the old type, on new events: one that is not deployed yet, or belongs to somebody else.
     Old,
     /// A program with the new type, on old events: those that are under way, or replayed.
@@ -120,8 +120,8 @@ impl Finding {
     /// What is wrong, in one sentence with its subject.
     pub fn sentence(&self) -> String {
         let who = match self.reader {
-            Some(Reader::Old) => ": an old program can't read new events: ",
-            Some(Reader::New) => ": a new program can't read old events: ",
+            Some(ReaderVersion::Old) => ": an old program can't read new events: ",
+            Some(ReaderVersion::New) => ": a new program can't read old events: ",
             None => ": ",
         };
         let field = if self.field.is_empty() { String::new() } else { format!("field `{}` ", self.field) };

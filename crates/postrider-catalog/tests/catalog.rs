@@ -1,6 +1,8 @@
 //! A catalog as an application uses it: built from its types and relay, checked against a lock and against a log.
 
-use postrider::catalog::{Catalog, CatalogFile, Lock, LogCheck, LogContents, Reader, Severity, check_log};
+use postrider::catalog::{
+    Catalog, CatalogFile, Lock, LogCheck, LogContents, ReaderVersion, Severity, check_log,
+};
 use postrider::testing::Outbox;
 use postrider::{Event, Failure, NewEvent, Received, Relay, Upcasters};
 use schemars::JsonSchema;
@@ -142,8 +144,11 @@ fn what_a_schema_can_not_tell_is_tried_on_the_type() {
     let readers = |report: postrider::catalog::Report| -> Vec<_> {
         report.findings.iter().map(|finding| finding.reader.expect("a reader")).collect()
     };
-    assert_eq!(readers(postrider::catalog::check(catalog.file(), &lock)), [Reader::New, Reader::Old]);
-    assert_eq!(readers(catalog.check(&lock)), [Reader::Old]);
+    assert_eq!(
+        readers(postrider::catalog::check(catalog.file(), &lock)),
+        [ReaderVersion::New, ReaderVersion::Old]
+    );
+    assert_eq!(readers(catalog.check(&lock)), [ReaderVersion::Old]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use postrider::store::nearest;
 use toml::{Table, Value};
 
 pub(crate) mod address;
@@ -12,7 +13,6 @@ pub(crate) mod described;
 pub(crate) mod duration;
 pub(crate) mod envelope;
 pub(crate) mod general;
-pub(crate) mod nearest;
 pub(crate) mod notify;
 pub(crate) mod origin;
 pub(crate) mod problem;
@@ -146,7 +146,7 @@ fn variable(name: &str) -> Result<Option<(&'static str, &'static str)>, Problem>
     }
     let names: Vec<String> =
         described::in_environment().map(|each| format!("POSTRIDER_{}", spelled(each))).collect();
-    let what = match nearest::nearest(name, names.iter().map(String::as_str)) {
+    let what = match nearest(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean {meant}?"),
         None => format!("the known ones are {}", names.join(", ")),
     };

@@ -144,7 +144,7 @@ async fn readyz(State(pulse): State<Pulse>) -> impl IntoResponse {
     (status, relay, said)
 }
 
-/// Ready: the database answers, and every subscription has a keeper that holds its lanes or stands by for them. A relay that
+/// Ready: the database answers, and every subscription has a lane manager that holds its lanes or stands by for them. A relay that
 /// lost one is stopping; one whose subscription was removed is not ready.
 async fn ready(pulse: &Pulse) -> (StatusCode, Cow<'static, str>) {
     if pulse.stopping.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
 //! `postrider migrate`: the schema, made or brought up to date, or the SQL for it.
 
-use postrider::{Limits, mysql, postgres, sqlite};
+use postrider::store::Limits;
+use postrider::{mysql, postgres, sqlite};
 use serde::Serialize;
 use sqlx_mysql::MySqlPoolOptions;
 use sqlx_postgres::PgPoolOptions;

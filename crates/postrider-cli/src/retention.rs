@@ -17,8 +17,8 @@ pub(crate) use command::{ArchiveArguments, PruneArguments, archive, prune};
 pub(crate) use daily::{Daily, ended};
 use sweeper::{Ended, Sweeper};
 
-/// The duty of one relay, or of one command, at a time.
-const DUTY: &str = "retention";
+/// The leader lease of one relay, or of one command, at a time.
+const LEASE_NAME: &str = "retention";
 
 /// One thing that retention does.
 #[derive(Debug, Clone)]
@@ -113,8 +113,8 @@ fn unfit(archiving: &ArchiveOptions, error: &postrider::Error) -> Problem {
 
 /// A name that no other process has.
 fn owner(name: Option<&str>) -> String {
-    format!("{} {}", name.unwrap_or(DUTY), postrider::Uuid::new_v4())
+    format!("{} {}", name.unwrap_or(LEASE_NAME), postrider::Uuid::new_v4())
 }
 
-/// How long a duty is held without being prolonged.
+/// How long a leader lease is held without being extended.
 const LEASE: Duration = Duration::from_secs(30);

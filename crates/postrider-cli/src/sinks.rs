@@ -5,8 +5,8 @@ use std::path::Path;
 use postrider::catalog::CatalogFile;
 use postrider::http::{Http, Secret};
 use postrider::kafka::{DeadLetters, Kafka, KafkaBuilder, Mechanism};
-use postrider::store::Source;
-use postrider::{CloudEvents, DataSchemas, Lines, Subscriber, Template};
+use postrider::store::{DataSchemas, Lines, Source, Template};
+use postrider::{CloudEvents, Subscriber};
 
 use crate::config::sink::{AsCloudEvents, Format, HttpSink, KafkaSink};
 use crate::config::{Config, Problem, Sink};

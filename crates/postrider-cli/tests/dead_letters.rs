@@ -212,7 +212,7 @@ async fn what_cannot_be_done_with_letters_is_said_in_a_sentence() {
         (&["list", "--topic", "nowhere"][..], 1, "the topic nowhere.DLT for dead letters does not exist"),
         (&["list", "--topic", "no topic"], 1, "is not a valid topic name"),
         (&["list", "--topic", ""], 2, "--topic must not be empty"),
-        (&["list", "--topic", topic, "--pattern", "{topic}"], 1, "name another one"),
+        (&["list", "--topic", topic, "--pattern", "{topic}"], 1, "choose another one"),
         (&["show", "0:99", "--topic", topic], 1, "there is no dead letter of wrong at 0:99 in wrong.DLT"),
         (&["show", "7:0", "--topic", topic], 1, "there is no dead letter of wrong at 7:0 in wrong.DLT"),
         (&["requeue", "--topic", "nowhere", "--group", "mailer", "--yes"], 1, "does not exist"),

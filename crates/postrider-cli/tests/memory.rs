@@ -22,13 +22,13 @@ use xtask::kafka::{Broker, Options};
 const MOST: f64 = 128.0;
 
 /// Records events of 1 MB each, of a hundred keys, as any language does.
-async fn record(ground: &Fixture, events: u32) {
+async fn record(fixture: &Fixture, events: u32) {
     let sql = format!(
         "insert into postrider.event (stream, event_type, aggregate_type, aggregate_id, payload) \
          select 'orders', 'OrderPaid', 'Order', n % 100, json_build_object('number', n, 'note', repeat('x', 990000)) \
          from generate_series(1, {events}) as n"
     );
-    sqlx::query(AssertSqlSafe(sql)).execute(&ground.pool).await.expect("recorded");
+    sqlx::query(AssertSqlSafe(sql)).execute(&fixture.pool).await.expect("recorded");
 }
 
 /// An endpoint that counts events and keeps nothing of them.
@@ -108,16 +108,16 @@ fn assert_bar(relay: &RelayProcess, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wide_events_to_an_endpoint_take_no_more_memory_than_the_bar() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    record(&ground, 300).await;
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    record(&fixture, 300).await;
     for (name, lanes, format) in [
         ("plain", &[1][..], "binary"),
         ("batched", &[1], "batched"),
         ("several", &[1, 4, 2], "structured"),
         ("slow", &[1, 4, 2], "binary"),
     ] {
-        to_an_endpoint(ground.folder.path(), &ground.url, name, lanes, format, 300).await;
+        to_an_endpoint(fixture.folder.path(), &fixture.url, name, lanes, format, 300).await;
     }
 }
 
@@ -159,12 +159,12 @@ async fn wide_events_on_mariadb_take_no_more_memory_than_the_bar() {
 async fn wide_events_to_kafka_take_no_more_memory_than_the_bar() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 4).expect("a topic");
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    record(&ground, 300).await;
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    record(&fixture, 300).await;
     let sink = format!("type = \"kafka\"\nbrokers = \"{}\"", broker.bootstrap());
     let relay =
-        RelayProcess::with(ground.folder.path(), &ground.url, "kafka", &settings("kafka", &[1], &sink));
+        RelayProcess::with(fixture.folder.path(), &fixture.url, "kafka", &settings("kafka", &[1], &sink));
     let client: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
     until_true("all are delivered to Kafka", || {

@@ -69,19 +69,19 @@ impl RelayProcess {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() {
-    let ground = Fixture::new().await;
-    let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
+    let fixture = Fixture::new().await;
+    let (code, said) = fixture.run(&fixture.url, &["migrate", "--print"]);
     assert!(code == Some(0) && said.contains(" procedure postrider_number("), "{said}");
     for what in ["created the schema, version ", "nothing to do: the schema is up to date, at version "] {
-        let (code, said) = ground.run(&ground.url, &["migrate"]);
+        let (code, said) = fixture.run(&fixture.url, &["migrate"]);
         assert!(code == Some(0) && said.starts_with(what), "{said}");
     }
-    let (code, said) = ground.run(&ground.url, &["migrate", "--print"]);
+    let (code, said) = fixture.run(&fixture.url, &["migrate", "--print"]);
     assert!(
         code == Some(0) && said.trim() == "-- the schema is up to date",
         "only what is pending is printed: {said}"
     );
-    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let pool = MySqlPool::connect(&fixture.url).await.expect("connected");
     let record = async |from: u64, to: u64| {
         for number in from..to {
             let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', ?, ?)");
@@ -89,12 +89,12 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
             call.execute(&pool).await.expect("recorded");
         }
     };
-    let mut first = ground.relay("first");
+    let mut first = fixture.relay("first");
     record(0, 150).await;
     until_true("the first delivers", || first.numbers().len() >= 50).await;
     first.0.process.kill();
     record(150, 200).await;
-    let second = ground.relay("second");
+    let second = fixture.relay("second");
     let all = || -> HashSet<u64> { first.numbers().into_iter().chain(second.numbers()).collect() };
     until_true("all of it arrives", || all().len() == 200).await;
     let heir = second.numbers();
@@ -109,8 +109,8 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
 async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
     // Of its own, so that every statement that it counts is the relay's.
     let server = Mariadb::create(&[]).expect("a MariaDB");
-    let ground = Fixture::on(&server.url("test")).await;
-    ground.run(&ground.url, &["migrate"]);
+    let fixture = Fixture::on(&server.url("test")).await;
+    fixture.run(&fixture.url, &["migrate"]);
     let subscriptions = (0..6).map(|n| {
         format!("[[subscription]]\nname = \"s{n}\"\nsink = \"{}\"\n", if n == 0 { "out" } else { "file" })
     });
@@ -118,8 +118,8 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
         "[relay]\npoll_interval = \"10m\"\nfigures_every = \"1h\"\n[http]\nlisten = \"off\"\n{}[sink.out]\ntype = \"stdout\"\n[sink.file]\ntype = \"stdout\"\n",
         subscriptions.collect::<String>()
     );
-    let relay = ground.relay_with("idle", &settings);
-    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let relay = fixture.relay_with("idle", &settings);
+    let pool = MySqlPool::connect(&fixture.url).await.expect("connected");
     let record = async |number: u64| {
         let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', ?)");
         call.bind(format!("{{\"number\": {number}}}")).execute(&pool).await.expect("recorded");
@@ -171,9 +171,9 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
 /// The limit of payloads is a setting of the log: publishers meet it by SQL, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_payload_is_set_by_migrate_and_met_by_publishers() {
-    let ground = Fixture::new().await;
-    let config = ground.folder.path().join("limit.toml").display().to_string();
-    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let fixture = Fixture::new().await;
+    let config = fixture.folder.path().join("limit.toml").display().to_string();
+    let pool = MySqlPool::connect(&fixture.url).await.expect("connected");
     let record = async |bytes: usize| {
         let call = sqlx::query("call postrider_record('orders', 'OrderPaid', 'Order', '7', ?)");
         let call = call.bind("7".repeat(bytes)).execute(&pool).await;
@@ -181,7 +181,7 @@ async fn the_largest_payload_is_set_by_migrate_and_met_by_publishers() {
     };
     for (limit, done) in [(100, "created the schema"), (200, "nothing to do")] {
         std::fs::write(&config, format!("[store]\nmax_payload = {limit}\n")).expect("the settings");
-        let (code, said) = ground.run(&ground.url, &["migrate", "--config", &config]);
+        let (code, said) = fixture.run(&fixture.url, &["migrate", "--config", &config]);
         assert!(code == Some(0) && said.starts_with(done), "{said}");
         record(limit).await.expect("within the limit");
         let said = record(limit + 1).await.expect_err("above the limit");
@@ -193,9 +193,9 @@ async fn the_largest_payload_is_set_by_migrate_and_met_by_publishers() {
 /// L13: an archive that has events is partitioned when somebody says so, and not before.
 #[tokio::test(flavor = "multi_thread")]
 async fn months_of_the_archive_are_asked_for_by_a_setting() {
-    let ground = Fixture::new().await;
-    ground.run(&ground.url, &["migrate"]);
-    let pool = MySqlPool::connect(&ground.url).await.expect("connected");
+    let fixture = Fixture::new().await;
+    fixture.run(&fixture.url, &["migrate"]);
+    let pool = MySqlPool::connect(&fixture.url).await.expect("connected");
     sqlx::raw_sql(
         "insert into postrider_archive (id, event_id, stream, event_type, aggregate_type, aggregate_id, occurred_at, recorded_at,
                                         headers, payload, archived_at)
@@ -204,21 +204,21 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     .execute(&pool)
     .await
     .expect("an old event");
-    let config = ground.folder.path().join("months.toml").display().to_string();
+    let config = fixture.folder.path().join("months.toml").display().to_string();
     let settings = "[retention]\ndelivered = \"0s\"\narchive = true\narchived = \"5y\"\nby_month = true\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     std::fs::write(&config, settings).expect("the settings");
     for command in [&["relay", "--config", &config][..], &["archive", "--yes", "--config", &config]] {
-        let (code, said) = ground.run(&ground.url, command);
+        let (code, said) = fixture.run(&fixture.url, command);
         let remedy = "call postrider_archive_months(null)";
         assert!(code == Some(2) && said.contains("retention.by_month") && said.contains(remedy), "{said}");
     }
     sqlx::raw_sql("call postrider_archive_months(null)").execute(&pool).await.expect("partitioned");
-    let (code, said) = ground.run(&ground.url, &["doctor"]);
+    let (code, said) = fixture.run(&fixture.url, &["doctor"]);
     assert!(code.is_some() && said.contains("it has months up to"), "{said}");
-    let (code, said) = ground.run(&ground.url, &["config", "check", "--config", &config]);
+    let (code, said) = fixture.run(&fixture.url, &["config", "check", "--config", &config]);
     assert!(code == Some(0) && said.contains("partitioned by month"), "{said}");
-    let (code, said) = ground.run(&ground.url, &["prune", "--yes", "--config", &config]);
+    let (code, said) = fixture.run(&fixture.url, &["prune", "--yes", "--config", &config]);
     assert!(code == Some(0) && said.contains("deleted 1 archived event"), "{said}");
     let left = "select count(*) from information_schema.partitions where table_schema = database()
                 and table_name = 'postrider_archive' and partition_name = 'm2020_01'";
@@ -235,13 +235,13 @@ fn nobody() -> std::net::SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     for (url, part) in [
         (&*format!("mysql://root:hush@{}/shop", nobody()), "does not answer"),
-        (&*ground.url.replace("root@", "nobody:hush@"), "check user and password"),
+        (&*fixture.url.replace("root@", "nobody:hush@"), "check user and password"),
         ("mysqll://root:hush@127.0.0.1/shop", "it must begin with postgres://, mysql:// or sqlite:"),
     ] {
-        let (code, said) = ground.run(url, &["migrate"]);
+        let (code, said) = fixture.run(url, &["migrate"]);
         assert!(matches!(code, Some(1 | 2)) && said.contains(part) && !said.contains("hush"), "{said}");
     }
 }

@@ -72,8 +72,8 @@ impl Endpoint {
 }
 
 /// What `postrider status` says of the subscription: its state, and why its destination is away.
-fn status(ground: &Fixture) -> (String, Value) {
-    let (code, text) = ground.run(&["status", "--json"]);
+fn status(fixture: &Fixture) -> (String, Value) {
+    let (code, text) = fixture.run(&["status", "--json"]);
     assert_eq!(code, Some(0), "{text}");
     let mut status: Value = serde_json::from_str(&text).expect("JSON");
     let mut hook = status["subscriptions"][0].take();
@@ -83,8 +83,8 @@ fn status(ground: &Fixture) -> (String, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
     for answer in ["503 Busy", "429 Many", "401 Who", "404 Where", "400 Bad"] {
-        let ground = Fixture::new().await;
-        ground.run(&["migrate"]);
+        let fixture = Fixture::new().await;
+        fixture.run(&["migrate"]);
         let (endpoint, address) = Endpoint::start(answer);
         let settings = format!(
             "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
@@ -92,8 +92,8 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
              [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/\"\nlongest_retry_after = \"5s\"\n\
              statuses = {{ 404 = \"event\" }}\n"
         );
-        let mut relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "hook", &settings);
-        ground.record(0, 6).await;
+        let mut relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "hook", &settings);
+        fixture.record(0, 6).await;
         until_true("it is asked again and again", || endpoint.with(|state| state.failed) >= 6).await;
         let breaker = |open: u8| format!("postrider_breaker_open{{subscription=\"hook\"}} {open}");
         until_true("the breaker is open", || {
@@ -103,16 +103,16 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         let said = relay_process.log();
         let reason = format!("the endpoint answered {}, and nothing else has succeeded since", &answer[..3]);
         assert!(said.contains("the destination is unavailable") && said.contains(&reason), "{said}");
-        let (state, away) = status(&ground);
+        let (state, away) = status(&fixture);
         let why = away["reason"].as_str().expect("a reason");
         assert!(state == "away" && why.contains(&reason) && away["since"].is_string(), "{state}: {away}");
-        until_true("the next probe shows", || status(&ground).1["next_probe"].is_string()).await;
-        let (_, text) = ground.run(&["status"]);
+        until_true("the next probe shows", || status(&fixture).1["next_probe"].is_string()).await;
+        let (_, text) = fixture.run(&["status"]);
         let line = "hook: its destination has been unavailable since 2";
         assert!(text.contains(" away ") && text.contains(line) && text.contains(&reason), "{text}");
-        let (_, list) = ground.run(&["subscriptions", "list"]);
+        let (_, list) = fixture.run(&["subscriptions", "list"]);
         assert!(list.contains(" away "), "{list}");
-        let (code, dead) = ground.run(&["dead", "list", "--json"]);
+        let (code, dead) = fixture.run(&["dead", "list", "--json"]);
         assert!(code == Some(0) && !dead.contains("http_"), "{answer}: {dead}");
         endpoint.with(|state| state.answer = "204 No Content");
         until_true("all are delivered", || endpoint.with(|state| state.took.len()) >= 6).await;
@@ -125,8 +125,8 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
             "{}",
             relay_process.log()
         );
-        until_true("status says that it is back", || status(&ground) == ("idle".into(), Value::Null)).await;
-        let (_, text) = ground.run(&["status"]);
+        until_true("status says that it is back", || status(&fixture) == ("idle".into(), Value::Null)).await;
+        let (_, text) = fixture.run(&["status"]);
         assert!(!text.contains("away") && !text.contains("unavailable"), "{text}");
         relay_process.signal("TERM");
         assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
@@ -137,7 +137,7 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
             (0..6).map(|number| format!("{{\"number\": {number}}}")).collect::<Vec<_>>(),
             "{answer}"
         );
-        let (_, dead) = ground.run(&["dead", "list", "--json"]);
+        let (_, dead) = fixture.run(&["dead", "list", "--json"]);
         assert!(!dead.contains("http_"), "{answer}: {dead}");
     }
 }

@@ -14,7 +14,7 @@ const SESSIONS: u32 = 6;
 
 /// A database, and the way to it.
 struct Pooled {
-    ground: Fixture,
+    fixture: Fixture,
     /// The address through the pooler.
     url: String,
     _pooler: Pgbouncer,
@@ -22,13 +22,13 @@ struct Pooled {
 
 impl Pooled {
     async fn new() -> Self {
-        let ground = Fixture::new().await;
+        let fixture = Fixture::new().await;
         let sessions = SESSIONS.to_string();
         let settings = [("default_pool_size", sessions.as_str())];
-        let pooler = Pgbouncer::before(place_of(&ground.url), &settings).expect("a PgBouncer");
-        let (_, database) = ground.url.rsplit_once('/').expect("a database");
+        let pooler = Pgbouncer::before(place_of(&fixture.url), &settings).expect("a PgBouncer");
+        let (_, database) = fixture.url.rsplit_once('/').expect("a database");
         let url = pooler.url(database);
-        Self { ground, url, _pooler: pooler }
+        Self { fixture, url, _pooler: pooler }
     }
 
     /// Runs a command through the pooler: what it said, and that it was done.
@@ -44,7 +44,7 @@ impl Pooled {
             "{settings}[relay]\nlease = \"2s\"\npoll_interval = \"500ms\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
              [[subscription]]\nname = \"out\"\nsink = \"out\"\nbatch = 50\n[sink.out]\ntype = \"stdout\"\n"
         );
-        RelayProcess::with(self.ground.folder.path(), &self.url, name, &text)
+        RelayProcess::with(self.fixture.folder.path(), &self.url, name, &text)
     }
 
     /// A publisher of the application, in transactions of its own on the same pooler; it prepares nothing.
@@ -80,8 +80,8 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_behind_a_pooler_that_is_killed_has_an_heir_and_nothing_is_lost() {
     let pooled = Pooled::new().await;
-    assert_eq!(pooled.run(&["migrate"]), "created the schema postrider, version 14\n");
-    let nothing = "nothing to do: the schema postrider is up to date, at version 14\n";
+    assert_eq!(pooled.run(&["migrate"]), "created the schema postrider, version 15\n");
+    let nothing = "nothing to do: the schema postrider is up to date, at version 15\n";
     for _ in 0..3 {
         assert_eq!(pooled.run(&["migrate"]), nothing, "nothing was left in the pooler's sessions");
     }
@@ -141,7 +141,7 @@ async fn what_operators_and_retention_do_works_behind_a_pooler() {
     relay.signal("TERM");
     assert_eq!(relay.ended(), Some(0), "{}", relay.log());
     let left = async || {
-        let row = sqlx::query("select count(*) from postrider.event").fetch_one(&pooled.ground.pool).await;
+        let row = sqlx::query("select count(*) from postrider.event").fetch_one(&pooled.fixture.pool).await;
         row.expect("a count").get::<i64, _>(0)
     };
     assert_eq!(left().await, 33);
@@ -159,12 +159,12 @@ async fn the_doctor_says_which_pooler_it_found_and_what_the_bell_needs() {
     assert!(words.contains("one in transaction mode"), "{text}");
     assert!(words.contains("store.listen_url"), "{text}");
     let file = pooled
-        .ground
+        .fixture
         .folder
-        .file("listen.toml", &format!("[store]\nlisten_url = \"{}\"\n", pooled.ground.url));
+        .file("listen.toml", &format!("[store]\nlisten_url = \"{}\"\n", pooled.fixture.url));
     let text = pooled.run(&["doctor", "--config", &file.display().to_string()]);
     assert!(text.contains("one in transaction mode") && text.contains("notifications arrive"), "{text}");
-    let found = postrider(&pooled.ground.url, &["doctor"]).output().expect("it runs");
+    let found = postrider(&pooled.fixture.url, &["doctor"]).output().expect("it runs");
     assert!(String::from_utf8_lossy(&found.stdout).contains("none, or one in session mode"));
 }
 
@@ -176,14 +176,14 @@ async fn with_an_address_to_listen_at_a_relay_behind_a_pooler_is_rung() {
     let settings = format!(
         "[store]\nlisten_url = \"{}\"\n[relay]\npoll_interval = \"1h\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n",
-        pooled.ground.url
+        pooled.fixture.url
     );
-    let relay = RelayProcess::with(pooled.ground.folder.path(), &pooled.url, "rung", &settings);
+    let relay = RelayProcess::with(pooled.fixture.folder.path(), &pooled.url, "rung", &settings);
     let armed = async || {
         let row = sqlx::query(
             "select last_value > extract(epoch from clock_timestamp()) * 1000000 from postrider.bell",
         );
-        row.fetch_one(&pooled.ground.pool).await.is_ok_and(|row| row.get(0))
+        row.fetch_one(&pooled.fixture.pool).await.is_ok_and(|row| row.get(0))
     };
     let end = std::time::Instant::now() + postrider_testkit::PATIENCE;
     for number in 0..5 {

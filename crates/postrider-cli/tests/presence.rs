@@ -8,20 +8,20 @@ use support::{Fixture, RelayProcess, until_true};
 const SETTINGS: &str = "[relay]\nlease = \"2s\"\nfigures_every = \"1s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
      [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
 
-fn json(ground: &Fixture, arguments: &[&str]) -> Value {
-    let (code, text) = ground.run(arguments);
+fn json(fixture: &Fixture, arguments: &[&str]) -> Value {
+    let (code, text) = fixture.run(arguments);
     assert_eq!(code, Some(0), "{text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn status(ground: &Fixture) -> Value {
-    json(ground, &["status", "--json"])["subscriptions"][0].take()
+fn status(fixture: &Fixture) -> Value {
+    json(fixture, &["status", "--json"])["subscriptions"][0].take()
 }
 
 /// As if a minute had passed since the relays were last seen.
-async fn a_minute_later(ground: &Fixture) {
+async fn a_minute_later(fixture: &Fixture) {
     let later = "update postrider.relay set seen_at = seen_at - interval '61 seconds'";
-    sqlx::query(later).execute(&ground.pool).await.expect("updated");
+    sqlx::query(later).execute(&fixture.pool).await.expect("updated");
 }
 
 async fn ready(relay_process: &RelayProcess) {
@@ -31,61 +31,61 @@ async fn ready(relay_process: &RelayProcess) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let mut relay_process = ground.relay("night-1");
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    let mut relay_process = fixture.relay("night-1");
     ready(&relay_process).await;
-    until_true("it is idle", || status(&ground)["state"] == "idle").await;
-    let relays = json(&ground, &["relays", "--json"]);
+    until_true("it is idle", || status(&fixture)["state"] == "idle").await;
+    let relays = json(&fixture, &["relays", "--json"]);
     let relay = &relays["relays"][0];
     assert_eq!((&relay["live"], &relay["version"]), (&true.into(), &env!("CARGO_PKG_VERSION").into()));
     assert_eq!(relay["subscriptions"][0]["subscription"], "out");
     assert!(relay["host"].is_string() && relay["started_at"].is_string(), "{relay}");
-    assert_eq!(status(&ground)["relays"][0], relay["name"]);
-    let (code, text) = ground.run(&["doctor", "--json"]);
+    assert_eq!(status(&fixture)["relays"][0], relay["name"]);
+    let (code, text) = fixture.run(&["doctor", "--json"]);
     assert!(code == Some(0) && text.contains("every subscription has one"), "{text}");
 
     relay_process.signal("KILL");
     relay_process.ended();
-    a_minute_later(&ground).await;
-    until_true("its lease has run out", || status(&ground)["state"] == "no_relay").await;
-    let gone = status(&ground);
+    a_minute_later(&fixture).await;
+    until_true("its lease has run out", || status(&fixture)["state"] == "no_relay").await;
+    let gone = status(&fixture);
     assert_eq!((&gone["last_relay"]["name"], &gone["relays"]), (&relay["name"], &Value::Array(vec![])));
-    let text = ground.run(&["status"]).1;
+    let text = fixture.run(&["status"]).1;
     assert!(text.contains("out: no relay delivers it; the last one, relay-"), "{text}");
-    let text = ground.run(&["relays"]).1;
+    let text = fixture.run(&["relays"]).1;
     assert!(text.contains("gone") && text.lines().all(|line| line.len() <= 120), "{text}");
-    ground.record(0, 1).await;
-    let (code, text) = ground.run(&["doctor", "--json"]);
+    fixture.record(0, 1).await;
+    let (code, text) = fixture.run(&["doctor", "--json"]);
     assert_eq!(code, Some(0), "nothing is broken: {text}");
     assert!(text.contains("no relay runs out") && text.contains("disappeared without stopping"), "{text}");
-    assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes"]).0, Some(0));
+    assert_eq!(fixture.run(&["subscriptions", "remove", "out", "--yes"]).0, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_stops_is_known_no_longer() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let mut relay_process = ground.relay("night-1");
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    let mut relay_process = fixture.relay("night-1");
     ready(&relay_process).await;
     relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0));
-    assert_eq!(json(&ground, &["relays", "--json"])["relays"], Value::Array(vec![]));
-    assert_eq!(status(&ground)["state"], "no_relay");
-    let text = ground.run(&["relays"]).1;
+    assert_eq!(json(&fixture, &["relays", "--json"])["relays"], Value::Array(vec![]));
+    assert_eq!(status(&fixture)["state"], "no_relay");
+    let text = fixture.run(&["relays"]).1;
     assert!(text.contains("no relay is running"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let relay_process = ground.relay("night-1");
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    let relay_process = fixture.relay("night-1");
     ready(&relay_process).await;
-    until_true("its lane is given back", || status(&ground)["lanes"][0]["owner"].is_null()).await;
-    let (code, text) = ground.run(&["subscriptions", "remove", "out", "--yes"]);
+    until_true("its lane is given back", || status(&fixture)["lanes"][0]["owner"].is_null()).await;
+    let (code, text) = fixture.run(&["subscriptions", "remove", "out", "--yes"]);
     assert!(code == Some(1) && text.contains("stop it first, or force it"), "{text}");
-    assert_eq!(ground.run(&["subscriptions", "remove", "out", "--yes", "--force"]).0, Some(0));
+    assert_eq!(fixture.run(&["subscriptions", "remove", "out", "--yes", "--force"]).0, Some(0));
     let removed = "the subscription \"out\" was removed";
     until_true("it is not ready", || {
         relay_process
@@ -95,45 +95,45 @@ async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so()
     .await;
     assert_eq!(relay_process.log().matches(removed).count(), 1, "said once: {}", relay_process.log());
     assert!(!relay_process.log().contains("the database does not answer"), "{}", relay_process.log());
-    assert_eq!(ground.run(&["subscriptions", "create", "out"]).0, Some(0));
+    assert_eq!(fixture.run(&["subscriptions", "create", "out"]).0, Some(0));
     ready(&relay_process).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_subscription_is_still_measured() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "night-1", SETTINGS);
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    let relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "night-1", SETTINGS);
     ready(&relay_process).await;
-    ground.record(0, 3).await;
+    fixture.record(0, 3).await;
     until_true("they are delivered", || relay_process.lines().len() == 3).await;
     let pause = ["subscriptions", "pause", "out", "--yes", "--who", "ada", "--why", "the supplier migrates"];
-    assert_eq!(ground.run(&pause).0, Some(0));
-    until_true("nobody holds it", || status(&ground)["lanes"][0]["owner"].is_null()).await;
-    ground.record(3, 8).await;
+    assert_eq!(fixture.run(&pause).0, Some(0));
+    until_true("nobody holds it", || status(&fixture)["lanes"][0]["owner"].is_null()).await;
+    fixture.record(3, 8).await;
     let pending = "postrider_pending{subscription=\"out\",stream=\"orders\"} 5";
     until_true("they are measured", || {
         relay_process.get("/metrics").is_some_and(|answer| answer.contains(pending))
     })
     .await;
-    let pause = status(&ground)["pause"].take();
+    let pause = status(&fixture)["pause"].take();
     assert_eq!((&pause["who"], &pause["why"]), (&"ada".into(), &"the supplier migrates".into()));
-    let (code, text) = ground.run(&["doctor", "--json"]);
+    let (code, text) = fixture.run(&["doctor", "--json"]);
     assert!(code == Some(0) && text.contains("out is paused by ada"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn relays_that_do_not_fit_together_are_shown() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
     let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
     let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
-    let first = RelayProcess::with(ground.folder.path(), &ground.url, "a", &named);
+    let first = RelayProcess::with(fixture.folder.path(), &fixture.url, "a", &named);
     ready(&first).await;
-    let second = RelayProcess::with(ground.folder.path(), &ground.url, "b", &other);
+    let second = RelayProcess::with(fixture.folder.path(), &fixture.url, "b", &other);
     ready(&second).await;
     // The first one reports again within 20 s: until then it may have been killed when the second started.
-    let conflicts = || json(&ground, &["relays", "--json"])["conflicts"].to_string();
+    let conflicts = || json(&fixture, &["relays", "--json"])["conflicts"].to_string();
     until_true("both are there", || conflicts() != "[]").await;
     let conflicts = conflicts();
     assert!(conflicts.contains("two relays are named twin"), "{conflicts}");
@@ -148,13 +148,13 @@ async fn relays_that_do_not_fit_together_are_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_subscription_says_how_much_comes_again() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    ground.record(0, 4).await;
-    let relay_process = ground.relay("night-1");
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    fixture.record(0, 4).await;
+    let relay_process = fixture.relay("night-1");
     ready(&relay_process).await;
     assert!(relay_process.log().contains("events=4"), "{}", relay_process.log());
-    let audits = json(&ground, &["audit", "--json"]);
+    let audits = json(&fixture, &["audit", "--json"]);
     let why = audits[0]["why"].as_str().unwrap_or_default();
     assert!(audits[0]["what"] == "subscribe" && why.ends_with("sent: 4"), "{audits}");
 }

@@ -128,9 +128,9 @@ fn a_probe_to_kafka_says_that_its_topic_is_missing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    let mut relay_process = ground.relay("one");
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let mut relay_process = fixture.relay("one");
     until_true("it is ready", || {
         relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
@@ -159,7 +159,7 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
     // It waits for a database that is away, and is not ready.
     let settings = "[http]\nlisten = \"127.0.0.1:0\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let url = format!("postgres://nobody@{}/shop", nobody());
-    let waiting = RelayProcess::with(ground.folder.path(), &url, "waiting", settings);
+    let waiting = RelayProcess::with(fixture.folder.path(), &url, "waiting", settings);
     until_true("it answers", || waiting.get("/healthz").is_some()).await;
     let address = waiting.address().expect("an address");
     let sentence = health(&address, &[]).sentence(1);
@@ -170,18 +170,18 @@ async fn a_health_check_is_0_while_the_relay_is_ready_and_1_otherwise() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_check_does_not_take_another_process_for_its_relay() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    let relay = ground.relay("one");
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let relay = fixture.relay("one");
     until_true("it is ready", || {
         relay.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
     .await;
     let own = relay.address().expect("an address");
-    let settings = std::fs::read_to_string(ground.folder.path().join("one.toml")).expect("its settings");
+    let settings = std::fs::read_to_string(fixture.folder.path().join("one.toml")).expect("its settings");
     let health = |settings: &str, more: &[&str]| {
-        let file = ground.folder.file("asked.toml", settings);
-        let mut command = support::postrider(&ground.url, &["health"]);
+        let file = fixture.folder.file("asked.toml", settings);
+        let mut command = support::postrider(&fixture.url, &["health"]);
         said(&command.args(more).arg("--config").arg(file).output().expect("it runs"))
     };
     let listens = |settings: &str, address: &str| settings.replace("127.0.0.1:0", address);
@@ -190,7 +190,7 @@ async fn a_health_check_does_not_take_another_process_for_its_relay() {
     // Something that answers everything with 200.
     let (stranger, _heard) = endpoint("200 OK");
     let sentence = health(&listens(&settings, &stranger.to_string()), &[]).sentence(1);
-    assert!(sentence.contains("what listens there is not a Postrider relay"), "{sentence}");
+    assert!(sentence.contains("the server at this address is not a Postrider relay"), "{sentence}");
     assert_eq!(health(&settings, &["--json", "--address", &stranger.to_string()]).code, Some(1));
 
     // A relay, but another one.

@@ -28,18 +28,18 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
-    let ground = Fixture::new().await;
-    assert_eq!(ground.run(&["migrate"]).0, Some(0));
-    let mut first = ground.relay("first");
-    ground.record(0, 300).await;
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.run(&["migrate"]).0, Some(0));
+    let mut first = fixture.relay("first");
+    fixture.record(0, 300).await;
     until_true("some are delivered", || first.lines().len() > 100).await;
     first.signal("TERM");
-    ground.record(300, 400).await;
+    fixture.record(300, 400).await;
     assert_eq!(first.ended(), Some(0), "{}", first.log());
-    let second = ground.relay("second");
+    let second = fixture.relay("second");
     let all = || [first.lines(), second.lines()].concat();
     until_true("all are delivered", || all().len() >= 400).await;
-    ground.record(400, 401).await;
+    fixture.record(400, 401).await;
     until_true("the last one is delivered", || all().iter().any(|(_, number)| *number == 400)).await;
     let lines = all();
     assert_eq!((in_order(&lines), lines.len()), (401, 401), "none is lost and none came twice");
@@ -49,23 +49,23 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
 /// A terminal that is closed ends a relay as SIGTERM does, with its lanes given back; not one that was started to outlive it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
     let settings = "[relay]\nlease = \"2m\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
     let start =
-        |ignores, name| RelayProcess::hung_up(ignores, ground.folder.path(), &ground.url, name, settings);
+        |ignores, name| RelayProcess::hung_up(ignores, fixture.folder.path(), &fixture.url, name, settings);
     let mut closed = start(false, "closed");
-    ground.record(0, 1).await;
+    fixture.record(0, 1).await;
     until_true("it is delivered", || closed.lines().len() == 1).await;
     closed.signal("HUP");
     assert_eq!(closed.ended(), Some(0), "{}", closed.log());
     // The lane was given back: nobody waits for two minutes.
     let mut outlives = start(true, "outlives");
-    ground.record(1, 2).await;
+    fixture.record(1, 2).await;
     until_true("it is delivered", || outlives.lines().len() == 1).await;
     outlives.signal("HUP");
-    ground.record(2, 3).await;
+    fixture.record(2, 3).await;
     until_true("it goes on", || outlives.lines().len() == 2).await;
     outlives.signal("TERM");
     assert_eq!(outlives.ended(), Some(0), "{}", outlives.log());
@@ -73,11 +73,11 @@ async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_is_killed_has_an_heir() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    let (mut first, second) = (ground.relay("first"), ground.relay("second"));
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let (mut first, second) = (fixture.relay("first"), fixture.relay("second"));
     let all = |first: &RelayProcess, second: &RelayProcess| [first.lines(), second.lines()];
-    ground.record(0, 200).await;
+    fixture.record(0, 200).await;
     until_true("some are delivered", || all(&first, &second).concat().len() > 50).await;
     // Whoever has the lane.
     let first_holds = !first.lines().is_empty();
@@ -86,7 +86,7 @@ async fn a_relay_that_is_killed_has_an_heir() {
     } else {
         second.signal("KILL");
     }
-    ground.record(200, 300).await;
+    fixture.record(200, 300).await;
     let seen =
         || all(&first, &second).concat().iter().map(|(_, number)| *number).collect::<HashSet<_>>().len();
     until_true("all are delivered", || seen() == 300).await;
@@ -101,15 +101,15 @@ async fn a_relay_that_is_killed_has_an_heir() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_says_how_it_is_doing() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    let relay_process = ground.relay("one");
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let relay_process = fixture.relay("one");
     until_true("it is ready", || {
         relay_process.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     })
     .await;
     assert!(relay_process.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n")));
-    ground.record(0, 3).await;
+    fixture.record(0, 3).await;
     let delivered = "postrider_delivered_total{subscription=\"out\",stream=\"orders\"} 3";
     until_true("it is counted", || {
         relay_process.get("/metrics").is_some_and(|answer| answer.contains(delivered))
@@ -120,26 +120,26 @@ async fn a_relay_says_how_it_is_doing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_cannot_start_says_why_in_a_sentence() {
-    let ground = Fixture::new().await;
-    let config = ground.folder.path().join("q.toml");
+    let fixture = Fixture::new().await;
+    let config = fixture.folder.path().join("q.toml");
     std::fs::write(&config, "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n")
         .expect("the settings");
     let config = config.display().to_string();
-    let (code, said) = ground.run(&["relay", "--config", &config]);
+    let (code, said) = fixture.run(&["relay", "--config", &config]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("postrider migrate") && said.lines().count() == 1, "{said}");
-    let (code, said) = ground.run(&["relay"]);
+    let (code, said) = fixture.run(&["relay"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("no [[subscription]] is configured"), "{said}");
-    let (code, said) = ground.run(&["relay", "--config", &config, "--store", "sqlite:/nowhere/at/all.db"]);
+    let (code, said) = fixture.run(&["relay", "--config", &config, "--store", "sqlite:/nowhere/at/all.db"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.lines().count() == 1, "{said}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let listen = format!("http.listen={}", taken.local_addr().expect("its address"));
-    let (code, said) = ground.run(&["relay", "--config", &config, "--set", &listen]);
+    let (code, said) = fixture.run(&["relay", "--config", &config, "--set", &listen]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("the address is already in use"), "{said}");
-    let (code, said) = ground.run(&["relai"]);
+    let (code, said) = fixture.run(&["relai"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("relay"), "{said}");
 }
@@ -176,10 +176,10 @@ async fn a_relay_waits_for_a_database_that_is_away() {
 /// Every line of a talkative relay goes into a pipe that nobody reads any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
-    let mut relay_process = RelayProcess::unheard(ground.folder.path(), &ground.url);
-    ground.record(0, 50).await;
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let mut relay_process = RelayProcess::unheard(fixture.folder.path(), &fixture.url);
+    fixture.record(0, 50).await;
     until_true("all are delivered", || relay_process.lines().len() >= 50).await;
     relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0));
@@ -188,11 +188,11 @@ async fn a_relay_whose_log_nobody_reads_delivers_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_s_log_is_json_where_that_is_asked_for() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
     let settings = "[log]\nformat = \"json\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let mut relay_process = RelayProcess::with(ground.folder.path(), &ground.url, "json", settings);
+    let mut relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "json", settings);
     until_true("it works", || relay_process.log().contains("the relay is running")).await;
     relay_process.signal("TERM");
     assert_eq!(relay_process.ended(), Some(0), "{}", relay_process.log());
@@ -208,16 +208,16 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
 /// What a DBA runs by hand is what `migrate` would have run.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
-    let ground = Fixture::new().await;
-    let (code, sql) = ground.run(&["migrate", "--print"]);
+    let fixture = Fixture::new().await;
+    let (code, sql) = fixture.run(&["migrate", "--print"]);
     assert_eq!(code, Some(0), "{sql}");
-    let (code, said) = ground.run(&["status"]);
+    let (code, said) = fixture.run(&["status"]);
     assert!(code == Some(1) && said.contains("postrider migrate"), "nothing was run: {said}");
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&ground.pool).await.expect("it runs by hand");
-    let relay_process = ground.relay("one");
-    ground.record(0, 3).await;
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&fixture.pool).await.expect("it runs by hand");
+    let relay_process = fixture.relay("one");
+    fixture.record(0, 3).await;
     until_true("all are delivered", || relay_process.lines().len() == 3).await;
-    let (code, said) = ground.run(&["migrate", "--json"]);
+    let (code, said) = fixture.run(&["migrate", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((code, &said["done"], &said["schema"]), (Some(0), &"nothing".into(), &"postrider".into()));
     assert_eq!(said["up_to_date"], true);
@@ -226,35 +226,35 @@ async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
 /// Made, brought up to date, or left alone: each is said, with its versions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_says_what_it_did() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let latest = postrider::postgres::schema_version();
-    let (_, all) = ground.run(&["migrate", "--print", "--all"]);
-    let (code, said) = ground.run(&["migrate"]);
+    let (_, all) = fixture.run(&["migrate", "--print", "--all"]);
+    let (code, said) = fixture.run(&["migrate"]);
     assert_eq!((code, said), (Some(0), format!("created the schema postrider, version {latest}\n")));
     let nothing = format!("nothing to do: the schema postrider is up to date, at version {latest}\n");
-    assert_eq!(ground.run(&["migrate"]), (Some(0), nothing));
+    assert_eq!(fixture.run(&["migrate"]), (Some(0), nothing));
     // As an older version left it.
     let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
     let older = AssertSqlSafe(format!("drop schema postrider cascade;\n{older}\ncommit;"));
-    sqlx::raw_sql(older).execute(&ground.pool).await.expect("an older schema");
-    let (code, said) = ground.run(&["migrate", "--json"]);
+    sqlx::raw_sql(older).execute(&fixture.pool).await.expect("an older schema");
+    let (code, said) = fixture.run(&["migrate", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((code, &said["done"]), (Some(0), &"updated".into()));
     assert_eq!((&said["from"], &said["to"]), (&3.into(), &latest.into()));
-    let url = format!("sqlite:{}", ground.folder.path().join("shop.db").display());
-    let (code, said) = ground.run(&["migrate", "--store", &url]);
+    let url = format!("sqlite:{}", fixture.folder.path().join("shop.db").display());
+    let (code, said) = fixture.run(&["migrate", "--store", &url]);
     assert!(code == Some(0) && said.starts_with("created the schema, version "), "{said}");
-    let (code, said) = ground.run(&["migrate", "--store", &url]);
+    let (code, said) = fixture.run(&["migrate", "--store", &url]);
     assert!(code == Some(0) && said.starts_with("nothing to do: the schema is up to date"), "{said}");
 }
 
 /// Whoever else listens on the usual port, of the same program or of another: a relay starts, says where it answers, and answers there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_relay_on_a_machine_starts_without_any_setting() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
     let usual = "[relay]\nlease = \"2s\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start = |name: &str| RelayProcess::with(ground.folder.path(), &ground.url, name, usual);
+    let start = |name: &str| RelayProcess::with(fixture.folder.path(), &fixture.url, name, usual);
     let relays = [start("first"), start("second")];
     for relay in &relays {
         let alive = || relay.get("/healthz").is_some_and(|answer| answer.ends_with("alive\n"));
@@ -271,7 +271,7 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address");
     let chosen = format!("{usual}[http]\nlisten = \"{address}\"\n");
-    let mut refused = RelayProcess::with(ground.folder.path(), &ground.url, "refused", &chosen);
+    let mut refused = RelayProcess::with(fixture.folder.path(), &fixture.url, "refused", &chosen);
     assert_eq!(refused.ended(), Some(1), "{}", refused.log());
     assert!(
         refused
@@ -283,12 +283,12 @@ async fn a_second_relay_on_a_machine_starts_without_any_setting() {
 /// Nobody has to name a file that is called what it is called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
     let settings = "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    ground.folder.file("postrider.toml", settings);
-    let relay_process = RelayProcess::in_folder(ground.folder.path(), &ground.url, "found");
-    ground.record(0, 1).await;
+    fixture.folder.file("postrider.toml", settings);
+    let relay_process = RelayProcess::in_folder(fixture.folder.path(), &fixture.url, "found");
+    fixture.record(0, 1).await;
     until_true("it is delivered", || relay_process.lines().len() == 1).await;
     assert!(
         relay_process
@@ -302,25 +302,25 @@ async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
 /// A schema that is there is not made again: what it has is left out, and where nothing is lacking nothing is to be run.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
-    let ground = Fixture::new().await;
-    let (code, all) = ground.run(&["migrate", "--print", "--all"]);
+    let fixture = Fixture::new().await;
+    let (code, all) = fixture.run(&["migrate", "--print", "--all"]);
     assert!(code == Some(0) && all.contains("-- migration 1: log"), "{all}");
     // As an older version left it.
     let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
     let older = AssertSqlSafe(format!("{older}\ncommit;"));
-    sqlx::raw_sql(older).execute(&ground.pool).await.expect("an older schema");
-    let (code, pending) = ground.run(&["migrate", "--print"]);
+    sqlx::raw_sql(older).execute(&fixture.pool).await.expect("an older schema");
+    let (code, pending) = fixture.run(&["migrate", "--print"]);
     assert!(code == Some(0) && !pending.contains("-- migration 3:"), "{pending}");
     assert!(pending.contains("-- migration 4:"), "{pending}");
-    sqlx::raw_sql(AssertSqlSafe(pending.clone())).execute(&ground.pool).await.expect("it runs by hand");
-    let (code, said) = ground.run(&["migrate", "--print"]);
+    sqlx::raw_sql(AssertSqlSafe(pending.clone())).execute(&fixture.pool).await.expect("it runs by hand");
+    let (code, said) = fixture.run(&["migrate", "--print"]);
     assert!(code == Some(0) && said.starts_with("-- the schema postrider is up to date"), "{said}");
     let again =
-        sqlx::raw_sql(AssertSqlSafe(pending)).execute(&ground.pool).await.expect_err("it was run already");
+        sqlx::raw_sql(AssertSqlSafe(pending)).execute(&fixture.pool).await.expect_err("it was run already");
     assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let nowhere = format!("postgres://nobody@{}/nowhere", free.expect("a port that was free"));
-    let (code, said) = ground.run(&["migrate", "--print", "--store", &nowhere]);
+    let (code, said) = fixture.run(&["migrate", "--print", "--store", &nowhere]);
     assert!(code == Some(1) && said.contains("--print --all"), "{said}");
 }
 
@@ -351,21 +351,21 @@ fn topic(brokers: &str, topic: &str) -> Vec<(String, u64)> {
 async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
     let broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", 1).expect("a topic");
-    let ground = Fixture::new().await;
-    ground.run(&["migrate"]);
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
     let settings = format!(
         "[relay]\nlease = \"5s\"\n[http]\nlisten = \"off\"\n\
          [[subscription]]\nname = \"out\"\nsink = \"kafka\"\nbatch = 50\n\
          [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{}\"\n",
         broker.bootstrap()
     );
-    let mut first = RelayProcess::with(ground.folder.path(), &ground.url, "first", &settings);
-    ground.record(0, 200).await;
+    let mut first = RelayProcess::with(fixture.folder.path(), &fixture.url, "first", &settings);
+    fixture.record(0, 200).await;
     until_true("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
     first.signal("TERM");
     assert_eq!(first.ended(), Some(0), "{}", first.log());
-    ground.record(200, 250).await;
-    let _second = RelayProcess::with(ground.folder.path(), &ground.url, "second", &settings);
+    fixture.record(200, 250).await;
+    let _second = RelayProcess::with(fixture.folder.path(), &fixture.url, "second", &settings);
     until_true("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
     let seen = topic(&broker.bootstrap(), "orders");
     assert_eq!((in_order(&seen), seen.len()), (250, 250), "none is lost and none came twice");

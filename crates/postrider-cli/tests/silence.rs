@@ -111,20 +111,20 @@ async fn until_it_wrote(relay_process: &RelayProcess, count: usize) {
 
 /// Silent in the middle of work, for longer than a lease; then new connections work, and the old ones stay silent. Then silent
 /// while it sleeps, where nobody notices but who asks.
-async fn goes_on(ground: Fixture) {
-    let relay_process = ground.relay();
-    ground.record(0..50).await;
+async fn goes_on(fixture: Fixture) {
+    let relay_process = fixture.relay();
+    fixture.record(0..50).await;
     until_it_wrote(&relay_process, 50).await;
 
-    ground.line.fall_silent();
-    ground.record(50..100).await;
+    fixture.line.fall_silent();
+    fixture.record(50..100).await;
     until_true("the relay says so", || {
         relay_process.log().contains("the database does not answer as it should")
     })
     .await;
     let began = Instant::now();
     until_true("longer than a lease", || began.elapsed() > 2 * LEASE).await;
-    ground.line.let_new_ones_through();
+    fixture.line.let_new_ones_through();
     let spoke = Instant::now();
     until_it_wrote(&relay_process, 100).await;
     assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), relay_process.log());
@@ -132,23 +132,23 @@ async fn goes_on(ground: Fixture) {
     // It sleeps after a lease or so: nothing is in flight when the line falls silent.
     let began = Instant::now();
     until_true("it sleeps", || began.elapsed() > 2 * LEASE).await;
-    ground.line.fall_silent();
-    ground.line.let_new_ones_through();
+    fixture.line.fall_silent();
+    fixture.line.let_new_ones_through();
     let spoke = Instant::now();
-    ground.record(100..110).await;
+    fixture.record(100..110).await;
     until_it_wrote(&relay_process, 110).await;
     assert!(spoke.elapsed() < SOON, "it took {:?}: {}", spoke.elapsed(), relay_process.log());
-    until_true("no connection is kept that says nothing", || ground.line.kept() == 0).await;
+    until_true("no connection is kept that says nothing", || fixture.line.kept() == 0).await;
     assert_whole(&relay_process, 110);
 }
 
 /// Asked to end while nothing is answered, it ends.
-async fn ends(ground: Fixture) {
-    let mut relay_process = ground.relay();
-    ground.record(0..10).await;
+async fn ends(fixture: Fixture) {
+    let mut relay_process = fixture.relay();
+    fixture.record(0..10).await;
     until_it_wrote(&relay_process, 10).await;
-    ground.line.fall_silent();
-    ground.record(10..20).await;
+    fixture.line.fall_silent();
+    fixture.record(10..20).await;
     let began = Instant::now();
     relay_process.signal("TERM");
     relay_process.ended();
@@ -172,11 +172,11 @@ async fn a_relay_that_is_asked_to_end_ends_though_nothing_is_answered() {
 }
 
 /// What each command says of a database that falls silent after so many bytes, from the first on.
-fn commands_end(ground: &Fixture, bytes: u64) {
+fn commands_end(fixture: &Fixture, bytes: u64) {
     if bytes == 0 {
-        ground.line.fall_silent();
+        fixture.line.fall_silent();
     } else {
-        ground.line.fall_silent_after(bytes);
+        fixture.line.fall_silent_after(bytes);
     }
     let commands: [&[&str]; 8] = [
         &["status"],
@@ -190,7 +190,7 @@ fn commands_end(ground: &Fixture, bytes: u64) {
     ];
     let began = Instant::now();
     let children = commands.map(|arguments| {
-        let mut command = postrider(&ground.through, arguments);
+        let mut command = postrider(&fixture.through, arguments);
         (arguments, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
     });
     let mut ended = 0;
@@ -226,16 +226,16 @@ async fn commands_on_a_silent_database_end_with_a_sentence_within_half_a_minute(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_on_a_silent_server_ends_with_a_sentence() {
-    let ground = Fixture::mysql().await;
+    let fixture = Fixture::mysql().await;
     for bytes in [0, 600] {
         if bytes == 0 {
-            ground.line.fall_silent();
+            fixture.line.fall_silent();
         } else {
-            ground.line.let_new_ones_through();
-            ground.line.fall_silent_after(bytes);
+            fixture.line.let_new_ones_through();
+            fixture.line.fall_silent_after(bytes);
         }
         let began = Instant::now();
-        let output = postrider("", &["demo", "--store", &ground.through]).output().expect("it runs");
+        let output = postrider("", &["demo", "--store", &fixture.through]).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("not answer") && said.trim_end().lines().count() == 1, "{said}");

@@ -78,7 +78,7 @@ macro_rules! conformance {
                 a_rolled_back_effect_frees_its_text_key;
             keys: keys_that_look_alike_are_held_each_by_its_own, keys_that_look_alike_have_counters_of_their_own,
                 keys_that_look_alike_are_each_in_one_lane, consumers_whose_names_look_alike_have_inboxes_of_their_own,
-                subscriptions_whose_names_look_alike_are_several, duties_whose_names_look_alike_are_several;
+                subscriptions_whose_names_look_alike_are_several, leader_leases_whose_names_look_alike_are_several;
             retention: only_what_every_subscription_settled_long_enough_ago_is_pruned, dead_and_waiting_events_stay,
                 the_archive_can_be_read_but_not_delivered, nothing_is_pruned_without_a_subscription,
                 retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches,
@@ -92,12 +92,12 @@ macro_rules! conformance {
             operating: subscriptions_are_shown_with_their_lanes, a_destination_that_is_away_is_shown_until_it_is_back,
                 a_paused_subscription_rests_until_it_is_resumed,
                 a_resume_rings_sleeping_relays, a_removed_subscription_holds_nothing_up,
-                stuck_deliveries_are_listed_with_their_failures, what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
+                open_deliveries_are_listed_with_their_failures, what_operators_did_is_written_down, checks_find_nothing_bad_in_a_good_log;
             replacing: a_dead_event_is_replaced_wherever_it_is_dead, a_replacement_that_fails_changes_nothing,
                 what_waited_behind_a_replaced_event_goes_on_before_the_new_one, of_several_who_replace_an_event_one_does;
             search: events_are_found_by_what_they_are, a_look_at_events_is_bounded_and_goes_on,
                 a_chain_shows_causes_and_what_followed;
-            duties: a_duty_is_done_by_one_at_a_time, the_next_holder_of_a_duty_reads_what_was_noted,
+            leader_leases: a_task_is_done_by_one_at_a_time, the_next_leader_reads_what_was_noted,
                 of_sixteen_who_want_a_duty_one_gets_it;
             replay: everything_from_an_event_on_comes_again, a_dry_run_counts_and_changes_nothing,
                 a_replay_takes_lanes_from_their_holders, deliveries_of_what_comes_again_are_forgotten,

@@ -173,28 +173,28 @@ macro_rules! pass_on {
 
             async fn acquire_leader_lease(
                 &self,
-                duty: &str,
+                task: &str,
                 owner: &str,
                 lease: ::std::time::Duration,
             ) -> $crate::postrider_core::Result<Option<$crate::postrider_core::LeaderLease>> {
-                self.store.acquire_leader_lease(duty, owner, lease).await
+                self.store.acquire_leader_lease(task, owner, lease).await
             }
 
             async fn save_leader_note(
                 &self,
-                duty: &str,
+                task: &str,
                 owner: &str,
                 note: &str,
             ) -> $crate::postrider_core::Result<bool> {
-                self.store.save_leader_note(duty, owner, note).await
+                self.store.save_leader_note(task, owner, note).await
             }
 
             async fn release_leader_lease(
                 &self,
-                duty: &str,
+                task: &str,
                 owner: &str,
             ) -> $crate::postrider_core::Result<()> {
-                self.store.release_leader_lease(duty, owner).await
+                self.store.release_leader_lease(task, owner).await
             }
         }
     };

@@ -85,8 +85,8 @@ pub async fn drain_lane(store: &dyn Store, lease: &mut Lease, limit: u32) -> Vec
             "{} rows were scanned, {limit} allowed of each kind",
             batch.scanned
         );
-        let standing = settle(store, lease, &batch).await;
-        assert_ne!(standing, LeaseStatus::Lost, "nobody else holds the lane");
+        let status = settle(store, lease, &batch).await;
+        assert_ne!(status, LeaseStatus::Lost, "nobody else holds the lane");
         events.extend(batch.events.into_iter().map(|read| read.event));
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::store::{
-    Batch, Bell, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
+    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
     Subscribed, Subscription,
 };
-use postrider::{Clock, Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
+use postrider::{Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 
 /// A call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -52,19 +52,35 @@ pub struct Error {
     kind: ErrorKind,
     op: &'static str,
     message: String,
+    hint: Option<Hint>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What to do about an error, and its message without that.
+struct Hint {
+    problem: String,
+    remedy: String,
 }
 
 impl Error {
     /// An error of `kind` during `op`, with a message for people.
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, op, message: message.into(), source: None }
+        Self { kind, op, message: message.into(), hint: None, source: None }
     }
 
     /// Adds the error that caused it.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Adds what to do about it. The message ends with it, and [`hint`](Error::hint) returns it alone.
+    #[must_use]
+    pub fn with_hint(mut self, remedy: impl Into<String>) -> Self {
+        let (problem, remedy) = (self.message, remedy.into());
+        self.message = format!("{problem}; to fix it: {remedy}");
+        self.hint = Some(Hint { problem, remedy });
         self
     }
 
@@ -88,6 +104,16 @@ impl Error {
     /// The message, without the operation.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The message without the [hint](Error::hint).
+    pub fn problem(&self) -> &str {
+        self.hint.as_ref().map_or(&self.message, |hint| &hint.problem)
+    }
+
+    /// What to do about it, where the database says so.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_ref().map(|hint| hint.remedy.as_str())
     }
 
     /// Whether the same call may succeed later without any change.
@@ -133,6 +159,20 @@ mod tests {
         assert_eq!((error.operation(), error.message()), ("claim", "the database does not answer"));
         assert!(error.is_retryable());
         assert_eq!(StdError::source(&error).map(ToString::to_string).as_deref(), Some("refused"));
+    }
+
+    #[test]
+    fn a_hint_is_part_of_the_message_and_stands_alone() {
+        let error =
+            Error::new(ErrorKind::Corrupt, "open", "the sequence is behind the log").with_hint("run setval");
+        let error = error.at("host db");
+        assert_eq!(
+            error.message(),
+            "the sequence is behind the log; to fix it: run setval; the address is host db"
+        );
+        assert_eq!((error.problem(), error.hint()), ("the sequence is behind the log", Some("run setval")));
+        let bare = Error::new(ErrorKind::Corrupt, "open", "damaged");
+        assert_eq!((bare.problem(), bare.hint()), ("damaged", None));
     }
 
     #[test]

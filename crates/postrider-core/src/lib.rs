@@ -9,12 +9,14 @@
 mod delivery;
 mod error;
 mod event;
+mod nearest;
 mod policy;
 mod store;
 
 pub use delivery::*;
 pub use error::{Error, ErrorKind, Result};
 pub use event::*;
+pub use nearest::nearest;
 pub use policy::*;
 pub use store::*;
 

@@ -12,26 +12,25 @@ use time::macros::format_description;
 /// A date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
 const DATE: &[BorrowedFormatItem<'static>] =
     format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
-/// How long a `Retry-After` is believed unless set.
+/// The longest `Retry-After` that is respected by default.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Whose trouble a status is.
+/// Who is blamed for a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
-    /// The endpoint's, for as long as no other key succeeds: no event loses an attempt. While others succeed, the event is
-    /// charged the attempt and tried again, as the subscription has it.
+pub enum StatusRule {
+    /// The endpoint, while no other key succeeds: no event loses an attempt. While others succeed, the event loses an attempt and
+    /// is retried.
     Endpoint,
-    /// The endpoint's as well for as long as no other key succeeds. While others succeed, the event is dead at once.
+    /// Also the endpoint, while no other key succeeds. While others succeed, the event is dead at once.
     Event,
-    /// The event's, whatever else succeeds: it is charged the attempt and tried again, as the subscription has it. An endpoint
-    /// that answers so to everything kills its events.
+    /// Always the event: it loses an attempt and is retried. An endpoint that gives this answer to everything kills its events.
     Retry,
-    /// The event's, whatever else succeeds: it is dead at once.
+    /// Always the event: it is dead at once.
     Reject,
 }
 
-impl Blame {
-    /// Whose trouble a status is unless set.
+impl StatusRule {
+    /// Who is blamed by default.
     fn usual(status: u16) -> Self {
         match StatusClass::of(status) {
             StatusClass::Event => Self::Event,
@@ -44,7 +43,7 @@ impl Blame {
 #[derive(Debug, Clone)]
 pub(crate) struct Answers {
     /// What was set.
-    blame: BTreeMap<u16, Blame>,
+    blame: BTreeMap<u16, StatusRule>,
     longest: Duration,
 }
 
@@ -55,7 +54,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    pub(crate) fn set(&mut self, status: u16, blame: Blame) {
+    pub(crate) fn set(&mut self, status: u16, blame: StatusRule) {
         self.blame.insert(status, blame);
     }
 
@@ -97,11 +96,11 @@ impl Answers {
         }
         let failure = DeliveryFailure::from_status(status).answer(body);
         let after = retry_after.and_then(|value| pause(value, now)).map(|pause| pause.min(self.longest));
-        match self.blame.get(&status).copied().unwrap_or_else(|| Blame::usual(status)) {
-            Blame::Endpoint => Outcome::Unclear { after, failure, rejects: false },
-            Blame::Event => Outcome::Unclear { after, failure, rejects: true },
-            Blame::Retry => Outcome::Retry { after, failure },
-            Blame::Reject => Outcome::Reject { failure },
+        match self.blame.get(&status).copied().unwrap_or_else(|| StatusRule::usual(status)) {
+            StatusRule::Endpoint => Outcome::Unclear { after, failure, rejects: false },
+            StatusRule::Event => Outcome::Unclear { after, failure, rejects: true },
+            StatusRule::Retry => Outcome::Retry { after, failure },
+            StatusRule::Reject => Outcome::Reject { failure },
         }
     }
 }
@@ -143,10 +142,10 @@ mod tests {
     #[test]
     fn which_status_is_which_is_a_setting() {
         let (now, mut answers) = (OffsetDateTime::UNIX_EPOCH, Answers::default());
-        answers.set(404, Blame::Event);
-        answers.set(409, Blame::Endpoint);
-        answers.set(422, Blame::Reject);
-        answers.set(503, Blame::Retry);
+        answers.set(404, StatusRule::Event);
+        answers.set(409, StatusRule::Endpoint);
+        answers.set(422, StatusRule::Reject);
+        answers.set(503, StatusRule::Retry);
         assert!(matches!(answers.outcome(503, None, now), Outcome::Retry { after: None, .. }));
         answers.check().expect("good");
         assert!(matches!(answers.outcome(404, None, now), Outcome::Unclear { rejects: true, .. }));
@@ -154,7 +153,7 @@ mod tests {
         assert!(matches!(answers.outcome(422, None, now), Outcome::Reject { .. }));
         for status in [0, 204, 299, 600] {
             let mut answers = Answers::default();
-            answers.set(status, Blame::Event);
+            answers.set(status, StatusRule::Event);
             let error = answers.check().expect_err("refused").to_string();
             assert!(
                 error.contains(&format!("status {status} ")) && error.contains("between 300 and 599"),

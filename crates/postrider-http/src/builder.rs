@@ -8,7 +8,7 @@ use postrider_core::{CloudEvents, Envelope, Error, ErrorKind, OptionalAttribute,
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use crate::answer::{Answers, Blame, LONGEST};
+use crate::answer::{Answers, LONGEST, StatusRule};
 use crate::client::{client_with, tls};
 use crate::request::{Format, Message};
 use crate::signature::Secret;
@@ -29,17 +29,17 @@ pub struct HttpBuilder {
 }
 
 impl HttpBuilder {
-    /// The longest `Retry-After` that is kept to by default.
+    /// The longest `Retry-After` that is respected by default.
     pub const LONGEST_RETRY_AFTER: Duration = LONGEST;
 
-    /// How events are written into requests; binary unless set.
+    /// How events are written into requests; by default binary.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// Sends this JSON object as the body of a request an event, instead of what the [format](HttpBuilder::format) says. The content
+    /// Sends one request per event, with this JSON object as the body, instead of the [format](HttpBuilder::format). The content
     /// type is `application/json`; the event's `traceparent` is a header. Attributes are refused.
     #[must_use]
     pub fn envelope(mut self, envelope: Envelope) -> Self {
@@ -47,22 +47,21 @@ impl HttpBuilder {
         self
     }
 
-    /// How events are written as CloudEvents. [Attributes](HttpBuilder::attributes) that were asked for before stay asked for.
+    /// How events are written as CloudEvents. [Attributes](HttpBuilder::attributes) that were set before stay set.
     #[must_use]
     pub fn events(mut self, events: CloudEvents) -> Self {
         self.events = events.with_optional(self.events.optional);
         self
     }
 
-    /// Writes these attributes, too, which a receiver can do without; none unless set. See [`CloudEvents::each`] for what is
-    /// written in any case.
+    /// Also writes these optional attributes; by default none. [`CloudEvents::each`] lists those that are always written.
     #[must_use]
     pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
         self.events = self.events.with_optional(attributes);
         self
     }
 
-    /// Signs each request as Standard Webhooks has it.
+    /// Signs each request according to Standard Webhooks.
     #[must_use]
     pub fn sign(mut self, secret: Secret) -> Self {
         self.secret = Some(secret);
@@ -76,37 +75,37 @@ impl HttpBuilder {
         self
     }
 
-    /// Trusts this certificate (DER) besides those that everybody does.
+    /// Trusts this certificate (DER), in addition to the public root certificates (Mozilla's list).
     #[must_use]
     pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
         self.root = Some(der);
         self
     }
 
-    /// The same with a file: the certificate of an authority of one's own, in PEM.
+    /// Trusts the certificate of this authority, a file in PEM format, in addition to the public root certificates (Mozilla's list).
     #[must_use]
     pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
         self.authority = Some(file.into());
         self
     }
 
-    /// Whose trouble a status from 300 to 599 is, where that is not the usual: the [event's](Blame::Event) for 400, 409, 413,
-    /// 415 and 422, the [endpoint's](Blame::Endpoint) for all others.
+    /// Sets who is blamed for a status from 300 to 599. By default it is the [event](StatusRule::Event) for 400, 409, 413, 415 and
+    /// 422, and the [endpoint](StatusRule::Endpoint) for all others.
     #[must_use]
-    pub fn status(mut self, status: u16, blame: Blame) -> Self {
+    pub fn status(mut self, status: u16, blame: StatusRule) -> Self {
         self.answers.set(status, blame);
         self
     }
 
-    /// How long a `Retry-After` is kept to at most; an hour unless set.
+    /// The longest `Retry-After` that is respected; by default an hour.
     #[must_use]
     pub fn longest_retry_after(mut self, longest: Duration) -> Self {
         self.answers.believe(longest);
         self
     }
 
-    /// Whether the beginning of an answer that was a failure is kept with the attempt, where operators find it; yes unless set. An
-    /// endpoint may repeat what it was sent. It is never logged.
+    /// Whether the beginning of the body of a failed answer is stored with the attempt, for operators; by default it is. Turn it
+    /// off for an endpoint whose answers repeat what it was sent. It is never logged.
     #[must_use]
     pub fn keep_answers(mut self, keep: bool) -> Self {
         self.forgets_answers = !keep;

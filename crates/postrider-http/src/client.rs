@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 /// How long a connection may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A client that trusts the authorities that everybody does.
+/// A client that trusts the public root certificates (Mozilla's list).
 pub fn client() -> Result<Client> {
     client_with(tls(None, None)?)
 }
@@ -29,8 +29,8 @@ pub(crate) fn client_with(tls: ClientConfig) -> Result<Client> {
         .map_err(|error| invalid(format!("can't create the HTTP client: {error}")))
 }
 
-/// TLS with one provider, whatever else is in the process, that trusts a certificate (DER) and those in a file (PEM) besides
-/// those that everybody does.
+/// TLS with one provider, whatever else is in the process, that trusts a certificate (DER) and those in a file (PEM), in
+/// addition to the public root certificates.
 pub(crate) fn tls(root: Option<&[u8]>, authority: Option<&Path>) -> Result<ClientConfig> {
     let unusable = |error: rustls::Error| invalid(format!("can't use the certificate: {error}"));
     let mut trusted: Vec<_> = root.map(|der| CertificateDer::from(der.to_vec())).into_iter().collect();

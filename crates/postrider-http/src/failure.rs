@@ -2,7 +2,7 @@
 
 use postrider_relay::Failure;
 
-use crate::trouble::reason;
+use crate::connect_error::reason;
 
 /// How a request came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! | none in time, or the connection breaks | unclear; tried again where other keys succeed |
 //! | no connection | the destination is unavailable |
 //!
-//! *Unclear* is the endpoint's trouble for as long as no other key succeeds: no event loses an attempt, none dies, and the
+//! *Unclear* means that the endpoint is blamed while no other key succeeds: no event loses an attempt, none dies, and the
 //! endpoint is asked with one event at a time. Which status is which is a setting ([`HttpBuilder::status`]).
 //!
 //! [`failure`] judges an error of `reqwest` in the same way, for handlers that call a service.
@@ -16,20 +16,20 @@
 mod answer;
 mod builder;
 mod client;
+mod connect_error;
 mod failure;
 mod request;
 mod signature;
 mod sink;
-mod trouble;
 
 // For the binary, which tells people over HTTP, too.
-pub use answer::Blame;
+pub use answer::StatusRule;
 pub use builder::HttpBuilder;
 #[doc(hidden)]
 pub use client::client;
+#[doc(hidden)]
+pub use connect_error::reason;
 pub use failure::failure;
 pub use request::Format;
 pub use signature::Secret;
 pub use sink::Http;
-#[doc(hidden)]
-pub use trouble::reason;

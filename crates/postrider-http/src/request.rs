@@ -10,13 +10,13 @@ use uuid::Builder;
 /// How events are written into requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// A request an event: the payload is the body, the rest is in `ce-…` headers.
+    /// One request per event: the payload is the body, the rest is in `ce-…` headers.
     #[default]
     Binary,
-    /// A request an event: one JSON object.
+    /// One request per event: one JSON object.
     Structured,
-    /// Up to so many events a request, and up to about 1 MiB of them: a JSON array. One answer stands for all of them; where it is
-    /// a failure, each is sent again alone: at once, or after the pause that the answer asks for.
+    /// Up to this many events per request, and up to about 1 MiB: a JSON array. The answer counts for all of them; after a failure
+    /// each is sent again alone: at once, or after the pause that the answer asks for.
     Batched(usize),
 }
 

@@ -8,12 +8,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use postrider_core::{Error, ErrorKind, Result};
 use sha2::Sha256;
 
-/// What messages are signed with. It is never printed.
+/// The key that signs requests. It is never printed.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Reads a secret: `whsec_` and base64, as Standard Webhooks has it, or base64 alone; of 24 to 64 bytes.
+    /// Parses a secret of 24 to 64 bytes: base64, with or without the prefix `whsec_` of Standard Webhooks.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let key = STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text)).ok();

@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::builder::HttpBuilder;
 use crate::client::PATIENCE;
+use crate::connect_error::{reason, sentence};
 use crate::failure::NoAnswer;
-use crate::trouble::{reason, sentence};
 
 /// So many that fail one after another, sent alone, and the others of their request are not sent.
 const FAILED_IN_A_ROW: usize = 3;
@@ -34,6 +34,17 @@ const CODES: &[&str] = &[
 ];
 
 /// Posts events to an endpoint.
+///
+/// ```
+/// use postrider::{Relay, testing::Outbox};
+/// use postrider_http::{Format, Http};
+///
+/// # fn main() -> postrider::Result<()> {
+/// let http = Http::builder().format(Format::Batched(100)).bearer("secret").build("https://shop.example.org/events")?;
+/// let relay = Relay::new(&Outbox::new()).subscribe("to-shop", |s| s.sink(http));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Http {
     pub(crate) client: Client,
     pub(crate) url: Url,
@@ -47,9 +58,9 @@ impl Http {
         HttpBuilder::default()
     }
 
-    /// Whether the endpoint takes a connection, over TLS where its address says so. No request is made.
+    /// Checks that the endpoint accepts connections, with TLS if the URL is `https`. Sends no request.
     ///
-    /// *On failure*: one sentence that says what to do, without the path of the address: that may hold a secret.
+    /// *On failure*: the error says what to do. It does not contain the path of the URL, which may hold a secret.
     pub async fn check(&self) -> Result<()> {
         let host = self.url.host_str().unwrap_or_default();
         let unreachable = |reason: String| {

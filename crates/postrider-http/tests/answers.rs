@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use postrider::store::{EventRef, Excerpt, Inspect, PastAttempt, Source, State, StateQuery};
 use postrider::testing::Outbox;
 use postrider::{NewEvent, Relay, Retry};
-use postrider_http::{Blame, Format, Http, HttpBuilder};
+use postrider_http::{Format, Http, HttpBuilder, StatusRule};
 use support::Endpoint;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ async fn died(endpoint: &Endpoint, builder: HttpBuilder) -> (Vec<PastAttempt>, S
     let outbox = Outbox::new();
     let event = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("an event");
     let event_id = outbox.record_alone(&event).await.expect("recorded");
-    let sink = builder.status(422, Blame::Reject).status(500, Blame::Retry).build(&endpoint.url());
+    let sink = builder.status(422, StatusRule::Reject).status(500, StatusRule::Retry).build(&endpoint.url());
     let retry = Retry::fixed(Duration::from_millis(1)).max_attempts(2);
     let relay = Relay::new(&outbox)
         .owner("relay-1")

@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use postrider::store::Source;
 use postrider::testing::Outbox;
 use postrider::{NewEvent, Relay, Retry};
-use postrider_http::{Blame, Http};
+use postrider_http::{Http, StatusRule};
 use support::Endpoint;
 
 #[tokio::test]
@@ -22,7 +22,10 @@ async fn requests_are_counted_by_code_from_the_start_and_timed() {
     })
     .await;
     let outbox = Outbox::new();
-    let sink = Http::builder().status(422, Blame::Reject).status(418, Blame::Reject).build(&endpoint.url());
+    let sink = Http::builder()
+        .status(422, StatusRule::Reject)
+        .status(418, StatusRule::Reject)
+        .build(&endpoint.url());
     let relay = Relay::new(&outbox).figures_every(None).subscribe("hook", |s| {
         s.sink(sink.expect("a sink"))
             .streams(["orders"])

@@ -299,6 +299,6 @@ async fn what_is_wrong_is_said_at_the_start_in_one_sentence() {
         assert!(kind == ErrorKind::Invalid && text.contains(name) && !text.contains('\n'), "{text}");
     }
     let without = Consumer::new(&outbox, &brokers, "wrong").topics(["wrong"]);
-    assert!(refusal(without).await.1.contains("it has no handler"));
-    assert!(refusal(fresh(&brokers, "wrong").dead_letters("{topic}")).await.1.contains("name another one"));
+    assert!(refusal(without).await.1.contains("it must have a handler"));
+    assert!(refusal(fresh(&brokers, "wrong").dead_letters("{topic}")).await.1.contains("choose another one"));
 }

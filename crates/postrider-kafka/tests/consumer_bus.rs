@@ -5,10 +5,11 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::store::Template;
 use postrider::testing::{Outbox, Tx};
 use postrider::{
     CloudEvents, Context, ErrorKind, Event, EventBus, Failure, NewEvent, OptionalAttribute, Received, Relay,
-    Template, Upcasters, Uuid,
+    Upcasters, Uuid,
 };
 use postrider_kafka::{Format, Kafka, KafkaBuilder, KafkaBus};
 use serde::{Deserialize, Serialize};

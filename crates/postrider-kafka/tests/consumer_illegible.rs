@@ -59,7 +59,7 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_and_its_partition_goes_on
         ("year", "\"time\" must be a time"),
         ("version", "CloudEvents version \"9\" is not supported"),
         ("value", "\"ce_tenant\" is not UTF-8"),
-        ("name", "the name of one of its headers is not UTF-8"),
+        ("name", "the names of headers must be UTF-8"),
         ("far", "no CloudEvent"),
     ] {
         assert!(told.iter().any(|(of, told)| *of == key && told.contains(reason)), "{key}: {told:?}");

@@ -104,7 +104,7 @@ async fn stands_until(
     feed.flush();
     let (running, seen) = rejecting(&brokers, topic, topic, &Arc::new(AtomicBool::new(true))).await;
     let group = format!("group={topic}");
-    let stands = [&[group.as_str(), "this partition stands still"], sentence].concat();
+    let stands = [&[group.as_str(), "the partition is stopped"], sentence].concat();
     until("it says that it stands still", async || !logs.lines(&stands).is_empty()).await;
     until("what was before is committed", async || committed(&brokers, topic, topic, 1) == [1]).await;
     // Several tries later it is the same.
@@ -116,7 +116,7 @@ async fn stands_until(
             "nothing is dropped"
         );
     }
-    assert_eq!(logs.lines(&[&group, "this partition stands still"]).len(), 1, "it is said once");
+    assert_eq!(logs.lines(&[&group, "the partition is stopped"]).len(), 1, "it is said once");
     // A clean stop repeats nothing, also while it stands.
     running.stop().await.expect("stopped");
     let (running, again) = rejecting(&brokers, topic, topic, &Arc::new(AtomicBool::new(true))).await;
@@ -126,7 +126,7 @@ async fn stands_until(
     until("all is committed", async || committed(&brokers, topic, topic, 1) == [3]).await;
     running.stop().await.expect("stopped");
     assert_eq!(seen.all(), [1]);
-    assert_eq!(logs.lines(&[&group, "the dead letter is written; this partition goes on"]).len(), 1);
+    assert_eq!(logs.lines(&[&group, "the dead letter was written; the partition continues"]).len(), 1);
     let letters = records(&brokers, &format!("{topic}.DLT"), 1);
     assert_eq!((letters.len(), letters[0].value.as_str()), (1, "-1"));
     assert_eq!(letters[0].headers["padding"], padding);
@@ -137,7 +137,7 @@ async fn a_letter_that_is_forbidden_stops_its_partition_until_it_is_permitted() 
     let broker = Broker::create(&Options::new().acls()).expect("a broker starts");
     broker.create_topics(&[("forbidden", 1), ("forbidden.DLT", 1)]).expect("topics");
     broker.forbid_writes("forbidden.DLT").expect("forbidden");
-    let sentence = ["the topic forbidden.DLT can't be written to", "who may write to it"];
+    let sentence = ["the topic forbidden.DLT can't be written to", "that the user may write to it"];
     stands_until(&broker, "forbidden", "", &sentence, async || {
         broker.permit_writes("forbidden.DLT").expect("permitted");
     })

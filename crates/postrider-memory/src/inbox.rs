@@ -23,10 +23,10 @@ impl Outbox {
 }
 
 impl Inbox {
-    /// Notes that the event is handled in the caller's transaction; whether that is the first time.
+    /// Marks an event as handled, in the caller's transaction; returns whether it was the first time.
     ///
-    /// At `false`, leave the change out: it was made by the transaction that said so first. Two that race for one event
-    /// wait for each other.
+    /// If it returns `false`, skip the change: another transaction already made it. Two
+    /// transactions that mark the same event wait for each other.
     pub async fn first_time(&self, connection: &mut Connection, event_id: Uuid) -> Result<bool> {
         const OP: &str = "inbox";
         Limits::check_consumer(&self.consumer)?;
@@ -39,9 +39,9 @@ impl Inbox {
         Ok(first)
     }
 
-    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    /// Marks a text instead of an event id, such as `"transaction:account"`: for duplicates that are different events.
     ///
-    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is stored as the id that
     /// [`inbox_key`](postrider_core::inbox_key) makes of it.
     pub async fn first_time_by_key(&self, connection: &mut Connection, key: &str) -> Result<bool> {
         self.first_time(connection, inbox_key(key)?).await

@@ -84,7 +84,7 @@ impl Lane {
 
 impl SubscriptionData {
     /// How the holder of a lane stands: whether it is wanted back.
-    pub(crate) fn standing(&self, lease: &Lease, now: OffsetDateTime) -> LeaseStatus {
+    pub(crate) fn lease_status(&self, lease: &Lease, now: OffsetDateTime) -> LeaseStatus {
         let number = lease.lane as usize;
         let Some(lane) = self.lanes.get(number).filter(|lane| lane.is_held_by(lease)) else {
             return LeaseStatus::Lost;
@@ -169,7 +169,7 @@ pub(crate) fn stands(data: &Data, lease: &Lease, from: Place, op: &'static str) 
 pub(crate) fn refresh(data: &Data, lease: &mut Lease, now: OffsetDateTime) -> LeaseStatus {
     let Some(reader) = data.readers.get(&lease.subscription) else { return LeaseStatus::Lost };
     lease.open = reader.is_open();
-    reader.standing(lease, now)
+    reader.lease_status(lease, now)
 }
 
 /// Prolongs a lease.

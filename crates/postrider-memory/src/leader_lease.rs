@@ -1,4 +1,4 @@
-//! Duties: what one process does for all the others; in memory, one task of it.
+//! Leader leases: what one process does for all the others; in memory, one task of it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use postrider_core::{LeaderLease, OffsetDateTime, Result};
 
 use crate::log::Log;
 
-/// A duty, who does it and until when, and what was noted.
+/// A leader lease: who has it and until when, and what was noted.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     owner: Option<String>,
@@ -15,12 +15,12 @@ pub(crate) struct HeldLease {
     note: Option<String>,
 }
 
-/// Takes a duty, or prolongs it.
-pub(crate) fn take(log: &Log, duty: &str, owner: &str, lease: Duration) -> Result<Option<LeaderLease>> {
-    LeaderLease::check(duty, owner, "")?;
+/// Acquires a leader lease, or extends it.
+pub(crate) fn take(log: &Log, task: &str, owner: &str, lease: Duration) -> Result<Option<LeaderLease>> {
+    LeaderLease::check(task, owner, "")?;
     let mut data = log.data();
     let at = log.now();
-    let kept = data.duties.entry(duty.to_owned()).or_insert(HeldLease {
+    let kept = data.leader_leases.entry(task.to_owned()).or_insert(HeldLease {
         owner: None,
         until: at,
         lasts: lease,
@@ -37,19 +37,21 @@ pub(crate) fn take(log: &Log, duty: &str, owner: &str, lease: Duration) -> Resul
     Ok(Some(LeaderLease { at, until: kept.until, note: kept.note.clone() }))
 }
 
-/// Writes a note, if the duty is still held.
-pub(crate) fn note(log: &Log, duty: &str, owner: &str, note: &str) -> Result<bool> {
-    LeaderLease::check(duty, owner, note)?;
+/// Writes a note, if the lease is still held.
+pub(crate) fn note(log: &Log, task: &str, owner: &str, note: &str) -> Result<bool> {
+    LeaderLease::check(task, owner, note)?;
     let mut data = log.data();
     let at = log.now();
-    let held =
-        data.duties.get_mut(duty).filter(|kept| kept.owner.as_deref() == Some(owner) && kept.until > at);
+    let held = data
+        .leader_leases
+        .get_mut(task)
+        .filter(|kept| kept.owner.as_deref() == Some(owner) && kept.until > at);
     Ok(held.map(|kept| kept.note = Some(note.to_owned())).is_some())
 }
 
-/// Gives a duty back.
-pub(crate) fn leave(log: &Log, duty: &str, owner: &str) {
-    if let Some(kept) = log.data().duties.get_mut(duty)
+/// Releases a leader lease.
+pub(crate) fn leave(log: &Log, task: &str, owner: &str) {
+    if let Some(kept) = log.data().leader_leases.get_mut(task)
         && kept.owner.as_deref() == Some(owner)
     {
         kept.owner = None;

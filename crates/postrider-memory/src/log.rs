@@ -70,8 +70,8 @@ pub(crate) struct Data {
     pub(crate) forgotten: HashMap<Arc<str>, OffsetDateTime>,
     /// Who did what.
     pub(crate) audits: Vec<Audit>,
-    /// Duties, by name.
-    pub(crate) duties: BTreeMap<String, HeldLease>,
+    /// Leader leases, by task.
+    pub(crate) leader_leases: BTreeMap<String, HeldLease>,
     /// The last number of each key that has numbers.
     pub(crate) counters: HashMap<String, i64>,
     /// What each consumer has handled, and when.

@@ -74,19 +74,19 @@ impl Coordinate for MemoryStore {
 
     async fn acquire_leader_lease(
         &self,
-        duty: &str,
+        task: &str,
         owner: &str,
         lease: Duration,
     ) -> Result<Option<LeaderLease>> {
-        leader_lease::take(&self.log, duty, owner, lease)
+        leader_lease::take(&self.log, task, owner, lease)
     }
 
-    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
-        leader_lease::note(&self.log, duty, owner, note)
+    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool> {
+        leader_lease::note(&self.log, task, owner, note)
     }
 
-    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
-        leader_lease::leave(&self.log, duty, owner);
+    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()> {
+        leader_lease::leave(&self.log, task, owner);
         Ok(())
     }
 }

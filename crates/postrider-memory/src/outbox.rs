@@ -9,6 +9,21 @@ use crate::store::MemoryStore;
 use crate::transaction::Transaction;
 
 /// An outbox in memory. Clones share everything.
+///
+/// ```
+/// use postrider_core::NewEvent;
+/// use postrider_memory::Outbox;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> postrider_core::Result<()> {
+/// let outbox = Outbox::new();
+/// let mut tx = outbox.begin().await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// assert_eq!(outbox.recorded().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) log: Arc<Log>,
@@ -16,17 +31,17 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox with an empty log of its own.
+    /// An outbox with an empty log.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// An outbox with settings of its own.
+    /// An outbox with settings.
     pub fn builder() -> OutboxBuilder {
         OutboxBuilder::default()
     }
 
-    /// What relays read from.
+    /// The log, for a relay.
     pub fn store(&self) -> MemoryStore {
         MemoryStore::new(&self.log)
     }
@@ -94,14 +109,14 @@ impl OutboxBuilder {
         self
     }
 
-    /// The clock that everything goes by; the machine's unless set.
+    /// The clock of leases, retries and retention; by default that of the machine.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+    /// Returns the trace of an event that has no header `traceparent`. It is called at each record, in the code that records.
     #[must_use]
     pub fn trace(mut self, trace: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.recording.trace = Some(Trace::new(trace));

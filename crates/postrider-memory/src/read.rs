@@ -59,7 +59,7 @@ pub(crate) fn read(log: &Log, lease: &Lease, from: &Position, limit: u32) -> Res
     }
     let recalled = reader.is_none_or(|reader| {
         reader.paused.is_some()
-            || reader.standing(lease, now) == LeaseStatus::Recalled
+            || reader.lease_status(lease, now) == LeaseStatus::Recalled
             || (reader.lanes_next.is_some() && reader.target.is_none())
     });
     let next = if next == start { from.clone() } else { next.position() };

@@ -43,7 +43,7 @@ impl Outbox {
         Ok(ids)
     }
 
-    /// Records an event unless its id is in the log; whether it was recorded now.
+    /// Records an event unless its id already exists; returns whether it was recorded.
     pub async fn record_once(&self, connection: &mut Connection, event: &impl Recordable) -> Result<bool> {
         let event = self.recording.prepare(event)?;
         insert(connection, event).await

@@ -131,7 +131,7 @@ impl Connection {
         self.own.values.get(key).cloned().or_else(|| self.log.data().values.get(key).cloned())
     }
 
-    /// Sets the value of a key. Another transaction that wants to waits until this one has ended.
+    /// Sets the value of a key. Another transaction that sets the same key waits until this one has ended.
     ///
     /// If the two would wait for each other, or for too long, it fails with
     /// [`Conflict`](postrider_core::ErrorKind::Conflict).

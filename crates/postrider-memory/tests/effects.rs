@@ -98,13 +98,13 @@ async fn nobody_gets_the_lane_while_a_handler_is_at_work_in_it() {
     scene.clock.advance(LEASE);
     assert!(scene.store.claim("licences", "two", LEASE).await.expect("claim").is_none());
     assert_eq!(scene.store.relane("licences", 2).await.expect("relane"), Relane::Recalling);
-    let standing = scene.store.extend(&mut scene.lease, LEASE, None).await.expect("extend");
-    assert_eq!(standing, LeaseStatus::Recalled, "its holder still has it");
+    let status = scene.store.extend(&mut scene.lease, LEASE, None).await.expect("extend");
+    assert_eq!(status, LeaseStatus::Recalled, "its holder still has it");
     scene.clock.advance(LEASE);
     tx.commit().await.expect("commit");
     assert!(scene.is_handled().await);
     let heir = scene.store.claim("licences", "two", LEASE).await.expect("claim");
     assert!(heir.is_some(), "free as soon as the transaction has ended");
-    let standing = scene.store.extend(&mut scene.lease, LEASE, None).await.expect("extend");
-    assert_eq!(standing, LeaseStatus::Lost);
+    let status = scene.store.extend(&mut scene.lease, LEASE, None).await.expect("extend");
+    assert_eq!(status, LeaseStatus::Lost);
 }

@@ -48,8 +48,8 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
-        Ok(()) => Check::good("sequence", "it is past everything that was read"),
-        Err(error) => Check::bad("sequence", error.message().to_owned(), "as it says"),
+        Ok(()) => Check::good("sequence", "it is ahead of everything that was read"),
+        Err(error) => Check::bad("sequence", error.message().to_owned(), "do what the message says"),
     });
     Ok(checks)
 }
@@ -57,24 +57,23 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
 fn clock(row: &MySqlRow, asked_at: OffsetDateTime) -> Result<Check> {
     let drift = micros(asked_at).saturating_sub(row.number("clock", OP)?);
     Ok(if drift.abs() > DRIFT {
-        let what = format!("this machine's clock is {} s away from the database's", drift / 1_000_000);
-        Check::warn("clock", what, "let both keep time by NTP")
+        let what =
+            format!("the clocks of the database and of this machine differ by {} s", drift.abs() / 1_000_000);
+        Check::warn("clock", what, "synchronize both with NTP")
     } else {
-        Check::good("clock", "this machine's and the database's agree")
+        Check::good("clock", "the clocks of the database and of this machine agree")
     })
 }
 
 fn zone(row: &MySqlRow) -> Result<Check> {
     let zone = row.text("zone", OP)?;
     Ok(if ["+00:00", "UTC", "SYSTEM"].contains(&&*zone) {
-        Check::good("time zone", format!("it is {zone}; the times of events are in UTC in any case"))
+        Check::good("time zone", format!("it is {zone}; events always use UTC"))
     } else {
         Check::warn(
             "time zone",
-            format!(
-                "the server's is {zone}: now() and current_timestamp are not what events have, which is UTC"
-            ),
-            "give occurred_at in UTC (utc_timestamp(6)), or set time_zone = '+00:00' for publishers",
+            format!("the server time zone is {zone}, but events use UTC"),
+            "set occurred_at in UTC (utc_timestamp(6), not now()), or set time_zone = '+00:00' for publishers",
         )
     })
 }
@@ -84,16 +83,14 @@ fn counter(row: &MySqlRow) -> Result<Check> {
     Ok(if step != 1 {
         Check::warn(
             "auto-increment",
-            format!(
-                "ids go by steps of {step}, as where several servers are written to: each step leaves a hole to look into"
-            ),
-            "write to one server, and set auto_increment_increment = 1 there; where transactions commit on several, as in a \
-             Galera cluster, events of a key can come out of order",
+            format!("auto_increment_increment is {step}; it must be 1, because each gap costs a lookup"),
+            "write to one server only, and set auto_increment_increment = 1 there; if transactions commit on several servers, as \
+             in a Galera cluster, events of a key can come out of order",
         )
     } else if mode == 0 {
         Check::warn(
             "auto-increment",
-            "innodb_autoinc_lock_mode is 0: publishers wait for each other until their statements end",
+            "innodb_autoinc_lock_mode is 0: publishers block each other for the length of a statement",
             "set innodb_autoinc_lock_mode = 2 with binlog_format = ROW, or 1",
         )
     } else {
@@ -108,7 +105,7 @@ fn binlog(row: &MySqlRow) -> Result<Check> {
     } else if &*format == "STATEMENT" {
         Check::bad(
             "binary log",
-            "binlog_format is STATEMENT: relays, which read what is committed, can't write",
+            "binlog_format is STATEMENT: relays can't write, because they use READ COMMITTED",
             "set binlog_format = ROW (or MIXED)",
         )
     } else {
@@ -123,7 +120,7 @@ fn packet(row: &MySqlRow) -> Result<Check> {
         Check::warn(
             "packet",
             what,
-            "set it to 16 MB or more: payloads may have 1 MiB, and are recorded many at a time",
+            "set it to 16 MB or more: a payload may have 1 MiB, and one statement can record many of them",
         )
     } else {
         Check::good("packet", what)
@@ -135,8 +132,8 @@ fn engine(row: &MySqlRow) -> Result<Check> {
         0 => Check::good("engine", "all tables are InnoDB"),
         some => Check::bad(
             "engine",
-            format!("{some} of the tables named postrider_… are not InnoDB, and have no transactions"),
-            "alter table … engine = InnoDB",
+            format!("{some} of the postrider_… tables are not InnoDB, so they have no transactions"),
+            "run: alter table … engine = InnoDB",
         ),
     })
 }
@@ -150,14 +147,11 @@ async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
     Ok(if level == "READ-UNCOMMITTED" {
         Check::warn(
             "isolation",
-            "transactions are READ UNCOMMITTED unless they ask for more: applications act on what may be rolled back",
-            "set transaction_isolation to READ-COMMITTED or REPEATABLE-READ; events are right in any case",
+            "the default isolation level is READ UNCOMMITTED: applications can read changes that are rolled back later",
+            "set transaction_isolation to READ-COMMITTED or REPEATABLE-READ; events are delivered correctly with every level",
         )
     } else {
-        Check::good(
-            "isolation",
-            format!("publishers have {level} unless they ask for another; each is right"),
-        )
+        Check::good("isolation", format!("the default isolation level is {level}; every level works"))
     })
 }
 
@@ -165,11 +159,11 @@ async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
 async fn locking(conn: &mut MySqlConnection) -> Check {
     let tried = query("select one from postrider_numbering where one = 1 for update skip locked");
     match tried.fetch_all(conn).await.map_err(failed(OP)) {
-        Ok(_) => Check::good("locking", "SKIP LOCKED is there, and rows may be locked"),
+        Ok(_) => Check::good("locking", "SKIP LOCKED works"),
         Err(error) => Check::bad(
             "locking",
-            format!("a row could not be locked with SKIP LOCKED: {}", error.message()),
-            "use MariaDB 10.6 or MySQL 8.0.11 or later, and grant update",
+            format!("can't lock a row with SKIP LOCKED: {}", error.message()),
+            "use MariaDB 10.6 or MySQL 8.0.11 or later, and grant the UPDATE privilege",
         ),
     }
 }
@@ -185,24 +179,25 @@ async fn long_transactions(conn: &mut MySqlConnection) -> Check {
         Ok(seconds) if seconds > LONG => Check::warn(
             NAME,
             format!(
-                "one is open for {} minutes: old rows can't be removed, and its own events wait",
+                "a transaction has been open for {} minutes: its events wait, and the server can't remove old rows",
                 seconds / 60
             ),
-            "find it in information_schema.innodb_trx and end it",
+            "end it; see information_schema.innodb_trx",
         ),
-        Ok(_) => Check::good(NAME, "none is open for over an hour"),
-        Err(_) => Check::good(NAME, "not looked at: that takes the privilege PROCESS"),
+        Ok(_) => Check::good(NAME, "no transaction has been open for more than an hour"),
+        Err(_) => Check::good(NAME, "not checked: the user needs the PROCESS privilege"),
     }
 }
 
 fn holes(row: &MySqlRow) -> Result<Check> {
     let holes = row.number("holes", OP)?;
-    let what = format!("{holes} gaps in the ids are looked into, of open or rolled back transactions");
+    let what =
+        format!("{holes} gaps in the ids, of open or rolled back transactions, are checked for late events");
     Ok(if holes > MANY_HOLES {
         Check::warn(
             "gaps",
             what,
-            "see why so many transactions are rolled back; gaps go 10 s after a rollback",
+            "find out why so many transactions are rolled back; a gap is forgotten 10 s after its rollback",
         )
     } else {
         Check::good("gaps", what)
@@ -216,19 +211,17 @@ fn positions((end, furthest): (i64, i64)) -> Check {
     Check::warn(
         "positions",
         format!(
-            "a lane has read up to {furthest}, but the log ends at {end}, as after a restore of some of the tables: what was between \
-             is not in this database"
+            "a lane has read up to {furthest}, but the log ends at {end}, as after a restore of some of the tables: the events \
+             between are not in this database"
         ),
-        "nothing has to be done for new events, which get higher numbers; look for what is missing in the backup",
+        "look for the missing events in the backup; new events get higher numbers and are delivered",
     )
 }
 
 async fn routines_there(conn: &mut MySqlConnection) -> Result<Check> {
     let missing = routines::missing(conn, OP).await?;
     Ok(match routines::sentence(&missing) {
-        None => {
-            Check::good("routines", "triggers, routines and views are there, and are those of this version")
-        }
+        None => Check::good("routines", "all triggers, routines and views are those of this version"),
         Some(sentence) => Check::bad("routines", sentence, "run `postrider migrate`"),
     })
 }

@@ -25,11 +25,10 @@ const CONSTRAINTS: [(&str, &str); 8] = [
     ("event_ordering_key_length", "the ordering key must have 1 to 500 bytes"),
     (
         "event_max_attempts_positive",
-        "max_attempts must be at least 1: it counts the first try; if nobody set it, the trigger of postrider_event is missing, and \
-         `postrider migrate` makes it anew",
+        "max_attempts must be at least 1. If you did not set it, run `postrider migrate` to restore the trigger",
     ),
     ("event_headers_are_an_object", "the headers must be a JSON object"),
-    ("event_has_json_or_content", "an event has either a JSON payload or a content type and content"),
+    ("event_has_json_or_content", "an event must have either a JSON payload or a content type and content"),
 ];
 
 /// Turns an error of sqlx during `op` into ours. What the server quotes of a row stays out.
@@ -96,33 +95,33 @@ fn refused(op: &str, number: u16, text: &str) -> Option<(ErrorKind, String)> {
     Some(match number {
         1062 if text.contains("event_id_is_unique") => (
             ErrorKind::AlreadyRecorded,
-            "an event with this id is already in the log; nothing was written".to_owned(),
+            "an event with this id already exists; nothing was written".to_owned(),
         ),
         1062 if op == "record" => (
             ErrorKind::Corrupt,
-            "the counter of postrider_arrival is behind the log, as after a restore without it; set it: `alter table \
-             postrider_arrival auto_increment = …` to one more than the highest id in postrider_event"
+            "the auto_increment of postrider_arrival is behind the log, as after a restore without that table; run `alter table \
+             postrider_arrival auto_increment = …` with a value above the highest id in postrider_event"
                 .to_owned(),
         ),
-        1062 => (ErrorKind::Conflict, "somebody else wrote the same row; try again".to_owned()),
+        1062 => (ErrorKind::Conflict, "another transaction wrote the same row; try again".to_owned()),
         3819 | 4025 => {
             let meant = CONSTRAINTS.iter().find(|(name, _)| text.contains(name));
-            let meant = meant.map_or("a value breaks a rule of its table", |(_, sentence)| sentence);
+            let meant = meant.map_or("a value violates a constraint", |(_, sentence)| sentence);
             (ErrorKind::Invalid, meant.to_owned())
         }
         1048 | 1364 => (
             ErrorKind::Invalid,
-            "an event needs an event type, an aggregate type and an aggregate id".to_owned(),
+            "an event must have an event type, an aggregate type and an aggregate id".to_owned(),
         ),
         3140 | 3141 | 3143 | 3146 | 4036..=4038 => {
-            (ErrorKind::Invalid, "the payload or the headers are not JSON".to_owned())
+            (ErrorKind::Invalid, "the payload and the headers must be JSON".to_owned())
         }
         1264 | 1265 | 1292 | 1366 | 1406 | 1411 => {
-            (ErrorKind::Invalid, "the database can't keep this value: it is too long or out of range".to_owned())
+            (ErrorKind::Invalid, "the database can't store this value: it is too long or out of range".to_owned())
         }
         1153 => (
             ErrorKind::Invalid,
-            "the statement is larger than the server takes: raise max_allowed_packet, or record less at once"
+            "the statement is larger than max_allowed_packet; raise that setting, or record fewer events at once"
                 .to_owned(),
         ),
         // MySQL cuts what is said after 128 characters: one sentence goes without the name.
@@ -148,16 +147,16 @@ fn denied(op: &str, number: u16, text: &str) -> Option<(ErrorKind, String)> {
         1045 | 1698 => (ErrorKind::Denied, said("the database refused the login; check user and password")),
         1044 if op == "migrate" => (
             ErrorKind::Denied,
-            said("there is no such database, or this user may not use it, or not lock its tables, as a migration of MySQL does; \
-                  check the address and the privileges"),
+            said("the database does not exist, or this user may not use it or lock its tables (a migration on MySQL locks them); check \
+                  the URL and the privileges"),
         ),
         1044 | 1049 => (
             ErrorKind::Denied,
-            said("there is no such database, or this user may not use it; check the address"),
+            said("the database does not exist, or this user may not use it; check the URL"),
         ),
         1419 => (
             ErrorKind::Denied,
-            "the server writes a binary log and lets only administrators make triggers: migrate as one, or set \
+            "the server has a binary log, so only administrators may create triggers; migrate as an administrator, or set \
              log_bin_trust_function_creators = 1"
                 .to_owned(),
         ),
@@ -167,7 +166,7 @@ fn denied(op: &str, number: u16, text: &str) -> Option<(ErrorKind, String)> {
                   migration create, alter, drop, index, trigger, create view and create routine, on MySQL also lock tables"),
         ),
         1290 | 1792 | 1836 | 3100 => {
-            (ErrorKind::Denied, "the server is read-only, as replicas are; connect to the primary".to_owned())
+            (ErrorKind::Denied, "the server is read-only; connect to the primary".to_owned())
         }
         1665 => (
             ErrorKind::Denied,
@@ -183,21 +182,21 @@ fn in_the_way(number: u16, text: &str) -> Option<(ErrorKind, String)> {
     Some(match number {
         PREPARE_AGAIN => (
             ErrorKind::Conflict,
-            "the server had to prepare the statement again too often; try again, and raise table_definition_cache and \
-             table_open_cache if it happens often"
+            "the server had to prepare the statement again too often; try again, and if this repeats, raise \
+             table_definition_cache and table_open_cache"
                 .to_owned(),
         ),
-        1412 => (ErrorKind::Conflict, "a table was changed meanwhile; try again".to_owned()),
-        DEADLOCK | 1020 => (ErrorKind::Conflict, "another transaction is in the way; try again".to_owned()),
+        1412 => (ErrorKind::Conflict, "a table was altered during the transaction; try again".to_owned()),
+        DEADLOCK | 1020 => (ErrorKind::Conflict, "conflict with another transaction; try again".to_owned()),
         LOCKED | BUSY => {
             (ErrorKind::Conflict, "another transaction kept a row locked for too long; try again".to_owned())
         }
         1317 | 1969 | 3024 => {
-            (ErrorKind::Conflict, "the statement was ended because it took too long".to_owned())
+            (ErrorKind::Conflict, "the statement was cancelled because it took too long".to_owned())
         }
-        1040 | 1203 | 1226 => (ErrorKind::Unreachable, said("the server takes no more connections", text)),
+        1040 | 1203 | 1226 => (ErrorKind::Unreachable, said("the server accepts no more connections", text)),
         1053 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => {
-            (ErrorKind::Unreachable, "the server ended the connection".to_owned())
+            (ErrorKind::Unreachable, "the server closed the connection".to_owned())
         }
         _ => return None,
     })

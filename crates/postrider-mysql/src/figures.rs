@@ -6,7 +6,7 @@ use postrider_core::{Result, Subscription};
 use postrider_sql::clock::micros;
 use postrider_sql::figures::Count;
 use postrider_sql::statement;
-use postrider_sql::unread::{Address, PAGE, Reader};
+use postrider_sql::unread::{Address, PAGE, ReadProgress};
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
@@ -41,8 +41,8 @@ pub(crate) async fn count(
     let open = store.sql.query(statement!("figures_open.sql")).bind(subscription).bind(count.limit());
     count.open(&open.fetch_all(&mut tx, OP).await?, oldest, OP)?;
     let lanes = store.sql.query(statement!("figures_lanes.sql")).bind(subscription).bind(count.now());
-    let reader = Reader::of(&row, &lanes.fetch_all(&mut tx, OP).await?, lane_of, OP)?;
-    count_unread(store, &mut tx, &reader, most, &mut count).await?;
+    let progress = ReadProgress::of(&row, &lanes.fetch_all(&mut tx, OP).await?, lane_of, OP)?;
+    count_unread(store, &mut tx, &progress, most, &mut count).await?;
     tx.rollback().await.map_err(failed(OP))?;
     Ok(count)
 }
@@ -56,11 +56,11 @@ fn oldest(row: &MySqlRow, op: &'static str) -> Result<Option<i64>> {
 async fn count_unread(
     store: &MySqlStore,
     conn: &mut MySqlConnection,
-    reader: &Reader,
+    progress: &ReadProgress,
     most: i64,
     count: &mut Count,
 ) -> Result<()> {
-    let Some(mut after) = reader.behind() else { return Ok(()) };
+    let Some(mut after) = progress.behind() else { return Ok(()) };
     let mut left = most;
     while left > 0 {
         let rows = left.min(PAGE);
@@ -70,7 +70,7 @@ async fn count_unread(
         after = last.last;
         for run::Numbered { number, row, .. } in &run::read(store.sql, conn, &runs, ADDRESS, None, OP).await?
         {
-            count.unread(reader, &Address::of(row, *number, micros(row::date(row, 3, OP)?), OP)?);
+            count.unread(progress, &Address::of(row, *number, micros(row::date(row, 3, OP)?), OP)?);
         }
     }
     Ok(())

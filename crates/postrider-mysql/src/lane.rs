@@ -103,16 +103,16 @@ pub(crate) async fn extend(
     let extend = extend.bind(micros_of(by)).bind(given(&store.clock)).bind(lease.away_to_keep());
     let mut conn = store.conn(OP).await?;
     let extended = call(extend, &mut conn, OP).await?;
-    let standing = standing(&extended, OP)?;
-    if standing != LeaseStatus::Lost {
+    let status = lease_status(&extended, OP)?;
+    if status != LeaseStatus::Lost {
         lease.until = extended.time("until", OP)?;
         lease.open = extended.flag("open", OP)?;
     }
-    Ok(standing)
+    Ok(status)
 }
 
 /// How a holder stands with its lane, as a settle or an extension says it.
-pub(crate) fn standing(row: &MySqlRow, op: &'static str) -> Result<LeaseStatus> {
+pub(crate) fn lease_status(row: &MySqlRow, op: &'static str) -> Result<LeaseStatus> {
     if !row.flag("held", op)? {
         return Ok(LeaseStatus::Lost);
     }

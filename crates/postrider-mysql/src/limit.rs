@@ -3,7 +3,7 @@
 //! It is a function with a number in it, which the trigger of the log calls. This module owns how that number is asked for, chosen and
 //! replaced. Whoever may not call the function is told by the trigger.
 
-use postrider_core::{Error, ErrorKind, Result};
+use postrider_core::{Error, ErrorKind, Limits, Result};
 use postrider_sql::Columns;
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
@@ -23,7 +23,7 @@ const CALLER: &str = "postrider_event_record";
 /// Where the number is in the statement that makes it.
 const PLACE: &str = "{max_payload}";
 
-const OF_A_NEW_LOG: i64 = 1 << 20;
+const OF_A_NEW_LOG: i64 = Limits::PAYLOAD as i64;
 /// A log that has events goes on taking what it took until somebody sets a limit: the server takes no larger packet.
 const OF_A_LOG_WITH_EVENTS: i64 = 1 << 30;
 /// The database keeps no larger value.
@@ -87,7 +87,7 @@ async fn has_events(conn: &mut MySqlConnection, op: &'static str) -> Result<bool
 pub(crate) fn changes(bytes: usize, kind: Kind, op: &'static str) -> Result<Vec<String>> {
     let bytes = i64::try_from(bytes).ok().filter(|bytes| (1..=LARGEST).contains(bytes)).ok_or_else(|| {
         let message =
-            "max_payload must be at least 1 byte and below 4 GiB: the database keeps no larger value";
+            "max_payload must be at least 1 byte and below 4 GiB, the largest value that the database can store";
         Error::new(ErrorKind::Invalid, op, message)
     })?;
     let made = definition_of(NAME).replace(PLACE, &bytes.to_string());

@@ -178,7 +178,7 @@ async fn set(
         match run(conn, change, op).await {
             // Whoever may not set it may use it as it is: it is the owner's.
             Err(error) if error.kind() == ErrorKind::Denied => {
-                tracing::warn!(error = %error, "this user may not set the largest payload; the log keeps the one it has");
+                tracing::warn!(error = %error, "this user may not set max_payload; the log keeps its limit");
                 return Ok(());
             }
             done => done?,
@@ -199,9 +199,7 @@ async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Resu
     }
     let repairs = routines::repairs(conn, kind, op).await?;
     if !repairs.is_empty() {
-        tracing::warn!(
-            "triggers, routines or views were missing, or not those of this version; they are made anew"
-        );
+        tracing::warn!("creating triggers, routines or views that were missing or of another version");
     }
     for statement in repairs {
         run(conn, statement, op).await?;

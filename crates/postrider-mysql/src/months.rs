@@ -44,7 +44,7 @@ impl Months {
     /// Refuses an archive that can't be partitioned just so.
     fn check(&self) -> Result<()> {
         let message = if self.strange {
-            "the archive is partitioned otherwise than by recorded_at; leave by_month out, or remove its partitions"
+            "the archive is partitioned by another column than recorded_at; leave by_month out, or remove the partitions"
         } else if self.partitions == 0 && self.events {
             "the archive has events and is not partitioned yet; run `call postrider_archive_months(null)` on the database \
              once, at a time when it may be copied, or leave by_month out"
@@ -99,16 +99,16 @@ pub(crate) async fn doctor(store: &MySqlStore, conn: &mut MySqlConnection) -> Re
     let months = Months::look(store, conn).await?;
     Ok(match months.upto {
         _ if months.partitions == 0 => {
-            Check::good(NAME, "it is one table, and old months are deleted in batches")
+            Check::good(NAME, "it is not partitioned: old months are deleted in batches")
         }
         _ if months.strange => Check::warn(
             NAME,
-            "it is partitioned otherwise than by recorded_at: old months are deleted in batches",
+            "it is partitioned by another column than recorded_at: old months are deleted in batches",
             "remove its partitions and set retention.by_month, or leave it as it is",
         ),
         _ if !months.open => Check::bad(
             NAME,
-            "it has no partition for what is later than its months: such events could not be archived",
+            "it has no partition for later months: their events could not be archived",
             "alter table postrider_archive add partition (partition later values less than (maxvalue))",
         ),
         Some(upto) => Check::good(NAME, format!("it has months up to {}", last_day(time_of(upto)))),

@@ -132,8 +132,7 @@ impl Rounds {
                 Some(_) => in_vain = 0,
                 None if in_vain < PATIENCE => in_vain += 1,
                 None => {
-                    let message =
-                        "somebody holds the row of postrider_numbering: end that session, and try again";
+                    let message = "another session holds the lock on postrider_numbering; end that session, and try again";
                     return Err(Error::new(ErrorKind::Conflict, op, message));
                 }
             }

@@ -76,19 +76,19 @@ impl Coordinate for MySqlStore {
 
     async fn acquire_leader_lease(
         &self,
-        duty: &str,
+        task: &str,
         owner: &str,
         lease: Duration,
     ) -> Result<Option<LeaderLease>> {
-        again!(leader_lease::take(self, duty, owner, lease))
+        again!(leader_lease::take(self, task, owner, lease))
     }
 
-    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
-        leader_lease::note(self, duty, owner, note).await
+    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool> {
+        leader_lease::note(self, task, owner, note).await
     }
 
-    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
-        leader_lease::leave(self, duty, owner).await
+    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()> {
+        leader_lease::leave(self, task, owner).await
     }
 }
 

@@ -14,7 +14,26 @@ use crate::number::Rounds;
 use crate::pools::{Pools, StoreOptions};
 use crate::store::MySqlStore;
 
-/// The outbox of a database. Cheap to clone.
+/// Records events on the caller's own connection. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```no_run
+/// use postrider_core::NewEvent;
+/// use postrider_mysql::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::MySqlPool::connect("mysql://localhost/shop").await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = pool.begin().await?;
+/// sqlx::query("update orders set paid = true where id = ?").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: MySqlPool,
@@ -28,24 +47,22 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The outbox of a database, whose tables are created or brought up to date first. Any number of processes may do so at
-    /// once.
+    /// Migrates the schema and returns the outbox. Several processes may do this at the same time.
     pub async fn migrated(pool: &MySqlPool) -> Result<Self> {
         Self::builder().migrated(pool).await
     }
 
-    /// The outbox of a database that somebody else migrates. It is refused unless its schema is the one that
-    /// this program knows.
+    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
     pub async fn connect(pool: &MySqlPool) -> Result<Self> {
         Self::builder().connect(pool).await
     }
 
-    /// An outbox with settings of its own.
+    /// An outbox with settings.
     pub fn builder() -> OutboxBuilder {
         OutboxBuilder::default()
     }
 
-    /// What relays read from, with connections of its own to the same database.
+    /// The log, for a relay, with its own connections to the same database.
     pub fn store(&self) -> MySqlStore {
         MySqlStore::new(
             self.pools.clone(),
@@ -55,7 +72,7 @@ impl Outbox {
         )
     }
 
-    /// The pool that it was made with.
+    /// The pool that it was created with.
     pub fn pool(&self) -> &MySqlPool {
         &self.pool
     }
@@ -87,13 +104,13 @@ impl OutboxBuilder {
         self
     }
 
-    /// The outbox of a database, whose tables are created or brought up to date first.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
         migrate::migrate(pool, self.settings.max_payload()).await?;
         self.open(pool, "migrate").await
     }
 
-    /// The outbox of a database that somebody else migrates.
+    /// Returns the outbox of a database that is already migrated.
     pub async fn connect(self, pool: &MySqlPool) -> Result<Outbox> {
         migrate::check(pool, self.planted).await?;
         self.open(pool, "connect").await

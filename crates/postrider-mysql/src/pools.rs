@@ -21,10 +21,10 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How a relay's own sessions behave.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// How many connections the store may open; 10 unless set.
+    /// Maximum number of connections of the store; by default 10.
     pub connections: u32,
     /// How long a session may wait for a lock, or sit in an open transaction, before the server ends it; below the lease, so
-    /// that a frozen holder can't block its heir. 10 s unless set.
+    /// that a frozen holder can't block its heir. By default 10 s.
     pub patience: Duration,
 }
 

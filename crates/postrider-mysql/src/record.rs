@@ -19,7 +19,7 @@ const PORTION: Portion = Portion { rows: 5_000, bytes: 8 << 20 };
 const TRIES: u32 = 5;
 
 impl Outbox {
-    /// Records an event in the transaction that `conn` is in, and gives its id.
+    /// Records an event in the transaction of `conn` and returns its id.
     ///
     /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
     /// transaction goes on.
@@ -47,7 +47,7 @@ impl Outbox {
         Ok(events.iter().map(|event| event.event_id).collect())
     }
 
-    /// Records an event unless its id is in the log; whether it was recorded now.
+    /// Records an event unless its id already exists; returns whether it was recorded.
     pub async fn record_once(&self, conn: &mut MySqlConnection, event: &impl Recordable) -> Result<bool> {
         // Not `insert ignore`: a statement that fails takes back the number of its key, one that is ignored does not.
         match self.record(conn, event).await {

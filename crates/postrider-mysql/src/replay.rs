@@ -3,7 +3,7 @@
 use postrider_core::{Replay, ReplayFrom, Replayed, Result, Subscription};
 use postrider_sql::clock::micros;
 use postrider_sql::replay::{PAGES, Tally, check_allowed, check_remembered, frontier};
-use postrider_sql::unread::{Address, PAGE, Reader};
+use postrider_sql::unread::{Address, PAGE, ReadProgress};
 use postrider_sql::{Columns, statement};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
@@ -61,16 +61,16 @@ async fn count(
     frontier: i64,
 ) -> Result<Replayed> {
     let lanes = store.sql.query(statement!("figures_lanes.sql")).bind(&replay.subscription).bind(0_i64);
-    let reader = Reader::of(look, &lanes.fetch_all(conn, OP).await?, lane_of, OP)?;
+    let progress = ReadProgress::of(look, &lanes.fetch_all(conn, OP).await?, lane_of, OP)?;
     let (mut tally, mut after) = (Tally::default(), frontier);
     for _ in 0..PAGES {
         let runs = run::after(store.sql, conn, after, i64::MAX, PAGE, OP).await?;
         after = runs.last().map_or(after, |run| run.last);
         for run::Numbered { number, row, .. } in &run::read(store.sql, conn, &runs, ADDRESS, None, OP).await?
         {
-            tally.take(&reader, &Address::of(row, *number, micros(row::date(row, 3, OP)?), OP)?);
+            tally.take(&progress, &Address::of(row, *number, micros(row::date(row, 3, OP)?), OP)?);
         }
-        if runs.iter().map(|run| run.length).sum::<i64>() < PAGE || after >= reader.furthest() {
+        if runs.iter().map(|run| run.length).sum::<i64>() < PAGE || after >= progress.furthest() {
             return Ok(tally.replayed(true));
         }
     }

@@ -125,8 +125,8 @@ pub(crate) fn sentence(missing: &[(String, String)]) -> Option<String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!missing.is_empty()).then(|| {
         format!(
-            "the tables are there, but these triggers, routines or views are missing or not those of this version: {}{more}; a \
-             dump leaves routines out unless it is made with --routines; run `postrider migrate`, which makes them anew",
+            "these triggers, routines or views are missing or of another version: {}{more}; run `postrider migrate` to \
+             create them (a dump contains routines only if it is made with --routines)",
             names.join(", ")
         )
     })

@@ -49,23 +49,22 @@ pub(crate) async fn check(conn: &mut MySqlConnection, op: &'static str) -> Resul
     let version = row.text("version", op)?;
     old(&version).map_or(Ok(()), |message| Err(Error::new(ErrorKind::Invalid, op, message)))?;
     if row.flag("read_only", op)? {
-        let message = "the server is read-only, as replicas are; connect to the primary";
+        let message = "the server is read-only; connect to the primary";
         return Err(Error::new(ErrorKind::Denied, op, message));
     }
     if !row.flag("innodb", op)? {
-        let message = "the server runs without InnoDB, and so without transactions; turn it on";
+        let message = "InnoDB is off, so the server has no transactions; turn it on";
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
     let engine = row.text("engine", op)?;
     if !engine.eq_ignore_ascii_case("InnoDB") {
         let message = format!(
-            "the server makes new tables in {engine}, which has no transactions: a change would stay when its event is rolled \
-             back; set default_storage_engine = InnoDB"
+            "default_storage_engine is {engine}, which has no transactions; set default_storage_engine = InnoDB"
         );
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
     if row.maybe_text("name", op)?.is_none() {
-        let message = "the address names no database; add it at the end: mysql://…/shop";
+        let message = "the URL must name a database, as in mysql://…/shop";
         return Err(Error::new(ErrorKind::Invalid, op, message));
     }
     Ok(if is_mariadb(&version) { Kind::Mariadb } else { Kind::Mysql })
@@ -78,7 +77,7 @@ fn old(version: &str) -> Option<String> {
     let Version(major, minor, patch) = oldest;
     (Version::of(version) < oldest).then(|| {
         format!(
-            "this is {name} {version}; {major}.{minor}.{patch} or later is needed (SKIP LOCKED and JSON_TABLE in SQL)"
+            "this is {name} {version}; {major}.{minor}.{patch} or later is required (SKIP LOCKED and JSON_TABLE)"
         )
     })
 }
@@ -97,7 +96,7 @@ mod tests {
             ("nonsense", "MySQL nonsense"),
         ] {
             let said = old(version).expect(version);
-            assert!(said.contains(name) && said.contains("or later is needed"), "{said}");
+            assert!(said.contains(name) && said.contains("or later is required"), "{said}");
         }
     }
 

@@ -9,7 +9,7 @@ use postrider_sql::position::number_of;
 use postrider_sql::{Columns, statement};
 use serde_json::json;
 
-use crate::lane::standing;
+use crate::lane::lease_status;
 use crate::sql::call;
 use crate::store::MySqlStore;
 
@@ -34,12 +34,12 @@ pub(crate) async fn settle(
     let settle = settle.bind(effects(&settlement.effects)).bind(succeeded(&settlement.succeeded));
     let mut conn = store.conn(OP).await?;
     let settled = call(settle, &mut conn, OP).await?;
-    let standing = standing(&settled, OP)?;
-    if standing != LeaseStatus::Lost {
+    let status = lease_status(&settled, OP)?;
+    if status != LeaseStatus::Lost {
         lease.position = settlement.to.clone();
         lease.open = settled.flag("open", OP)?;
     }
-    Ok(standing)
+    Ok(status)
 }
 
 fn effects(events: &[Uuid]) -> Option<String> {

@@ -51,8 +51,8 @@ impl Rounds {
             // The next one tries again; a database that is away is said by those who need it.
             match tokio::time::timeout(LONGEST, done.0.do_chores(sql, seq)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(error = %error, "arrivals were not tidied"),
-                Err(_) => tracing::debug!("arrivals were not tidied: no answer"),
+                Ok(Err(error)) => tracing::debug!(error = %error, "cleanup of postrider_arrival failed"),
+                Err(_) => tracing::debug!("cleanup of postrider_arrival timed out"),
             }
         });
     }

@@ -69,9 +69,9 @@ async fn drain(store: &MySqlStore, lease: &mut Lease) -> Vec<(Uuid, String)> {
         if batch.is_idle() {
             return events;
         }
-        let standing = settle(store, lease, &Settlement::of(&batch)).await;
+        let status = settle(store, lease, &Settlement::of(&batch)).await;
         assert_ne!(
-            standing,
+            status,
             LeaseStatus::Lost,
             "nobody else has the lane, and the log is the one that was read"
         );
@@ -112,8 +112,8 @@ async fn a_batch_of_the_old_primary(subscription: Subscription) {
     pair.promote().await;
     shared.extend(record_some(&log, "Wanted", 10).await);
     for (lease, batch) in leases.iter_mut().zip(&batches) {
-        let standing = settle(&store, lease, &Settlement::of(batch)).await;
-        assert_eq!(standing, LeaseStatus::Lost, "it covers what this server never had");
+        let status = settle(&store, lease, &Settlement::of(batch)).await;
+        assert_eq!(status, LeaseStatus::Lost, "it covers what this server never had");
     }
     let mut came = Vec::new();
     for lease in leases {
@@ -153,8 +153,8 @@ async fn a_replica_that_had_everything_takes_over_without_a_repetition() {
     pair.cut().await;
     pair.promote().await;
     let new = record_some(&log, "Wanted", 3).await;
-    let standing = settle(&store, &mut lease, &Settlement::of(&batch)).await;
-    assert_eq!(standing, LeaseStatus::Held, "all of it is here");
+    let status = settle(&store, &mut lease, &Settlement::of(&batch)).await;
+    assert_eq!(status, LeaseStatus::Held, "all of it is here");
     assert_all_in_order(&drain(&store, &mut lease).await, &new);
 }
 
@@ -173,11 +173,11 @@ async fn what_was_read_ahead_of_a_promotion_is_not_settled_after_it() {
     assert_eq!(ahead.events.len(), 5);
     pair.promote().await;
     let new = record_some(&log, "Wanted", 9).await;
-    let standing = settle(&store, &mut lease, &Settlement::of(&first)).await;
-    assert_eq!(standing, LeaseStatus::Held, "the first batch is of both servers");
+    let status = settle(&store, &mut lease, &Settlement::of(&first)).await;
+    assert_eq!(status, LeaseStatus::Held, "the first batch is of both servers");
     assert_eq!(lease.position, ahead.from, "so the engine would go on with what it read ahead");
-    let standing = settle(&store, &mut lease, &Settlement::of(&ahead)).await;
-    assert_eq!(standing, LeaseStatus::Lost, "what was read ahead is not");
+    let status = settle(&store, &mut lease, &Settlement::of(&ahead)).await;
+    assert_eq!(status, LeaseStatus::Lost, "what was read ahead is not");
     store.release(lease).await.expect("release");
     assert_all_in_order(&drain(&store, &mut claim(&store).await).await, &new);
 }
@@ -249,8 +249,8 @@ async fn a_batch_of_a_database_that_was_set_back_moves_no_lane() {
         copied.restore(log.database(), &dump);
         kept.extend(record_some(log, "Wanted", 10).await);
         for (lease, batch) in leases.iter_mut().zip(&batches) {
-            let standing = settle(&store, lease, &Settlement::of(batch)).await;
-            assert_eq!(standing, LeaseStatus::Lost, "it covers what was never here");
+            let status = settle(&store, lease, &Settlement::of(batch)).await;
+            assert_eq!(status, LeaseStatus::Lost, "it covers what was never here");
         }
         let mut came = Vec::new();
         for lease in leases {

@@ -105,7 +105,7 @@ async fn a_row_that_cannot_be_read_stops_no_lane() {
     }
     assert_ne!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Lost);
     assert_eq!(
-        store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck").len(),
+        store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("open deliveries").len(),
         5,
         "people can look at them"
     );
@@ -141,7 +141,7 @@ async fn a_delivery_that_the_tables_refuse_is_dead_and_the_rest_goes_on() {
     settlement.one_by_one = true;
     assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(lease.position, batch.next, "the lane goes on");
-    let dead = store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck");
+    let dead = store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("open deliveries");
     let [dead] = dead.as_slice() else { panic!("{dead:?}") };
     assert_eq!((dead.event.event_id, dead.state), (ids[0], DeliveryState::Dead));
     assert_eq!((dead.error_code.as_deref(), dead.error_message.as_deref()), (Some(UNWRITABLE), None));

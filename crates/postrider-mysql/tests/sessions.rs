@@ -101,8 +101,8 @@ async fn a_read_that_is_dropped_half_way_leaves_no_transaction_behind() {
         dropped += u32::from(left.await);
         drop(due);
         store.due(&lease, 10).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        let standing = store.extend(&mut lease, Duration::from_secs(60), None).await;
-        standing.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let status = store.extend(&mut lease, Duration::from_secs(60), None).await;
+        status.unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
     // How many steps it takes depends on how fast the server answers.
     assert!(dropped > 20, "{dropped} were dropped");

@@ -12,7 +12,7 @@ use support::{My, MyLog};
 use xtask::line::Line;
 
 /// A log, a line to it, and an outbox with few connections by that line.
-async fn ground() -> (MyLog, Line, Outbox) {
+async fn fixture() -> (MyLog, Line, Outbox) {
     let log = My::default().my_log(Clock::Database).await;
     let server = (*log.pool.connect_options()).clone();
     let address = format!("{}:{}", server.get_host(), server.get_port()).parse().expect("an address");
@@ -35,7 +35,7 @@ fn effect<'a>(events: &'a [Uuid]) -> Effect<'a> {
 /// The driver's pool would wait for each of them until the network gives it up.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_fall_silent_keep_no_place_in_the_pool() {
-    let (log, line, outbox) = ground().await;
+    let (log, line, outbox) = fixture().await;
     let store = outbox.store();
     store.subscribe(&Subscription::new("s")).await.expect("subscribed");
     let lease = store.claim("s", "relay", Duration::from_secs(60)).await.expect("claimed").expect("a lane");
@@ -57,7 +57,7 @@ async fn connections_that_fall_silent_keep_no_place_in_the_pool() {
 /// Its handler has a time; what begins and ends its transaction has one, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handlers_transaction_that_is_not_answered_ends() {
-    let (log, line, outbox) = ground().await;
+    let (log, line, outbox) = fixture().await;
     let first = [Uuid::now_v7()];
     let (committing, _) = outbox.begin(effect(&first)).await.expect("begun");
     let (leaving, _) = outbox.begin(effect(&[Uuid::now_v7()])).await.expect("begun");

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider_core::{Bell, Result};
+use postrider_core::{Backoff, Bell, Result};
 use postrider_sql::session::{ANSWER, silent};
 use sqlx_core::acquire::Acquire;
 use sqlx_core::connection::Connection;
@@ -169,7 +169,7 @@ impl Heard {
 
 /// Listens for ever, on one connection after the other.
 async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: String) {
-    let mut pause = RECONNECT;
+    let mut backoff = Backoff::new(RECONNECT, LONGEST_RECONNECT);
     loop {
         let began = Instant::now();
         if let Err(error) = hear(&heard, &line, &pool, &channel).await {
@@ -178,9 +178,10 @@ async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: St
         // Whoever sleeps has to look for itself: what was rung meanwhile is gone.
         heard.hears.store(false, Ordering::Release);
         heard.ring();
-        pause =
-            if began.elapsed() > LONGEST_RECONNECT { RECONNECT } else { (pause * 2).min(LONGEST_RECONNECT) };
-        tokio::time::sleep(pause).await;
+        if began.elapsed() > LONGEST_RECONNECT {
+            backoff.reset();
+        }
+        tokio::time::sleep(backoff.next_delay()).await;
     }
 }
 
@@ -278,7 +279,7 @@ pub(crate) struct LaneBell {
     hub: Arc<Hub>,
     rung: watch::Receiver<u64>,
     quiet_since: Instant,
-    pause: Duration,
+    backoff: Backoff,
     /// When the last wait returned; nothing while one is under way, or after one was dropped.
     returned: Option<Instant>,
     stage: Stage,
@@ -288,7 +289,8 @@ impl LaneBell {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
         let rung = hub.heard.rung.subscribe();
         let now = Instant::now();
-        Self { hub, rung, quiet_since: now, pause: FIRST_PAUSE, returned: None, stage: Stage::Awake }
+        let backoff = Backoff::new(FIRST_PAUSE, Duration::MAX);
+        Self { hub, rung, quiet_since: now, backoff, returned: None, stage: Stage::Awake }
     }
 
     /// Sleeps, unless rung. Whether it was rung.
@@ -297,13 +299,6 @@ impl LaneBell {
             changed = self.rung.changed() => changed.is_ok(),
             () = tokio::time::sleep(pause) => false,
         }
-    }
-
-    /// The pause doubles up to `most`.
-    fn next_pause(&mut self, most: Duration) -> Duration {
-        let pause = self.pause.min(most);
-        self.pause = (pause * 2).min(most);
-        pause
     }
 
     async fn wake(&mut self) -> Result<()> {
@@ -317,13 +312,13 @@ impl LaneBell {
     async fn sleep(&mut self, longest: Duration, cost: Option<Duration>) -> Result<()> {
         if !self.hub.heard.hears.load(Ordering::Acquire) {
             self.stage = Stage::Awake;
-            let pause = self.next_pause(longest);
+            let pause = self.backoff.next_delay_up_to(longest);
             self.nap(pause).await;
             return Ok(());
         }
         match &mut self.stage {
             Stage::Awake if self.quiet_since.elapsed() < QUIET => {
-                let pause = self.next_pause(QUICK_PAUSE.min(longest));
+                let pause = self.backoff.next_delay_up_to(QUICK_PAUSE.min(longest));
                 self.nap(pause).await;
                 Ok(())
             }
@@ -347,7 +342,7 @@ impl LaneBell {
                 // A copy: whoever drops this future must find what is owed.
                 let (owed, deadline) = (owed.clone(), *deadline);
                 let cost = cost.unwrap_or_default();
-                let pause = self.next_pause(OWED_PAUSE.max(cost * OWED_COST).min(longest));
+                let pause = self.backoff.next_delay_up_to(OWED_PAUSE.max(cost * OWED_COST).min(longest));
                 if self.nap(pause).await {
                     return self.wake().await;
                 }
@@ -381,7 +376,7 @@ impl Bell for LaneBell {
         self.quiet_since = Instant::now();
         // Work that came from somebody who could not ring was found by looking: look as often next time. The
         // pause is kept across naps only while nothing comes.
-        self.pause = FIRST_PAUSE;
+        self.backoff.reset();
         if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
             // EventPage by looking, not by a ring: the bell must not be rung by every commit of a busy time.
             let hub = Arc::clone(&self.hub);

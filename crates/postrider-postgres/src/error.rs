@@ -28,31 +28,43 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
     let (kind, message) = match &error {
         SqlxError::Database(database) => {
             let code = database.code().unwrap_or_default();
-            let hint = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::hint);
             let column = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::column);
             match (&*code, column, database.table()) {
                 ("23502", Some("id" | "tx_id" | "recorded_at"), Some("event")) => {
                     (ErrorKind::Invalid, NO_TRIGGER.to_owned())
                 }
-                _ => explain(&code, database.message(), hint, database.constraint()),
+                _ => explain(&code, database.message(), database.constraint()),
             }
         }
         other => session::transport_error(other)
             .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
     };
+    let hint = hint(&error, &message);
     let error = Error::new(kind, op, message);
+    let error = match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    };
     match source {
         Some(source) => error.caused_by(source),
         None => error,
     }
 }
 
-fn explain(code: &str, message: &str, hint: Option<&str>, constraint: Option<&str>) -> (ErrorKind, String) {
-    // What our own functions say, with what to do about it.
-    let ours = message.strip_prefix("postrider: ").map(|what| match hint {
-        Some(hint) => format!("{what}; to fix it: {}", hint.trim_end_matches('.')),
-        None => what.to_owned(),
-    });
+/// What our own functions say, if the database says it in their name.
+fn ours(message: &str) -> Option<&str> {
+    message.strip_prefix("postrider: ")
+}
+
+/// What our own functions say about what to do, where the error has their message.
+fn hint(error: &SqlxError, message: &str) -> Option<String> {
+    let SqlxError::Database(database) = error else { return None };
+    let hint = database.try_downcast_ref::<PgDatabaseError>()?.hint()?;
+    (ours(database.message()) == Some(message)).then(|| hint.trim_end_matches('.').to_owned())
+}
+
+fn explain(code: &str, message: &str, constraint: Option<&str>) -> (ErrorKind, String) {
+    let ours = ours(message).map(str::to_owned);
     let said = |what: &str| format!("{what}: {message}");
     if let Some(denied) = denied(code, said) {
         return denied;

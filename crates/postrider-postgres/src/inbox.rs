@@ -22,19 +22,20 @@ impl Inbox {
         Self { sql: Arc::clone(&outbox.sql), clock: outbox.clock.clone(), consumer }
     }
 
-    /// Marks an event as handled, in the caller's transaction; says whether it was the first time.
+    /// Marks an event as handled, in the caller's transaction; returns whether it was the first time.
     ///
-    /// Do the effect in the same transaction when it says yes, and nothing when it says no: the effect then
-    /// happens once, for as long as the inbox is kept. Two that race for one event wait for each other.
+    /// If it returns `true`, make the change in the same transaction. If it returns `false`, skip the change: another transaction
+    /// already made it. So the change happens once, as long as the inbox keeps its marks. Two transactions that mark the same event
+    /// wait for each other.
     pub async fn first_time(&self, connection: &mut PgConnection, event_id: Uuid) -> Result<bool> {
         Limits::check_consumer(&self.consumer)?;
         let query = self.sql.inbox.query().bind(self.consumer.clone()).bind(event_id).bind(self.clock.now());
         Ok(query.execute(connection).await.map_err(during("inbox"))?.rows_affected() > 0)
     }
 
-    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    /// Marks a text instead of an event id, such as `"transaction:account"`: for duplicates that are different events.
     ///
-    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is stored as the id that
     /// [`inbox_key`](postrider_core::inbox_key) makes of it.
     pub async fn first_time_by_key(&self, connection: &mut PgConnection, key: &str) -> Result<bool> {
         self.first_time(connection, inbox_key(key)?).await

@@ -83,9 +83,9 @@ impl Inspect for PgStore {
     }
 
     async fn open_deliveries(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>> {
-        let outcome = self.list_stuck(query).await;
+        let outcome = self.list_open_deliveries(query).await;
         match outcome.as_ref().err().and_then(|error| self.careful(error)) {
-            Some(careful) => careful.list_stuck(query).await,
+            Some(careful) => careful.list_open_deliveries(query).await,
             None => outcome,
         }
     }
@@ -181,7 +181,7 @@ impl PgStore {
         Ok(search.found())
     }
 
-    async fn list_stuck(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>> {
+    async fn list_open_deliveries(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>> {
         let state =
             if query.retrying { "d.state in ('waiting', 'running', 'retrying')" } else { "d.state = 'dead'" };
         let event = if query.bare { BARE } else { "{schema}.event" };
@@ -190,7 +190,7 @@ impl PgStore {
         let (id, behind) = query.after.clone().unwrap_or_default();
         let rows = self
             .sql
-            .text("stuck", &text)
+            .text("open_deliveries", &text)
             .query()
             .bind(query.subscription.clone())
             .bind(query.event_type.as_ref().map(Pattern::to_like))
@@ -202,7 +202,7 @@ impl PgStore {
             .bind(i64::from(query.most()))
             .fetch_all(&self.pool)
             .await
-            .map_err(during("stuck"))?;
+            .map_err(during("open_deliveries"))?;
         let mut names = Names::of(&self.sql);
         rows.iter()
             .map(|row| {

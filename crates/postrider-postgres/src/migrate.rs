@@ -29,6 +29,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("limits", include_str!("../sql/migrations/0012_limits.sql")),
     ("trigger", include_str!("../sql/migrations/0013_trigger.sql")),
     ("sweep", include_str!("../sql/migrations/0014_sweep.sql")),
+    ("sentences", include_str!("../sql/migrations/0015_sentences.sql")),
 ];
 
 const OLDEST_SERVER: i32 = 130_000;

@@ -74,19 +74,19 @@ impl Coordinate for PgStore {
 
     async fn acquire_leader_lease(
         &self,
-        duty: &str,
+        task: &str,
         owner: &str,
         lease: Duration,
     ) -> Result<Option<LeaderLease>> {
-        self.take(duty, owner, lease).await
+        self.take(task, owner, lease).await
     }
 
-    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
-        self.write_note(duty, owner, note).await
+    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool> {
+        self.write_note(task, owner, note).await
     }
 
-    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
-        self.leave(duty, owner).await
+    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()> {
+        self.leave(task, owner).await
     }
 }
 

@@ -18,7 +18,26 @@ use crate::session::Sessions;
 use crate::sql::{Patch, Sql};
 use crate::store::{PgStore, StoreOptions};
 
-/// Records events, on the caller's own connection. Cheap to clone.
+/// Records events on the caller's own connection. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```no_run
+/// use postrider_core::NewEvent;
+/// use postrider_postgres::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::PgPool::connect("postgres://localhost/shop").await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = pool.begin().await?;
+/// sqlx::query("update orders set paid = true where id = $1").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: PgPool,
@@ -31,12 +50,12 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Brings the schema up to date and returns the outbox. Any number of processes may do so at once.
+    /// Migrates the schema and returns the outbox. Several processes may do this at the same time.
     pub async fn migrated(pool: &PgPool) -> Result<Self> {
         Self::builder().migrated(pool).await
     }
 
-    /// The outbox on a schema that somebody else migrates; it is checked, not changed.
+    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
     pub async fn connect(pool: &PgPool) -> Result<Self> {
         Self::builder().connect(pool).await
     }
@@ -46,12 +65,12 @@ impl Outbox {
         OutboxBuilder::default()
     }
 
-    /// The pool that it was made with.
+    /// The pool that it was created with.
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// The log, for a relay, with connections of its own to the same database.
+    /// The log, for a relay, with its own connections to the same database.
     pub async fn store(&self) -> Result<PgStore> {
         self.store_with(&self.store).await
     }
@@ -132,7 +151,7 @@ impl Default for OutboxBuilder {
 }
 
 impl OutboxBuilder {
-    /// The schema that the log lives in; `postrider` unless set.
+    /// The schema that holds the tables; by default `postrider`.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
@@ -148,7 +167,7 @@ impl OutboxBuilder {
         self
     }
 
-    /// What is between the pool and the database. Unless it is set, that is found out by a second connection when the outbox is made.
+    /// The pooler between the pool and the database. By default the outbox detects it with a second connection when it is created.
     #[must_use]
     pub fn pooler(mut self, pooler: Pooler) -> Self {
         self.pooler = pooler;
@@ -163,7 +182,7 @@ impl OutboxBuilder {
         self
     }
 
-    /// Brings the schema up to date and returns the outbox.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
         let (pooler, set) = (self.pooler, self.settings.max_payload());
         let outbox = self.build(pool)?;
@@ -171,7 +190,7 @@ impl OutboxBuilder {
         outbox.meet(pooler, set).await
     }
 
-    /// Returns the outbox on a schema that is up to date already.
+    /// Returns the outbox of a database that is already migrated.
     pub async fn connect(self, pool: &PgPool) -> Result<Outbox> {
         let pooler = self.pooler;
         let outbox = self.build(pool)?;

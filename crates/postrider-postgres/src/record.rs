@@ -29,7 +29,7 @@ impl Outbox {
         }
     }
 
-    /// Records an event unless its id is in the log already; says whether it did.
+    /// Records an event unless its id already exists; returns whether it was recorded.
     pub async fn record_once(&self, connection: &mut PgConnection, event: &impl Recordable) -> Result<bool> {
         let (event, headers) = self.prepare(event)?;
         insert(&self.sql, connection, &event, is_new(&event), headers).await

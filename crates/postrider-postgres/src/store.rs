@@ -25,16 +25,16 @@ use crate::sweep::Reached;
 /// How a relay's own sessions behave.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// How many connections the store may open; 10 unless set.
+    /// Maximum number of connections of the store; by default 10.
     pub connections: u32,
     /// How long a session may wait for a lock, or sit in an open transaction, before the database ends it;
-    /// below the lease, so that a frozen holder can't block its heir. 10 s unless set.
+    /// below the lease, so that a frozen holder can't block its heir. By default 10 s.
     pub patience: Duration,
-    /// Whether publishers ring sleeping relays by `NOTIFY`. Publishers that use two-phase commit can't
-    /// (`PREPARE TRANSACTION` forbids it): turn it off on every relay then, and events wait for the poll.
+    /// Whether publishers wake sleeping relays with `NOTIFY`. Publishers that use two-phase commit can't
+    /// (`PREPARE TRANSACTION` forbids it): then turn it off on every relay, and events wait for the next poll.
     pub bell: bool,
-    /// Where the bell listens; the outbox's address unless set. LISTEN needs a session of its own: behind a pooler in transaction
-    /// mode this is the address of the database itself. Without one events wait there for the next poll.
+    /// The URL for LISTEN; by default that of the outbox. LISTEN needs its own session: behind a pooler in transaction mode, set
+    /// the URL of the database itself. Without it, events wait for the next poll.
     pub listen: Option<PgConnectOptions>,
 }
 

@@ -212,7 +212,7 @@ async fn a_role_that_relays_may_sit_at_the_desk_and_change_no_audit() {
     store.pause("s", Some(&postrider_core::Pause::by("ada"))).await.expect("pause");
     store.pause("s", None).await.expect("resume");
     assert_eq!(store.events(&EventQuery::default()).await.expect("events").events.len(), 1);
-    assert_eq!(store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck"), []);
+    assert_eq!(store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("open deliveries"), []);
     assert_eq!(store.replay(&from(event)).await.expect("replay").events, 1);
     let entry = AuditEntry { who: "ada".into(), what: "replay".into(), ..AuditEntry::default() };
     store.audit(&entry).await.expect("audit");

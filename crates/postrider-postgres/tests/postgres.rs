@@ -300,18 +300,18 @@ async fn what_the_sql_function_cannot_record_is_refused_in_a_sentence() {
     let log = Pg::default().pg_log(Clock::Database).await;
     let long = "x".repeat(501);
     for (arguments, part) in [
-        ("'', 'T', 'A', '1', '1'", "the stream has 1 to 200 bytes"),
-        ("'s', null, 'A', '1', '1'", "the event_type has 1 to 200 bytes"),
-        ("'s', 'T', 'A', '', '1'", "the aggregate_id has 1 to 500 bytes"),
+        ("'', 'T', 'A', '1', '1'", "stream must have 1 to 200 bytes"),
+        ("'s', null, 'A', '1', '1'", "event_type must have 1 to 200 bytes"),
+        ("'s', 'T', 'A', '', '1'", "aggregate_id must have 1 to 500 bytes"),
         (
             &format!("'s', 'T', 'A', '1', '1', ordering_key => '{long}'"),
-            "the ordering_key has 1 to 500 bytes",
+            "ordering_key must have 1 to 500 bytes",
         ),
-        ("'s', 'T', 'A', '1', null", "the payload is missing"),
+        ("'s', 'T', 'A', '1', null", "payload must not be null"),
         ("'s', 'T', 'A', '1', '\"\\u0000\"'", "NUL character"),
         ("'s', 'T', 'A', '1', '{'", "invalid input syntax for type json"),
-        ("'s', 'T', 'A', '1', '1', headers => '[]'", "the headers are a JSON object"),
-        ("'s', 'T', 'A', '1', '1', max_attempts => 0", "max_attempts is at least 1"),
+        ("'s', 'T', 'A', '1', '1', headers => '[]'", "headers must be a JSON object"),
+        ("'s', 'T', 'A', '1', '1', max_attempts => 0", "max_attempts must be at least 1"),
     ] {
         let sql = log.sql(&format!("select {{schema}}.record({arguments})"));
         let said = sqlx::raw_sql(sql).execute(&log.pool).await.expect_err(part).to_string();

@@ -93,8 +93,8 @@ async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
         sqlx::raw_sql(log.sql(operator)).execute(&mut *hand).await.expect("the operator's hand");
         let store = log.store.clone();
         let settling = tokio::spawn(async move {
-            let standing = store.settle(&mut lease, &next).await.expect("settle");
-            (standing, lease)
+            let status = store.settle(&mut lease, &next).await.expect("settle");
+            (status, lease)
         });
         let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%'";
         until("the settle waits, or is done", || async {
@@ -103,8 +103,8 @@ async fn what_is_written_behind_a_delivery_that_is_let_go_is_found() {
         })
         .await;
         hand.commit().await.expect("commit");
-        let (standing, lease) = settling.await.expect("the settle");
-        assert_eq!(standing, LeaseStatus::Held);
+        let (status, lease) = settling.await.expect("the settle");
+        assert_eq!(status, LeaseStatus::Held);
         let due = log.store.due(&lease, 10).await.expect("due");
         assert_eq!(due.deliveries.len(), 1, "{on_dead:?}: {due:?}");
     }
@@ -148,14 +148,14 @@ async fn a_settle_that_waits_for_a_new_policy_goes_by_it() {
         waiting(&log, 1).await;
         let store = log.store.clone();
         let settling = tokio::spawn(async move {
-            let standing = store.settle(&mut lease, &settlement).await.expect("settle");
-            (standing, lease)
+            let status = store.settle(&mut lease, &settlement).await.expect("settle");
+            (status, lease)
         });
         waiting(&log, 2).await;
         hand.rollback().await.expect("rollback");
         changing.await.expect("the change").expect("subscribe");
-        let (standing, lease) = settling.await.expect("the settle");
-        assert_eq!(standing, LeaseStatus::Held, "a new policy costs nobody its lease");
+        let (status, lease) = settling.await.expect("the settle");
+        assert_eq!(status, LeaseStatus::Held, "a new policy costs nobody its lease");
         log.store.release(lease).await.expect("release");
         let lease = claim(&log.store, "s").await;
         let due = log.store.due(&lease, 10).await.expect("due").deliveries;

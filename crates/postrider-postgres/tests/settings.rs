@@ -41,7 +41,7 @@ async fn works_in(pool: &PgPool, outbox: &Outbox) {
     change_lanes(&store, "s", 1).await;
     assert_eq!(store.states(&StateQuery::default()).await.expect("states").len(), 4);
     assert_eq!(store.events(&EventQuery::default()).await.expect("events").events.len(), 4);
-    store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck");
+    store.open_deliveries(&OpenDeliveryQuery::default()).await.expect("open deliveries");
     store.figures("s").await.expect("figures");
     for check in store.checks(OffsetDateTime::now_utc()).await.expect("checks") {
         assert_ne!(check.severity, Severity::Bad, "{check:?}");

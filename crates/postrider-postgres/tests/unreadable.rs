@@ -236,14 +236,14 @@ async fn every_lane_comes_to_the_end(log: &PgLog) {
 
 /// Operators see what can't be read, and may try it again.
 async fn operators_see_them(log: &PgLog, lease: &mut Lease, unreadable: &[Uuid]) {
-    let stuck = log
+    let open = log
         .store
         .open_deliveries(&OpenDeliveryQuery {
             subscription: Some("all".into()),
             ..OpenDeliveryQuery::default()
         })
         .await;
-    assert_eq!(stuck.expect("stuck").len(), unreadable.len());
+    assert_eq!(open.expect("open deliveries").len(), unreadable.len());
     let action = ResolveDead::Requeue { subscription: "all".into(), events: Vec::new() };
     assert_eq!(log.store.resolve_dead(&action).await.expect("requeue"), unreadable.len() as u64);
     let due = log.store.due(lease, 100).await.expect("due").deliveries;

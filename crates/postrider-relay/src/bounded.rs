@@ -207,18 +207,18 @@ impl Coordinate for Bounded {
 
     async fn acquire_leader_lease(
         &self,
-        duty: &str,
+        task: &str,
         owner: &str,
         lease: Duration,
     ) -> Result<Option<LeaderLease>> {
-        within(self.unhurried, "lead", self.store.acquire_leader_lease(duty, owner, lease)).await
+        within(self.unhurried, "lead", self.store.acquire_leader_lease(task, owner, lease)).await
     }
 
-    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool> {
-        within(self.unhurried, "lead", self.store.save_leader_note(duty, owner, note)).await
+    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool> {
+        within(self.unhurried, "lead", self.store.save_leader_note(task, owner, note)).await
     }
 
-    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()> {
-        within(self.unhurried, "lead", self.store.release_leader_lease(duty, owner)).await
+    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()> {
+        within(self.unhurried, "lead", self.store.release_leader_lease(task, owner)).await
     }
 }

@@ -35,6 +35,38 @@ const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 ///
 /// Any number of relays, in one process or in many, may run the same subscriptions: they share the lanes, and take over the lanes
 /// of a dead relay once its lease has expired.
+///
+/// ```
+/// use postrider::testing::{Outbox, until_quiet};
+/// use postrider::{Event, Failure, Received, Relay};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize, Event)]
+/// #[event(stream = "orders", aggregate = "Order", id = order)]
+/// struct OrderPaid {
+///     order: i64,
+/// }
+///
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {} is paid", event.order);
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> postrider::Result<()> {
+/// let outbox = Outbox::new(); // in an application: the outbox of its database
+/// let relay = Relay::new(&outbox).subscribe("receipts", |s| s.on(receipt)).start().await?;
+///
+/// let mut tx = outbox.begin().await?;
+/// outbox.record(&mut tx, &OrderPaid { order: 7 }).await?;
+/// tx.commit().await?;
+///
+/// until_quiet(&relay, "receipts").await?;
+/// relay.stop().await
+/// # }
+/// ```
+///
+/// A program that only relays calls [`run`](Relay::run) instead of `start`: it ends with Ctrl-C or SIGTERM.
 pub struct Relay<S: Source> {
     source: S,
     owner: String,

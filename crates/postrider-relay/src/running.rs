@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_keeper_that_panics_is_noticed_while_the_others_work() {
+    async fn a_manager_that_panics_is_noticed_while_the_others_work() {
         let mut managers = JoinSet::new();
         managers.spawn(std::future::pending());
         managers.spawn(async { panic!("of order 4711") });
@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_keeper_that_just_ends_is_noticed() {
+    async fn a_manager_that_just_ends_is_noticed() {
         let mut managers = JoinSet::new();
         managers.spawn(async {});
         assert_eq!(first_end(&mut managers).await.message(), "a subscription's task ended unexpectedly");
     }
 
     #[tokio::test]
-    async fn a_relay_whose_keepers_work_has_not_failed() {
+    async fn a_relay_whose_managers_work_has_not_failed() {
         let mut managers = JoinSet::new();
         assert!(first_end(&mut managers).now_or_never().is_none(), "without any");
         managers.spawn(std::future::pending());

@@ -35,6 +35,25 @@ pub struct SubscriberInfo {
 ///
 /// Defaults: all events from the beginning, one lane, ordered by key, 16 keys at the same time, retries after 1 s, 2 s, 4 s, … up to
 /// 5 minutes, dead after 10 attempts, and a dead event does not block its key.
+///
+/// ```
+/// use postrider::{Event, Failure, OnDead, Received, Relay, Retry, testing::Outbox};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(stream = "orders", aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {} is paid", event.order);
+///     Ok(())
+/// }
+///
+/// let relay = Relay::new(&Outbox::new()).subscribe("receipts", |s| {
+///     s.on(receipt)
+///         .streams(["orders"])
+///         .retry(Retry::exponential().max_attempts(5))
+///         .on_dead(OnDead::Hold)
+/// });
+/// ```
 pub struct Subscriber<S: Source> {
     pub(crate) subscription: Subscription,
     pub(crate) handlers: DispatcherBuilder<S>,

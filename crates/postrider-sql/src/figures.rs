@@ -7,7 +7,7 @@ use postrider_core::{Figures, Result};
 
 use crate::clock::{micros_of, seconds_between};
 use crate::columns::Columns;
-use crate::unread::{Address, Reader};
+use crate::unread::{Address, ReadProgress};
 
 /// At most this many events that were not read yet are looked at unless fewer will do, a page at a time.
 pub const MOST: i64 = 1_000_000;
@@ -72,9 +72,9 @@ impl Count {
     }
 
     /// Counts an event, if its lane has not settled it yet.
-    pub fn unread(&mut self, reader: &Reader, event: &Address<'_>) {
-        let Some(lane) = reader.lane(event).filter(|lane| event.number > lane.position) else { return };
-        if !reader.wants(event) {
+    pub fn unread(&mut self, progress: &ReadProgress, event: &Address<'_>) {
+        let Some(lane) = progress.lane(event).filter(|lane| event.number > lane.position) else { return };
+        if !progress.wants(event) {
             return;
         }
         if !self.streams.contains_key(&*event.stream) {

@@ -6,7 +6,7 @@ use postrider_core::{Replay, ReplayFrom, ReplayRefusal, Replayed, Result};
 
 use crate::clock::time_of;
 use crate::columns::Columns;
-use crate::unread::{Address, PAGE, Reader};
+use crate::unread::{Address, PAGE, ReadProgress};
 
 /// How many pages are counted at most.
 pub const PAGES: i64 = Replayed::MOST as i64 / PAGE;
@@ -67,9 +67,9 @@ pub struct Tally {
 
 impl Tally {
     /// Counts an event, if its lane has read it.
-    pub fn take(&mut self, reader: &Reader, event: &Address<'_>) {
-        let was_read = reader.lane(event).is_some_and(|lane| event.number <= lane.position);
-        if was_read && reader.wants(event) {
+    pub fn take(&mut self, progress: &ReadProgress, event: &Address<'_>) {
+        let was_read = progress.lane(event).is_some_and(|lane| event.number <= lane.position);
+        if was_read && progress.wants(event) {
             self.events += 1;
             self.first = Some(self.first.map_or(event.recorded_at, |first| first.min(event.recorded_at)));
         }

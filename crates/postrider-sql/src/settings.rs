@@ -42,8 +42,8 @@ impl Settings {
 #[macro_export]
 macro_rules! settings {
     () => {
-        /// How large the parts of an event may be. The largest payload is a setting of the log, which all publishers meet:
-        /// [`migrated`](Self::migrated) writes it down, and [`connect`](Self::connect) takes the smaller of the two.
+        /// How large the parts of an event may be. The largest payload is a setting of the log for all publishers:
+        /// [`migrated`](Self::migrated) stores it, and [`connect`](Self::connect) uses the smaller of the two.
         #[must_use]
         pub fn limits(mut self, limits: ::postrider_core::Limits) -> Self {
             self.settings.limits = Some(limits);
@@ -57,7 +57,7 @@ macro_rules! settings {
             self
         }
 
-        /// Says which trace an event belongs to that has no header `traceparent`: asked at each record, in the code that records.
+        /// Returns the trace of an event that has no header `traceparent`. It is called at each record, in the code that records.
         #[must_use]
         pub fn trace(mut self, current: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
             self.settings.trace = Some(::postrider_core::Trace::new(current));
@@ -79,7 +79,7 @@ macro_rules! settings {
             self
         }
 
-        /// The clock of leases, retries and retention; the database's unless set.
+        /// The clock of leases, retries and retention; by default that of the database.
         #[must_use]
         pub fn clock(mut self, clock: ::postrider_core::Clock) -> Self {
             self.settings.clock = clock;

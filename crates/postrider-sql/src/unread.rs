@@ -35,21 +35,21 @@ impl<'r> Address<'r> {
 
 /// A lane: up to where it has settled, and up to where its holder is reading.
 #[derive(Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct LaneProgress {
     pub(crate) position: i64,
     pub(crate) reading: i64,
 }
 
-/// A subscription, as one who counts its events has to know it.
-pub struct Reader {
+/// A subscription, with what it takes to count its unread events.
+pub struct ReadProgress {
     filter: Filter,
     since: Option<i64>,
     lanes: u32,
     lane_of: fn(&str, u32) -> u32,
-    standing: HashMap<u32, Standing>,
+    progress: HashMap<u32, LaneProgress>,
 }
 
-impl Reader {
+impl ReadProgress {
     /// From the row of a subscription and those of its lanes (figures_lanes.sql).
     pub fn of<R: Columns>(
         row: &R,
@@ -57,28 +57,28 @@ impl Reader {
         lane_of: fn(&str, u32) -> u32,
         op: &'static str,
     ) -> Result<Self> {
-        let standing = lanes.iter().map(|lane| {
-            let standing =
-                Standing { position: lane.number("position", op)?, reading: lane.number("reading", op)? };
-            Ok((lane.small("lane", op)?, standing))
+        let progress = lanes.iter().map(|lane| {
+            let progress =
+                LaneProgress { position: lane.number("position", op)?, reading: lane.number("reading", op)? };
+            Ok((lane.small("lane", op)?, progress))
         });
         Ok(Self {
             filter: filter(row, op)?,
             since: row.maybe_number("since", op)?,
             lanes: row.small("lanes", op)?,
             lane_of,
-            standing: standing.collect::<Result<_>>()?,
+            progress: progress.collect::<Result<_>>()?,
         })
     }
 
     /// The position of the lane that is furthest behind; nothing if there are no lanes.
     pub fn behind(&self) -> Option<i64> {
-        self.standing.values().map(|standing| standing.position).min()
+        self.progress.values().map(|progress| progress.position).min()
     }
 
     /// The position of the lane that is furthest ahead.
     pub fn furthest(&self) -> i64 {
-        self.standing.values().map(|standing| standing.position).max().unwrap_or(0)
+        self.progress.values().map(|progress| progress.position).max().unwrap_or(0)
     }
 
     /// Whether the filter lets an event through.
@@ -88,7 +88,7 @@ impl Reader {
     }
 
     /// The lane of an event.
-    pub(crate) fn lane(&self, event: &Address<'_>) -> Option<Standing> {
-        self.standing.get(&(self.lane_of)(&event.key, self.lanes)).copied()
+    pub(crate) fn lane(&self, event: &Address<'_>) -> Option<LaneProgress> {
+        self.progress.get(&(self.lane_of)(&event.key, self.lanes)).copied()
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider_core::{Result, Subscription};
 use postrider_sql::figures::Count;
-use postrider_sql::unread::{Address, PAGE, Reader};
+use postrider_sql::unread::{Address, PAGE, ReadProgress};
 use postrider_sql::{Columns, statement};
 use sqlx_core::acquire::Acquire;
 use sqlx_sqlite::SqliteConnection;
@@ -32,8 +32,8 @@ pub(crate) async fn count(
     let open = store.sql.query(statement!("figures_open.sql")).bind(subscription).bind(count.limit());
     count.open(&open.fetch_all(&mut tx, OP).await?, |row, op| row.maybe_number("oldest", op), OP)?;
     let lanes = store.sql.query(statement!("figures_lanes.sql")).bind(subscription).bind(count.now());
-    let reader = Reader::of(&row, &lanes.fetch_all(&mut tx, OP).await?, lane_of, OP)?;
-    count_unread(store, &mut tx, &reader, most, &mut count).await?;
+    let progress = ReadProgress::of(&row, &lanes.fetch_all(&mut tx, OP).await?, lane_of, OP)?;
+    count_unread(store, &mut tx, &progress, most, &mut count).await?;
     tx.rollback().await.map_err(failed(OP))?;
     Ok(count)
 }
@@ -42,11 +42,11 @@ pub(crate) async fn count(
 async fn count_unread(
     store: &SqliteStore,
     conn: &mut SqliteConnection,
-    reader: &Reader,
+    progress: &ReadProgress,
     most: i64,
     count: &mut Count,
 ) -> Result<()> {
-    let Some(mut after) = reader.behind() else { return Ok(()) };
+    let Some(mut after) = progress.behind() else { return Ok(()) };
     let mut left = most;
     while left > 0 {
         let rows = left.min(PAGE);
@@ -56,7 +56,7 @@ async fn count_unread(
         let Some(last) = rows.last() else { break };
         after = last.number(0, OP)?;
         for row in &rows {
-            count.unread(reader, &Address::of(row, row.number(0, OP)?, row.number(3, OP)?, OP)?);
+            count.unread(progress, &Address::of(row, row.number(0, OP)?, row.number(3, OP)?, OP)?);
         }
     }
     Ok(())

@@ -25,18 +25,18 @@ impl Outbox {
 }
 
 impl Inbox {
-    /// Notes that the event is handled in the transaction that `conn` is in; whether that is the first time.
+    /// Marks an event as handled, in the transaction of `conn`; returns whether it was the first time.
     ///
-    /// At `false`, leave the change out: it was made by the transaction that said so first.
+    /// If it returns `false`, skip the change: another transaction already made it.
     pub async fn first_time(&self, conn: &mut SqliteConnection, event_id: Uuid) -> Result<bool> {
         Limits::check_consumer(&self.consumer)?;
         let note = Sql::default().query(statement!("inbox.sql")).bind(&*self.consumer).bind(event_id);
         Ok(note.bind(clock::given(&self.clock)).execute(conn, "inbox").await? > 0)
     }
 
-    /// The same by a text that duplicates share, such as `"transaction:account"`, where they are different events.
+    /// Marks a text instead of an event id, such as `"transaction:account"`: for duplicates that are different events.
     ///
-    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is kept as the id that
+    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is stored as the id that
     /// [`inbox_key`](postrider_core::inbox_key) makes of it.
     pub async fn first_time_by_key(&self, conn: &mut SqliteConnection, key: &str) -> Result<bool> {
         self.first_time(conn, inbox_key(key)?).await

@@ -74,24 +74,24 @@ impl Inspect for SqliteStore {
     }
 
     async fn open_deliveries(&self, query: &OpenDeliveryQuery) -> Result<Vec<OpenDelivery>> {
-        const OP: &str = "stuck";
+        const OP: &str = "open_deliveries";
         let these = if query.retrying {
             "indexed by postrider_delivery_due where state in ('waiting', 'running', 'retrying')"
         } else {
             "indexed by postrider_delivery_dead where state = 'dead'"
         };
         let (id, behind) = query.after.clone().unwrap_or_default();
-        let stuck = self.sql.query(statement!("open_deliveries.sql")).with("{where}", these);
-        let stuck = stuck.with("{wide}", inspect::wide(query));
-        let stuck = stuck.bind(query.subscription.as_deref());
-        let stuck = stuck.bind(query.event_type.as_ref().map(Pattern::as_str));
-        let stuck = stuck.bind(query.error_code.as_deref());
-        let stuck = stuck.bind(query.from.map(micros)).bind(query.until.map(micros));
-        let stuck = stuck.bind(id).bind(behind).bind(query.most());
+        let select = self.sql.query(statement!("open_deliveries.sql")).with("{where}", these);
+        let select = select.with("{wide}", inspect::wide(query));
+        let select = select.bind(query.subscription.as_deref());
+        let select = select.bind(query.event_type.as_ref().map(Pattern::as_str));
+        let select = select.bind(query.error_code.as_deref());
+        let select = select.bind(query.from.map(micros)).bind(query.until.map(micros));
+        let select = select.bind(id).bind(behind).bind(query.most());
         let mut conn = self.conn(OP).await?;
         let mut names = Names::default();
         let open = |row| inspect::open_delivery(row, row::decoded(row, &mut names, OP)?.event, OP);
-        stuck.fetch_all(&mut conn, OP).await?.iter().map(open).collect()
+        select.fetch_all(&mut conn, OP).await?.iter().map(open).collect()
     }
 
     async fn attempts(&self, event: EventRef) -> Result<Vec<PastAttempts>> {

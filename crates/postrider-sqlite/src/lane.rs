@@ -69,15 +69,15 @@ pub(crate) async fn extend(
     let extend = extend.bind(reading).bind(position).bind(lease.away_to_keep());
     let Some(row) = extend.fetch_optional(&mut tx, OP).await? else { return Ok(LeaseStatus::Lost) };
     let until = row.time("lease_until", OP)?;
-    let (standing, open) = standing(store.sql, &mut tx, lease, position, now, OP).await?;
+    let (status, open) = lease_status(store.sql, &mut tx, lease, position, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     lease.until = until;
     lease.open = open;
-    Ok(standing)
+    Ok(status)
 }
 
 /// How the holder of a lane stands that is at `position`, and whether the subscription has open deliveries.
-pub(crate) async fn standing(
+pub(crate) async fn lease_status(
     sql: Sql,
     conn: &mut SqliteConnection,
     lease: &Lease,
@@ -88,8 +88,8 @@ pub(crate) async fn standing(
     let look = sql.query(statement!("standing.sql")).bind(&lease.subscription).bind(position);
     let look = look.bind(&lease.owner).bind(lease.lane).bind(now);
     let Some(row) = look.fetch_optional(conn, op).await? else { return Ok((LeaseStatus::Recalled, false)) };
-    let standing = if row.flag("recalled", op)? { LeaseStatus::Recalled } else { LeaseStatus::Held };
-    Ok((standing, row.flag("open", op)?))
+    let status = if row.flag("recalled", op)? { LeaseStatus::Recalled } else { LeaseStatus::Held };
+    Ok((status, row.flag("open", op)?))
 }
 
 /// Gives a lane back.

@@ -1,4 +1,4 @@
-//! Duties: what one process does for all the others.
+//! Leader leases: what one process does for all the others.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use postrider_sql::{Columns, statement};
 use crate::error::failed;
 use crate::store::SqliteStore;
 
-const OP: &str = "duty";
+const OP: &str = "lead";
 
-/// Takes a duty, or prolongs it.
+/// Acquires a leader lease, or extends it.
 pub(crate) async fn take(
     store: &SqliteStore,
-    duty: &str,
+    task: &str,
     owner: &str,
     lease: Duration,
 ) -> Result<Option<LeaderLease>> {
-    LeaderLease::check(duty, owner, "")?;
+    LeaderLease::check(task, owner, "")?;
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
-    let take = store.sql.query(statement!("take_duty.sql")).bind(duty).bind(owner);
+    let take = store.sql.query(statement!("take_duty.sql")).bind(task).bind(owner);
     let row = take.bind(micros_of(lease)).bind(now).fetch_optional(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
     let Some(row) = row else { return Ok(None) };
@@ -29,20 +29,20 @@ pub(crate) async fn take(
     Ok(Some(LeaderLease { at: time_of(now), until, note }))
 }
 
-/// Writes a note, if the duty is still held.
-pub(crate) async fn note(store: &SqliteStore, duty: &str, owner: &str, note: &str) -> Result<bool> {
-    LeaderLease::check(duty, owner, note)?;
+/// Writes a note, if the lease is still held.
+pub(crate) async fn note(store: &SqliteStore, task: &str, owner: &str, note: &str) -> Result<bool> {
+    LeaderLease::check(task, owner, note)?;
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
-    let write = store.sql.query(statement!("note_duty.sql")).bind(duty).bind(owner).bind(note).bind(now);
+    let write = store.sql.query(statement!("note_duty.sql")).bind(task).bind(owner).bind(note).bind(now);
     let noted = write.execute(&mut tx, OP).await? > 0;
     tx.commit().await.map_err(failed(OP))?;
     Ok(noted)
 }
 
-/// Gives a duty back.
-pub(crate) async fn leave(store: &SqliteStore, duty: &str, owner: &str) -> Result<()> {
+/// Releases a leader lease.
+pub(crate) async fn leave(store: &SqliteStore, task: &str, owner: &str) -> Result<()> {
     let mut tx = store.write(OP).await?;
-    store.sql.query(statement!("leave_duty.sql")).bind(duty).bind(owner).execute(&mut tx, OP).await?;
+    store.sql.query(statement!("leave_duty.sql")).bind(task).bind(owner).execute(&mut tx, OP).await?;
     tx.commit().await.map_err(failed(OP))
 }

@@ -14,7 +14,27 @@ use crate::pools::Pools;
 use crate::store::SqliteStore;
 use crate::{migrate, position};
 
-/// The outbox of a database. Cheap to clone.
+/// Records events on the caller's own connection. Cheap to clone.
+///
+/// The event is part of the caller's transaction:
+///
+/// ```
+/// use postrider_core::NewEvent;
+/// use postrider_sqlite::Outbox;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let pool = sqlx::SqlitePool::connect("sqlite::memory:").await?;
+/// # sqlx::query("create table orders (id integer, paid boolean)").execute(&pool).await?;
+/// let outbox = Outbox::migrated(&pool).await?;
+///
+/// let mut tx = outbox.begin().await?;
+/// sqlx::query("update orders set paid = true where id = $1").bind(7).execute(&mut *tx).await?;
+/// outbox.record(&mut tx, &NewEvent::of("orders", "OrderPaid", "Order", "7", "paid")?).await?;
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Outbox {
     pub(crate) pool: SqlitePool,
@@ -27,36 +47,35 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The outbox of a database, whose tables are created or brought up to date first.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(pool: &SqlitePool) -> Result<Self> {
         Self::builder().migrated(pool).await
     }
 
-    /// The outbox of a database that somebody else migrates. It is refused unless its schema is the one that
-    /// this program knows.
+    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
     pub async fn connect(pool: &SqlitePool) -> Result<Self> {
         Self::builder().connect(pool).await
     }
 
-    /// An outbox with settings of its own.
+    /// An outbox with settings.
     pub fn builder() -> OutboxBuilder {
         OutboxBuilder::default()
     }
 
-    /// What relays read from.
+    /// The log, for a relay.
     pub fn store(&self) -> SqliteStore {
         SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller))
     }
 
-    /// The pool that it was made with.
+    /// The pool that it was created with.
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
     }
 
     /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).
     ///
-    /// A plain `BEGIN` that reads first fails at its first write if anybody else wrote in between, whatever
-    /// the busy timeout; this one waits for its turn and then can't.
+    /// A plain `BEGIN` that reads first fails at its first write if another transaction wrote in between, whatever the busy
+    /// timeout is; this one waits for the write lock first, so it does not fail later.
     pub async fn begin(&self) -> Result<Transaction<'static, Sqlite>> {
         self.pool.begin_with("begin immediate").await.map_err(failed("begin"))
     }
@@ -71,14 +90,14 @@ pub struct OutboxBuilder {
 impl OutboxBuilder {
     postrider_sql::settings!();
 
-    /// The outbox of a database, whose tables are created or brought up to date first.
+    /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::migrate(pool).await.map_err(placed(pool))?;
         let set = self.settings.max_payload();
         self.open(pool, set, "migrate").await.map_err(placed(pool))
     }
 
-    /// The outbox of a database that somebody else migrates.
+    /// Returns the outbox of a database that is already migrated.
     pub async fn connect(self, pool: &SqlitePool) -> Result<Outbox> {
         migrate::check(pool).await.map_err(placed(pool))?;
         self.open(pool, None, "connect").await.map_err(placed(pool))

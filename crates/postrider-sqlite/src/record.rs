@@ -18,7 +18,7 @@ const OP: &str = "record";
 const PORTION: Portion = Portion { rows: 2_500, bytes: usize::MAX };
 
 impl Outbox {
-    /// Records an event in the transaction that `conn` is in, and gives its id.
+    /// Records an event in the transaction of `conn` and returns its id.
     ///
     /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
     /// transaction goes on.
@@ -45,7 +45,7 @@ impl Outbox {
         Ok(events.iter().map(|event| event.event_id).collect())
     }
 
-    /// Records an event unless its id is in the log; whether it was recorded now.
+    /// Records an event unless its id already exists; returns whether it was recorded.
     pub async fn record_once(&self, conn: &mut SqliteConnection, event: &impl Recordable) -> Result<bool> {
         let event = self.recording.prepare(event)?;
         let done =

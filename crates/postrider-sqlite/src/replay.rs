@@ -3,7 +3,7 @@
 use postrider_core::{Replay, ReplayFrom, Replayed, Result, Subscription};
 use postrider_sql::clock::micros;
 use postrider_sql::replay::{PAGES, Tally, check_allowed, check_remembered, frontier};
-use postrider_sql::unread::{Address, PAGE, Reader};
+use postrider_sql::unread::{Address, PAGE, ReadProgress};
 use postrider_sql::{Columns, statement};
 use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
@@ -52,16 +52,16 @@ async fn count(
     frontier: i64,
 ) -> Result<Replayed> {
     let lanes = store.sql.query(statement!("figures_lanes.sql")).bind(&replay.subscription).bind(0_i64);
-    let reader = Reader::of(look, &lanes.fetch_all(conn, OP).await?, lane_of, OP)?;
+    let progress = ReadProgress::of(look, &lanes.fetch_all(conn, OP).await?, lane_of, OP)?;
     let (mut tally, mut after) = (Tally::default(), frontier);
     for _ in 0..PAGES {
         let page = store.sql.query(statement!("figures_unread.sql")).bind(after).bind(PAGE);
         let rows = page.fetch_all(conn, OP).await?;
         for row in &rows {
             after = row.number(0, OP)?;
-            tally.take(&reader, &Address::of(row, after, row.number(3, OP)?, OP)?);
+            tally.take(&progress, &Address::of(row, after, row.number(3, OP)?, OP)?);
         }
-        if (rows.len() as i64) < PAGE || after >= reader.furthest() {
+        if (rows.len() as i64) < PAGE || after >= progress.furthest() {
             return Ok(tally.replayed(true));
         }
     }

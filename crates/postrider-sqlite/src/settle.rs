@@ -16,7 +16,7 @@ use sqlx_sqlite::SqliteConnection;
 
 use crate::error::failed;
 use crate::hash::hash_of;
-use crate::lane::standing;
+use crate::lane::lease_status;
 use crate::sql::Sql;
 use crate::store::SqliteStore;
 use crate::witness::Passed;
@@ -74,12 +74,12 @@ pub(crate) async fn settle(
         let forget = forget.bind(refs(settlement.succeeded.iter().map(|event| (event.id, event.event_id))));
         forget.execute(&mut tx, OP).await?;
     }
-    let (standing, open) = standing(store.sql, &mut tx, lease, to, now, OP).await?;
+    let (status, open) = lease_status(store.sql, &mut tx, lease, to, now, OP).await?;
     tx.commit().await.map_err(failed(OP))?;
 
     lease.position = settlement.to.clone();
     lease.open = open;
-    Ok(standing)
+    Ok(status)
 }
 
 /// Writes one delivery; one that the database refuses, as a dead one that it can keep. Nothing but a refusal of the row itself is

@@ -200,8 +200,8 @@ async fn a_file_that_is_set_back_under_a_running_relay_loses_nothing() {
     let mut unmoved = lease.clone();
     assert_eq!(fixture.store.settle(&mut unmoved, &due).await.expect("settle"), LeaseStatus::Held);
     assert_eq!(fixture.number("select count(*) from postrider_delivery").await, 0);
-    let standing = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
-    assert_eq!(standing, LeaseStatus::Lost, "what was read is not what is there");
+    let status = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    assert_eq!(status, LeaseStatus::Lost, "what was read is not what is there");
     let behind = fixture.store.read(&unmoved, &unmoved.position, 10).await.expect("read");
     let read: Vec<Uuid> = behind.events.iter().map(|read| read.event.event_id).collect();
     assert_eq!(read, after, "nothing is passed over");
@@ -230,8 +230,8 @@ async fn a_transaction_that_sqlite_ends_by_itself_ends_no_relay() {
     .await;
     fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect_err("it is rolled back");
     run(&fixture.pool, "drop trigger full").await;
-    let standing = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
-    assert_eq!(standing, LeaseStatus::Held, "the next one is written");
+    let status = fixture.store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    assert_eq!(status, LeaseStatus::Held, "the next one is written");
 }
 
 /// Neither replaced by a random one nor taken as it is.

@@ -142,8 +142,8 @@ async fn changing_lanes_recalls_drains_and_shares_out_anew() {
     assert_eq!(fixture.store.relane("s", 3).await.expect("asked"), Relane::Recalling);
     assert!(fixture.claim("c").await.is_none(), "no lane is to be had while holders are recalled");
     assert!(fixture.store.read(&b, &b.position, 7).await.expect("read").recalled);
-    let standing = fixture.store.settle(&mut a, &Settlement::of(&batch)).await.expect("settled");
-    assert_eq!(standing, LeaseStatus::Recalled);
+    let status = fixture.store.settle(&mut a, &Settlement::of(&batch)).await.expect("settled");
+    assert_eq!(status, LeaseStatus::Recalled);
     let stale = b.clone();
     fixture.store.release(a).await.expect("released");
     fixture.store.release(b).await.expect("released");
@@ -155,8 +155,8 @@ async fn changing_lanes_recalls_drains_and_shares_out_anew() {
         assert_eq!(lease.target, Some(Position::new("20")));
         seen.extend(fixture.drain(&mut lease).await);
         assert_eq!(lease.position.as_str(), "20");
-        let standing = fixture.store.extend(&mut lease, LEASE, None).await.expect("extended");
-        assert_eq!(standing, LeaseStatus::Recalled);
+        let status = fixture.store.extend(&mut lease, LEASE, None).await.expect("extended");
+        assert_eq!(status, LeaseStatus::Recalled);
         fixture.store.release(lease).await.expect("released");
     }
     let mut epochs = Vec::new();
@@ -185,8 +185,8 @@ async fn a_lane_with_events_to_drain_is_fenced_against_its_old_holder() {
     let batch = fixture.store.read(&zombie, &zombie.position, 10).await.expect("read");
     fixture.clock.advance(LEASE);
     assert_eq!(fixture.store.relane("s", 2).await.expect("asked"), Relane::Draining);
-    let standing = fixture.store.settle(&mut zombie, &Settlement::of(&batch)).await.expect("answered");
-    assert_eq!(standing, LeaseStatus::Lost);
+    let status = fixture.store.settle(&mut zombie, &Settlement::of(&batch)).await.expect("answered");
+    assert_eq!(status, LeaseStatus::Lost);
     assert_eq!(fixture.store.extend(&mut zombie, LEASE, None).await.expect("answered"), LeaseStatus::Lost);
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::store::{
-    Batch, Bell, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
+    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
     Subscribed, Subscription,
 };
-use postrider::{Clock, Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
+use postrider::{Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 use tokio::sync::Semaphore;
 
-use crate::ride::{Point, Stand};
+use crate::relay_options::{Point, Stand};
 
 /// Says something to the test that started this process. Nobody there to hear it is no trouble of ours.
 pub fn say(line: &str) {
@@ -160,9 +160,9 @@ impl EventLog for GatedStore {
         by: Duration,
         reading: Option<&Position>,
     ) -> Result<LeaseStatus> {
-        let standing = self.store.extend(lease, by, reading).await;
-        note("extended", lease, &standing.as_ref().copied());
-        standing
+        let status = self.store.extend(lease, by, reading).await;
+        note("extended", lease, &status.as_ref().copied());
+        status
     }
 
     async fn release(&self, lease: Lease) -> Result<()> {
@@ -188,15 +188,15 @@ impl EventLog for GatedStore {
     async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
         let subscription = lease.subscription.clone();
         if settlement.from == settlement.to {
-            let standing = self.settle_aloud(lease, settlement).await?;
-            return self.answer(standing, Point::DeliveryUnanswered, &subscription);
+            let status = self.settle_aloud(lease, settlement).await?;
+            return self.answer(status, Point::DeliveryUnanswered, &subscription);
         }
         if settlement.count == 0 {
             // The filter wanted none of what was looked at: nothing was delivered.
             return self.settle_aloud(lease, settlement).await;
         }
         self.gate.pass(Point::Delivered, &subscription).await;
-        let standing = {
+        let status = {
             let mut settling = pin!(self.settle_aloud(lease, settlement));
             if self.gate.is_here(Point::Settling, &subscription) {
                 // As far as it gets in a moment: the statement is on its way, or the transaction is open.
@@ -206,7 +206,7 @@ impl EventLog for GatedStore {
             settling.await?
         };
         self.gate.pass(Point::Settled, &subscription).await;
-        self.answer(standing, Point::BatchUnanswered, &subscription)
+        self.answer(status, Point::BatchUnanswered, &subscription)
     }
 
     fn bell(&self) -> Box<dyn Bell> {
@@ -217,26 +217,26 @@ impl EventLog for GatedStore {
 postrider_conformance::pass_on!(GatedStore);
 
 /// Whoever reads what a relay said wants to know when it lost a lane.
-fn note(what: &str, lease: &Lease, standing: &Result<LeaseStatus, &Error>) {
+fn note(what: &str, lease: &Lease, status: &Result<LeaseStatus, &Error>) {
     let Lease { subscription, lane, epoch, .. } = lease;
-    match standing {
+    match status {
         Ok(LeaseStatus::Held) => {}
-        Ok(standing) => tracing::warn!("{subscription} {lane}, epoch {epoch}: {what}, {standing:?}"),
+        Ok(status) => tracing::warn!("{subscription} {lane}, epoch {epoch}: {what}, {status:?}"),
         Err(error) => tracing::warn!("{subscription} {lane}, epoch {epoch}: not {what}: {error}"),
     }
 }
 
 impl GatedStore {
     async fn settle_aloud(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
-        let standing = self.store.settle(lease, settlement).await;
-        note("settled", lease, &standing.as_ref().copied());
-        standing
+        let status = self.store.settle(lease, settlement).await;
+        note("settled", lease, &status.as_ref().copied());
+        status
     }
 
     /// What the engine is told of a settle that was done: the truth, or that its answer was lost.
-    fn answer(&self, standing: LeaseStatus, point: Point, subscription: &str) -> Result<LeaseStatus> {
+    fn answer(&self, status: LeaseStatus, point: Point, subscription: &str) -> Result<LeaseStatus> {
         if !self.gate.is_here(point, subscription) {
-            return Ok(standing);
+            return Ok(status);
         }
         say(&format!("at {point}"));
         Err(Error::new(

@@ -6,7 +6,7 @@ use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use postrider_testkit::Program;
 pub use postrider_testkit::program::Errors;
 
-use crate::ride::{Point, Ride};
+use crate::relay_options::{Point, RelayOptions};
 
 /// A relay in a process of its own. Dropped, it is killed.
 pub struct RelayProcess {
@@ -17,13 +17,13 @@ pub struct RelayProcess {
 }
 
 impl RelayProcess {
-    /// Starts the program on a ride. It is ready when its relay has begun to work: see [`ready`](Self::ready).
-    pub fn start(program: &str, ride: &Ride) -> Self {
+    /// Starts the program with these options. It is ready when its relay has begun to work: see [`ready`](Self::ready).
+    pub fn start(program: &str, options: &RelayOptions) -> Self {
         let mut command = Command::new(program);
-        command.args(ride.to_arguments()).stdin(Stdio::piped());
-        let mut program = Program::start(&ride.name, &mut command);
+        command.args(options.to_arguments()).stdin(Stdio::piped());
+        let mut program = Program::start(&options.name, &mut command);
         let stdin = program.process.stdin();
-        Self { name: ride.name.clone(), program, stdin }
+        Self { name: options.name.clone(), program, stdin }
     }
 
     /// Waits until it says this line; others are passed over.

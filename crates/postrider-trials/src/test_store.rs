@@ -1,4 +1,4 @@
-//! A database to ride on, with the tables of an application: what is changed, what was seen, what was applied.
+//! A database for trials, with the tables of an application: what is changed, what was seen, what was applied.
 
 use std::any::Any;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use postrider::Uuid;
 use postrider::store::Source;
 
 use crate::Moved;
-use crate::ride::Ride;
+use crate::relay_options::RelayOptions;
 
 /// A call of the plain handler, as it left its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Change {
     pub poison: bool,
 }
 
-/// What removes a ground when it is dropped.
+/// What removes a test store when it is dropped.
 pub type Keep = Box<dyn Any + Send + Sync>;
 
 /// A database of one kind.
@@ -77,10 +77,10 @@ pub trait StoreKind: Clone + Send + Sync + 'static {
     async fn make() -> (Self, Keep);
 
     /// The one that a relay is sent to.
-    async fn reach(ride: &Ride) -> postrider::Result<Self>;
+    async fn reach(options: &RelayOptions) -> postrider::Result<Self>;
 
-    /// A ride on this ground.
-    fn ride(&self, name: &str) -> Ride;
+    /// The options of a relay on this store.
+    fn relay_options(&self, name: &str) -> RelayOptions;
 
     /// The outbox.
     fn outbox(&self) -> &Self::Outbox;
@@ -92,7 +92,7 @@ pub trait StoreKind: Clone + Send + Sync + 'static {
     fn longest_hold(&self) -> u64;
 }
 
-/// A database to ride on, with the application's tables.
+/// A database for trials, with the application's tables.
 #[async_trait]
 pub trait TestStore: StoreKind {
     /// Writes down a call of the plain handler, at once.
@@ -137,7 +137,7 @@ pub trait TestStore: StoreKind {
 
 /// What PostgreSQL and SQLite have in common: the same statements, in which `{app}` stands before the names of the application's
 /// tables and `{log}` before those of the log.
-macro_rules! ground {
+macro_rules! test_store {
     ($land:ty) => {
         #[async_trait]
         impl TestStore for $land {
@@ -250,4 +250,4 @@ macro_rules! ground {
     };
 }
 
-pub(crate) use ground;
+pub(crate) use test_store;

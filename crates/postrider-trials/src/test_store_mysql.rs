@@ -1,4 +1,4 @@
-//! The ground on MariaDB or MySQL: a database of its own.
+//! The store on MariaDB or MySQL: a database of its own.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
 use sqlx::{MySqlPool, Row};
 
 use crate::Moved;
-use crate::ride::Ride;
+use crate::relay_options::RelayOptions;
 use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore};
 
 const TABLES: [&str; 3] = [
@@ -54,16 +54,16 @@ impl StoreKind for MyTestStore {
         (Self { outside: pool.clone(), pool, url, name: "trial".to_owned(), outbox }, Box::new(database))
     }
 
-    async fn reach(ride: &Ride) -> postrider::Result<Self> {
+    async fn reach(options: &RelayOptions) -> postrider::Result<Self> {
         let failed = |error: sqlx::Error| Error::new(ErrorKind::Unreachable, "reach", error.to_string());
-        let pool = connect(&ride.store, 8).await.map_err(failed)?;
-        let outside = connect(&ride.store, 4).await.map_err(failed)?;
+        let pool = connect(&options.store, 8).await.map_err(failed)?;
+        let outside = connect(&options.store, 4).await.map_err(failed)?;
         let outbox = Outbox::connect(&pool).await?;
-        Ok(Self { pool, outside, url: ride.store.clone(), name: ride.name.clone(), outbox })
+        Ok(Self { pool, outside, url: options.store.clone(), name: options.name.clone(), outbox })
     }
 
-    fn ride(&self, name: &str) -> Ride {
-        Ride::new(name, &self.url, "")
+    fn relay_options(&self, name: &str) -> RelayOptions {
+        RelayOptions::new(name, &self.url, "")
     }
 
     fn outbox(&self) -> &Outbox {

@@ -1,4 +1,4 @@
-//! The ground on PostgreSQL: a schema of its own.
+//! The store on PostgreSQL: a schema of its own.
 
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ use postrider_testkit::postgres::Schema;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, Transaction};
 
-use crate::ride::Ride;
-use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, ground};
+use crate::relay_options::RelayOptions;
+use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, test_store};
 
 const TABLES: &str = "
     create table {app}account (id text primary key, version bigint not null);
@@ -43,10 +43,10 @@ impl PgTestStore {
         let pool = connect(url, "trial", 24).await.expect("the PostgreSQL server answers");
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await.expect("a migrated schema");
         let (url, outside, name) = (url.to_owned(), pool.clone(), "trial".to_owned());
-        let ground = Self { pool, outside, url, schema, name, outbox };
-        let tables = sqlx::raw_sql(ground.sql(TABLES)).execute(&ground.pool);
+        let test_store = Self { pool, outside, url, schema, name, outbox };
+        let tables = sqlx::raw_sql(test_store.sql(TABLES)).execute(&test_store.pool);
         tables.await.expect("the application's tables");
-        (ground, Box::new(made))
+        (test_store, Box::new(made))
     }
 
     fn sql(&self, text: &str) -> AssertSqlSafe<String> {
@@ -73,17 +73,17 @@ impl StoreKind for PgTestStore {
         Self::make_on(&address::postgres()).await
     }
 
-    async fn reach(ride: &Ride) -> postrider::Result<Self> {
+    async fn reach(options: &RelayOptions) -> postrider::Result<Self> {
         let failed = |error: sqlx::Error| Error::new(ErrorKind::Unreachable, "reach", error.to_string());
-        let pool = connect(&ride.store, "relay_process", 8).await.map_err(failed)?;
-        let outside = connect(&ride.store, "outside", 4).await.map_err(failed)?;
-        let outbox = Outbox::builder().schema(&ride.schema).connect(&pool).await?;
-        let (url, schema, name) = (ride.store.clone(), ride.schema.clone(), ride.name.clone());
+        let pool = connect(&options.store, "relay_process", 8).await.map_err(failed)?;
+        let outside = connect(&options.store, "outside", 4).await.map_err(failed)?;
+        let outbox = Outbox::builder().schema(&options.schema).connect(&pool).await?;
+        let (url, schema, name) = (options.store.clone(), options.schema.clone(), options.name.clone());
         Ok(Self { pool, outside, url, schema, name, outbox })
     }
 
-    fn ride(&self, name: &str) -> Ride {
-        Ride::new(name, &self.url, &self.schema)
+    fn relay_options(&self, name: &str) -> RelayOptions {
+        RelayOptions::new(name, &self.url, &self.schema)
     }
 
     fn outbox(&self) -> &Outbox {
@@ -99,4 +99,4 @@ impl StoreKind for PgTestStore {
     }
 }
 
-ground!(PgTestStore);
+test_store!(PgTestStore);

@@ -1,4 +1,4 @@
-//! The ground on SQLite: a file of its own.
+//! The store on SQLite: a file of its own.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use postrider_testkit::Folder;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, Sqlite, SqlitePool, Transaction};
 
-use crate::ride::Ride;
-use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, ground};
+use crate::relay_options::RelayOptions;
+use crate::test_store::{Applied, Change, Holder, Keep, Sight, StoreKind, TestStore, test_store};
 
 const TABLES: &str = "
     create table account (id text primary key, version bigint not null);
@@ -65,16 +65,16 @@ impl StoreKind for LiteTestStore {
         (Self { pool, outside, file, name: "trial".to_owned(), outbox }, Box::new(folder))
     }
 
-    async fn reach(ride: &Ride) -> postrider::Result<Self> {
+    async fn reach(options: &RelayOptions) -> postrider::Result<Self> {
         let failed = |error: sqlx::Error| Error::new(ErrorKind::Unreachable, "reach", error.to_string());
-        let pool = connect(Path::new(&ride.store), false).await.map_err(failed)?;
+        let pool = connect(Path::new(&options.store), false).await.map_err(failed)?;
         let outbox = Outbox::connect(&pool).await?;
-        let (outside, file, name) = (pool.clone(), ride.store.clone(), ride.name.clone());
+        let (outside, file, name) = (pool.clone(), options.store.clone(), options.name.clone());
         Ok(Self { pool, outside, file, name, outbox })
     }
 
-    fn ride(&self, name: &str) -> Ride {
-        Ride::new(name, &self.file, "")
+    fn relay_options(&self, name: &str) -> RelayOptions {
+        RelayOptions::new(name, &self.file, "")
     }
 
     fn outbox(&self) -> &Outbox {
@@ -96,4 +96,4 @@ impl StoreKind for LiteTestStore {
     }
 }
 
-ground!(LiteTestStore);
+test_store!(LiteTestStore);

@@ -1,4 +1,4 @@
-//! A trial: a ground, its relays, and what to wait for.
+//! A trial: a test store, its relays, and what to wait for.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use postrider::store::{EventState, Figures, Source, State, StateQuery, Store};
 use postrider_testkit::until_within;
 use tokio::time::Instant;
 
+use crate::relay_options::RelayOptions;
 use crate::relay_process::{Errors, RelayProcess};
-use crate::ride::Ride;
 use crate::test_store::{Keep, TestStore};
-use crate::verdict::{Kill, Verdict};
+use crate::trial_report::{Kill, TrialReport};
 use crate::{EFFECTS, PLAIN};
 
 /// How long anything may take that is waited for.
@@ -30,10 +30,10 @@ pub async fn until(what: &str, condition: impl AsyncFnMut() -> bool) {
     until_within(what, patience(), condition).await;
 }
 
-/// A ground and what happens on it.
+/// A test store and what happens on it.
 pub struct Trial<G: TestStore> {
-    /// The ground.
-    pub ground: G,
+    /// The test store.
+    pub test_store: G,
     program: &'static str,
     store: Arc<dyn Store>,
     relay_processes: Mutex<Vec<(String, Errors)>>,
@@ -42,30 +42,31 @@ pub struct Trial<G: TestStore> {
 }
 
 impl<G: TestStore> Trial<G> {
-    /// A trial on new ground, with relays of this program.
+    /// A trial on a new store, with relays of this program.
     pub async fn new(program: &'static str) -> Self {
-        let (ground, keep) = G::make().await;
-        Self::on(program, ground, keep).await
+        let (test_store, keep) = G::make().await;
+        Self::on(program, test_store, keep).await
     }
 
-    /// A trial on this ground.
-    pub async fn on(program: &'static str, ground: G, keep: Keep) -> Self {
-        let store = ground.outbox().open().await.expect("the log");
-        Self { ground, program, store, relay_processes: Mutex::default(), _keep: keep }
+    /// A trial on this store.
+    pub async fn on(program: &'static str, test_store: G, keep: Keep) -> Self {
+        let store = test_store.outbox().open().await.expect("the log");
+        Self { test_store, program, store, relay_processes: Mutex::default(), _keep: keep }
     }
 
-    /// Starts a relay, on a ride changed by `change`.
-    pub fn start(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
+    /// Starts a relay, with options changed by `change`.
+    pub fn start(&self, change: impl FnOnce(&mut RelayOptions)) -> RelayProcess {
         let mut relay_processes = self.relay_processes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ride = self.ground.ride(&format!("relay_process {}", relay_processes.len() + 1));
-        change(&mut ride);
-        let relay_process = RelayProcess::start(self.program, &ride);
+        let mut options =
+            self.test_store.relay_options(&format!("relay_process {}", relay_processes.len() + 1));
+        change(&mut options);
+        let relay_process = RelayProcess::start(self.program, &options);
         relay_processes.push((relay_process.name.clone(), relay_process.errors()));
         relay_process
     }
 
     /// Starts a relay and waits until it works.
-    pub async fn ride(&self, change: impl FnOnce(&mut Ride)) -> RelayProcess {
+    pub async fn start_ready(&self, change: impl FnOnce(&mut RelayOptions)) -> RelayProcess {
         let mut relay_process = self.start(change);
         relay_process.ready().await;
         relay_process
@@ -75,21 +76,21 @@ impl<G: TestStore> Trial<G> {
     pub async fn until_it_left(&self, relay_process: &RelayProcess, rows: i64) {
         let what = format!("{} left {rows} rows", relay_process.name);
         until(&what, || async {
-            self.ground.rows_of(&relay_process.name).await.is_ok_and(|left| left >= rows)
+            self.test_store.rows_of(&relay_process.name).await.is_ok_and(|left| left >= rows)
         })
         .await;
     }
 
     /// Waits until a relay has left so many more rows than it has now.
     pub async fn until_it_left_more(&self, relay_process: &RelayProcess, rows: i64) {
-        let left = self.ground.rows_of(&relay_process.name).await.expect("the relay_process's rows");
+        let left = self.test_store.rows_of(&relay_process.name).await.expect("the relay_process's rows");
         self.until_it_left(relay_process, left + rows).await;
     }
 
     /// Waits until a relay holds a lane of a subscription.
     pub async fn until_it_holds(&self, relay_process: &RelayProcess, subscription: &str) {
         until(&format!("{} holds a lane of {subscription}", relay_process.name), async || {
-            let holders = self.ground.holders().await.expect("the holders");
+            let holders = self.test_store.holders().await.expect("the holders");
             let own = |owner: &Option<String>| owner.as_ref() == Some(&relay_process.name);
             holders.iter().any(|holder| holder.subscription == subscription && own(&holder.owner))
         })
@@ -100,7 +101,7 @@ impl<G: TestStore> Trial<G> {
     pub async fn freeze(&self, relay_process: &RelayProcess) {
         until(&format!("{} can be frozen outside of a transaction", relay_process.name), async || {
             relay_process.signal("STOP");
-            let apart = self.ground.can_be_written().await;
+            let apart = self.test_store.can_be_written().await;
             if !apart {
                 relay_process.signal("CONT");
             }
@@ -109,11 +110,11 @@ impl<G: TestStore> Trial<G> {
         .await;
     }
 
-    /// Kills a relay that rides alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
+    /// Kills a relay that runs alone, looks at what it had settled, and lets its leases run out: nobody has to wait for that.
     pub async fn kill(&self, mut relay_process: RelayProcess) -> Kill {
         relay_process.kill();
         // Of what it saw itself.
-        let first = self.ground.first_seen_by(&relay_process.name).await.expect("what it saw");
+        let first = self.test_store.first_seen_by(&relay_process.name).await.expect("what it saw");
         let settled = match first {
             Some(first) => self.states(PLAIN, State::Done, first - 1).await,
             None => Vec::new(),
@@ -132,7 +133,7 @@ impl<G: TestStore> Trial<G> {
 
     /// Lets the leases of a relay that died run out.
     pub async fn bury(&self, relay_process: &RelayProcess) {
-        self.ground.expire(&relay_process.name).await.expect("its leases run out");
+        self.test_store.expire(&relay_process.name).await.expect("its leases run out");
     }
 
     /// What a subscription is done with, while relays go on.
@@ -218,18 +219,18 @@ impl<G: TestStore> Trial<G> {
     pub async fn until_idle(&self, relay_process: &RelayProcess) {
         self.until_quiet(relay_process).await;
         until("the log is read to its end and all lanes are given back", async || {
-            let is_read = self.ground.is_read().await.expect("how far it is read");
-            let holders = self.ground.holders().await.expect("the holders");
+            let is_read = self.test_store.is_read().await.expect("how far it is read");
+            let holders = self.test_store.holders().await.expect("the holders");
             is_read && holders.iter().all(|holder| holder.owner.is_none())
         })
         .await;
     }
 
     /// Waits until everything is delivered, stops the relay, and looks.
-    pub async fn finish(&self, relay_process: RelayProcess) -> Verdict {
+    pub async fn finish(&self, relay_process: RelayProcess) -> TrialReport {
         self.until_quiet(&relay_process).await;
         assert_eq!(relay_process.stop().await, Some(0), "a stopped relay_process ends well");
-        Verdict::on(&self.ground).await
+        TrialReport::of(&self.test_store).await
     }
 }
 

@@ -22,21 +22,21 @@ pub struct Writers {
 impl Writers {
     /// Eight writers that go on until they are told to stop. One in ten transactions is rolled back; one in five stays open
     /// for a while after it has recorded.
-    pub fn start<G: TestStore>(ground: &G) -> Self {
-        Self::with_pause(ground, 80)
+    pub fn start<G: TestStore>(test_store: &G) -> Self {
+        Self::with_pause(test_store, 80)
     }
 
     /// The same, each resting for up to so many milliseconds between its transactions.
-    pub fn with_pause<G: TestStore>(ground: &G, pause: u64) -> Self {
+    pub fn with_pause<G: TestStore>(test_store: &G, pause: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
         for number in 0..WRITERS {
-            let (ground, stop) = (ground.clone(), Arc::clone(&stop));
+            let (test_store, stop) = (test_store.clone(), Arc::clone(&stop));
             tasks.spawn(async move {
                 let mut dice = Dice::new(1 + number);
                 let mut committed = Vec::new();
                 while !stop.load(Ordering::Acquire) {
-                    committed.extend(transaction(&ground, &mut dice).await);
+                    committed.extend(transaction(&test_store, &mut dice).await);
                     tokio::time::sleep(dice.millis(pause)).await;
                 }
                 committed
@@ -52,10 +52,10 @@ impl Writers {
     }
 }
 
-async fn transaction<G: TestStore>(ground: &G, dice: &mut Dice) -> Option<Uuid> {
-    let hold = if dice.one_in(5) { dice.millis(ground.longest_hold()) } else { Duration::ZERO };
+async fn transaction<G: TestStore>(test_store: &G, dice: &mut Dice) -> Option<Uuid> {
+    let hold = if dice.one_in(5) { dice.millis(test_store.longest_hold()) } else { Duration::ZERO };
     let account = format!("account {}", dice.below(ACCOUNTS));
     let change = Change { account, hold, give_up: dice.one_in(10), poison: false };
     // A transaction that fails, or whose commit is in doubt, is none that a writer knows of.
-    ground.change(&change).await.ok().flatten()
+    test_store.change(&change).await.ok().flatten()
 }

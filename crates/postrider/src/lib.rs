@@ -89,23 +89,27 @@
 
 // What applications write events with.
 pub use postrider_core::{
-    Allowed, CloudEvents, DataSchemas, Envelope, EnvelopeBuilder, Event, EventBus, EventMapping,
-    EventMappings, Headers, Limits, NewEvent, OptionalAttribute, Payload, Recorded, Template, Trace,
+    Allowed, CloudEvents, Envelope, Event, EventBus, EventMapping, EventMappings, Headers, NewEvent,
+    OptionalAttribute, Payload, Recorded, Trace,
 };
 pub use postrider_macros::Event;
 
 // What they handle them with.
-pub use postrider_core::{Clock, Filter, OnDead, Order, Pattern, Retry, Start};
+pub use postrider_core::{OnDead, Order, Retry, Start};
 pub use postrider_relay::{
-    Context, Death, Failure, Handle, HandleWithin, Health, Lines, NewerVersion, Raw, Received, Relay,
-    Running, Subscriber, Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end, wait,
+    Context, Death, Failure, Handle, HandleWithin, Health, NewerVersion, Raw, Received, Relay, Running,
+    Subscriber, Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end,
 };
 
 // What all of it speaks of.
 pub use postrider_core::{Error, ErrorKind, OffsetDateTime, Result, Uuid};
-pub use postrider_relay::{Kind, METRICS, Metric};
 
-/// For those who write a store, a sink or a tool for operators: the contracts, and the words of these contracts.
+/// The metrics of a relay: names, kinds, labels and descriptions.
+pub mod metrics {
+    pub use postrider_relay::{Kind, METRICS, Metric};
+}
+
+/// For those who write a store, a sink or a tool for operators: the contracts, and the types that they use.
 ///
 /// A destination of your own implements [`Sink`](store::Sink). A database implements [`EventLog`](store::EventLog),
 /// [`Inspect`](store::Inspect), [`Operate`](store::Operate) and [`Coordinate`](store::Coordinate), and passes the suite of
@@ -113,8 +117,8 @@ pub use postrider_relay::{Kind, METRICS, Metric};
 pub mod store {
     pub use postrider_core::*;
     pub use postrider_relay::{
-        Answer, Answered, Answers, Argument, Bounded, Decode, Dispatcher, DispatcherBuilder, Handler, Pace,
-        defaults,
+        Answer, Answered, Answers, Argument, Bounded, Decode, Dispatcher, DispatcherBuilder, Handler, Lines,
+        Pace, defaults, wait,
     };
 }
 

@@ -88,7 +88,7 @@ macro_rules! assert_recorded {
     }};
 }
 
-/// A destination that takes everything, until it is told otherwise.
+/// A destination that accepts every event, until a test changes that.
 #[derive(Clone, Default)]
 pub struct Destination(Arc<Mutex<Manner>>);
 
@@ -103,7 +103,7 @@ struct Manner {
 }
 
 impl Destination {
-    /// A destination that takes everything at once.
+    /// A destination that accepts every event at once.
     pub fn new() -> Self {
         Self::default()
     }
@@ -112,27 +112,27 @@ impl Destination {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Decides each event by this from now on.
+    /// From now on this decides the outcome of each event.
     pub fn decide(&self, script: impl Fn(&Attempt) -> Outcome + Send + Sync + 'static) {
         self.manner(|manner| manner.script = Some(Arc::new(script)));
     }
 
-    /// Takes everything from now on.
+    /// From now on it accepts every event.
     pub fn take_all(&self) {
         self.manner(|manner| manner.script = None);
     }
 
-    /// Is unavailable from now on, for this reason; available again with nothing.
+    /// From now on it is unavailable, for this reason; `None` makes it available again.
     pub fn unavailable(&self, reason: Option<&str>) {
         self.manner(|manner| manner.unavailable = reason.map(ToOwned::to_owned));
     }
 
-    /// Takes so long for each event from now on.
+    /// From now on it takes this long for each event.
     pub fn slow(&self, pause: Duration) {
         self.manner(|manner| manner.pause = pause);
     }
 
-    /// What it took, in the order in which it came.
+    /// The events that it accepted, in order.
     pub fn delivered(&self) -> Vec<Recorded> {
         self.manner(|manner| {
             let taken = manner.tried.iter().filter(|(_, outcome)| outcome.is_delivered());
@@ -140,7 +140,7 @@ impl Destination {
         })
     }
 
-    /// Everything that came, and what it said to it.
+    /// Every attempt, with its outcome.
     pub fn tried(&self) -> Vec<(Attempt, Outcome)> {
         self.manner(|manner| manner.tried.clone())
     }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusBuilder;
+use postrider::metrics::{Kind, METRICS};
 use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
-use postrider::{Kind, METRICS, NewEvent, Raw, Received, Relay, Retry};
+use postrider::{NewEvent, Raw, Received, Relay, Retry};
 
 async fn record(outbox: &Outbox, aggregate: &str) {
     let event = NewEvent::of("orders", "OrderPaid", "Order", aggregate, &1).expect("an event");

@@ -4,8 +4,8 @@
 //! any database that it is given.
 
 use postrider::sqlite::{Outbox, Tx};
-use postrider::store::Sink;
-use postrider::{CloudEvents, Event, Failure, Lines, Received, Relay};
+use postrider::store::{Lines, Sink};
+use postrider::{CloudEvents, Event, Failure, Received, Relay};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 

@@ -11,9 +11,9 @@ use super::options::{Listener, Options};
 use super::{acls, tls, topics};
 use crate::detached::Detached;
 use crate::folder;
-use crate::keeper::Keeper;
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::Watchdog;
 
 /// How long a broker may take until it takes part, on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -27,7 +27,7 @@ pub struct Broker {
     node: Node,
     daemon: Daemon,
     /// Nobody: the broker was detached and is not this value's to clean up.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Broker {
@@ -50,9 +50,9 @@ impl Broker {
     /// A broker with a folder and ports of its own, and nothing in the folder yet.
     pub(super) fn new(kit: &Kit, id: i32, options: &Options) -> Result<Self, TaskError> {
         let node = Node::new(id, options)?;
-        match Daemon::keeper(&node) {
-            Ok(keeper) => {
-                Ok(Self { kit: kit.clone(), node, daemon: Daemon::default(), keeper: Some(keeper) })
+        match Daemon::watchdog(&node) {
+            Ok(watchdog) => {
+                Ok(Self { kit: kit.clone(), node, daemon: Daemon::default(), watchdog: Some(watchdog) })
             }
             Err(failure) => {
                 folder::remove(&node.folder)?;
@@ -181,8 +181,8 @@ impl Broker {
     pub fn detach(mut self) -> Result<Detached, TaskError> {
         let pid = self.pid().ok_or_else(|| TaskError::new("a stopped Kafka cannot be left running"))?;
         let detached = Detached { pid, port: self.port(), folder: self.node.folder.clone() };
-        if let Some(keeper) = self.keeper.take() {
-            keeper.dismiss();
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.disarm();
         }
         Ok(detached)
     }
@@ -214,9 +214,9 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(watchdog) = self.watchdog.take() else { return };
         if self.kill().and_then(|()| folder::remove(&self.node.folder)).is_ok() {
-            keeper.dismiss();
+            watchdog.disarm();
         }
     }
 }

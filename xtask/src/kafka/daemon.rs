@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::kit::Kit;
 use super::node::Node;
 use crate::account::Account;
-use crate::keeper::{CLEAN_UP, Keeper, LAUNCH};
 use crate::process;
 use crate::task_error::TaskError;
+use crate::watchdog::{CLEAN_UP, LAUNCH, Watchdog};
 
 /// How long a broker that was told to stop may take.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
@@ -26,8 +26,8 @@ pub struct Daemon {
 
 impl Daemon {
     /// Has the process and the folder of `node` go away with this process, however it ends.
-    pub fn keeper(node: &Node) -> Result<Keeper, TaskError> {
-        Keeper::hire(&Account::own_user(), CLEAN_UP, &[&node.folder.to_string_lossy()])
+    pub fn watchdog(node: &Node) -> Result<Watchdog, TaskError> {
+        Watchdog::spawn(&Account::own_user(), CLEAN_UP, &[&node.folder.to_string_lossy()])
     }
 
     /// The process id, if it runs; one that is paused does.

@@ -74,7 +74,7 @@ fn judge<Old: JsonType, New: JsonType>(expected: Breaks) {
     lock.update(&file(entry(schema::<Old>())));
     let report = check(&file(entry(schema::<New>())), &lock);
     let broken = |reader| report.findings.iter().any(|finding| finding.reader == Some(reader));
-    let breaks = match (broken(Reader::Old), broken(Reader::New)) {
+    let breaks = match (broken(ReaderVersion::Old), broken(ReaderVersion::New)) {
         (false, false) => Breaks::Nobody,
         (true, false) => Breaks::OldReader,
         (false, true) => Breaks::NewReader,
@@ -84,14 +84,14 @@ fn judge<Old: JsonType, New: JsonType>(expected: Breaks) {
     for finding in &report.findings {
         let example = finding.counterexample.as_ref().expect("a counterexample");
         match finding.reader.expect("a reader") {
-            Reader::Old => confirm::<New, Old>(finding, example),
-            Reader::New => confirm::<Old, New>(finding, example),
+            ReaderVersion::Old => confirm::<New, Old>(finding, example),
+            ReaderVersion::New => confirm::<Old, New>(finding, example),
         }
     }
-    if !broken(Reader::Old) {
+    if !broken(ReaderVersion::Old) {
         reads_all::<New, Old>();
     }
-    if !broken(Reader::New) {
+    if !broken(ReaderVersion::New) {
         reads_all::<Old, New>();
     }
 }

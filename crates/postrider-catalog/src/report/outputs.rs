@@ -99,7 +99,7 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Reader;
+    use crate::report::ReaderVersion;
 
     fn report() -> Report {
         let finding = Finding {
@@ -107,7 +107,7 @@ mod tests {
             event: "OrderPaid".into(),
             version: Some(1),
             locked_version: Some(1),
-            reader: Some(Reader::New),
+            reader: Some(ReaderVersion::New),
             field: "total".into(),
             reason: "is not written, but the reader needs it".into(),
             advice: "Raise it, 100 %.".into(),

@@ -39,7 +39,7 @@ pub(crate) struct DeadEvent {
     pub(crate) aggregate_type: String,
     /// Its aggregate.
     pub(crate) aggregate_id: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub(crate) attempts: u32,
     /// The code of its last failure.
     pub(crate) error_code: Option<String>,
@@ -48,19 +48,19 @@ pub(crate) struct DeadEvent {
 }
 
 impl From<OpenDelivery> for DeadEvent {
-    fn from(stuck: OpenDelivery) -> Self {
-        let at = stuck.last_attempt_at.or(stuck.first_failed_at).unwrap_or(stuck.event.recorded_at);
+    fn from(delivery: OpenDelivery) -> Self {
+        let at = delivery.last_attempt_at.or(delivery.first_failed_at).unwrap_or(delivery.event.recorded_at);
         Self {
             at: micros(at),
-            id: stuck.event.id,
-            subscription: stuck.subscription,
-            event_id: stuck.event.event_id,
-            event_type: stuck.event.event_type.to_string(),
-            aggregate_type: stuck.event.aggregate_type.to_string(),
-            aggregate_id: stuck.event.aggregate_id,
-            attempts: stuck.attempts,
-            error_code: stuck.error_code,
-            error_message: stuck.error_message,
+            id: delivery.event.id,
+            subscription: delivery.subscription,
+            event_id: delivery.event.event_id,
+            event_type: delivery.event.event_type.to_string(),
+            aggregate_type: delivery.event.aggregate_type.to_string(),
+            aggregate_id: delivery.event.aggregate_id,
+            attempts: delivery.attempts,
+            error_code: delivery.error_code,
+            error_message: delivery.error_message,
         }
     }
 }

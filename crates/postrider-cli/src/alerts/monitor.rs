@@ -1,4 +1,4 @@
-//! The watch: a round every minute, by the one of all processes that has the duty.
+//! The watch: a round every minute, by the one of all processes that has the leader lease.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::config::alert::When;
 use crate::config::{Alert, Config, Problem, Store};
 use crate::database::{self, SharedStore};
 
-/// The duty that one process has for all.
-const DUTY: &str = "alerts";
+/// The leader lease of the process that notifies for all.
+const LEASE_NAME: &str = "alerts";
 /// How often a message is tried within a round, and the first pause; each is twice the one before.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a round may take to say what is due.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often the duty is prolonged, or asked for, at least: who dies has an heir soon, however rare its rounds are.
+/// How often the lease is extended, or asked for, at least: who dies has an heir soon, however rare its rounds are.
 const BEAT: Duration = Duration::from_secs(20);
 
 /// Looks after alerts, and speaks if nobody else does.
@@ -36,7 +36,7 @@ pub(crate) struct AlertMonitor {
     store: Store,
     owner: String,
     every: Duration,
-    /// When this process last looked, if it has the duty.
+    /// When this process last looked, if it has the leader lease.
     looked: Option<Instant>,
     /// Those who were not heard last time: it is said once.
     deaf: BTreeSet<String>,
@@ -55,7 +55,7 @@ impl AlertMonitor {
         }
         let (deaths, figures) =
             config.alerts.iter().cloned().partition(|alert: &Alert| alert.when == When::EventDies);
-        // Two processes may have been given the same name; the duty must not take them for one.
+        // Two processes may have been given the same name; the lease must not take them for one.
         let process = postrider::Uuid::new_v4().simple().to_string();
         let name: String = config.relay.name.as_deref().unwrap_or("relay").chars().take(40).collect();
         Ok(Some(Self {
@@ -99,9 +99,12 @@ impl AlertMonitor {
             }
         }
         if let Some(log) = log {
-            // So that another need not wait until the duty runs out.
-            let _ = tokio::time::timeout(Duration::from_secs(1), log.release_leader_lease(DUTY, &self.owner))
-                .await;
+            // So that another need not wait until the lease expires.
+            let _ = tokio::time::timeout(
+                Duration::from_secs(1),
+                log.release_leader_lease(LEASE_NAME, &self.owner),
+            )
+            .await;
         }
     }
 
@@ -128,11 +131,11 @@ impl AlertMonitor {
         self.every.clamp(Duration::from_secs(2), LONGEST)
     }
 
-    /// One round, if it is time and nobody else has the duty: look, say what is due, and write down what was said. What could
+    /// One round, if it is time and nobody else has the lease: look, say what is due, and write down what was said. What could
     /// not be said is due in the next round.
     async fn round(&mut self, log: &SharedStore, ended: &Receiver<bool>) -> postrider::Result<()> {
         let lease = self.beat() + self.patience() + Duration::from_secs(2);
-        let Some(duty) = log.acquire_leader_lease(DUTY, &self.owner, lease).await? else {
+        let Some(leader) = log.acquire_leader_lease(LEASE_NAME, &self.owner, lease).await? else {
             self.looked = None;
             return Ok(());
         };
@@ -140,17 +143,20 @@ impl AlertMonitor {
             return Ok(());
         }
         self.looked = Some(Instant::now());
-        let before = self.note(duty.note.as_deref());
+        let before = self.note(leader.note.as_deref());
         // Somebody who wrote since then knows better.
-        self.unsaved.take_if(|(seen, _)| *seen != duty.note);
+        self.unsaved.take_if(|(seen, _)| *seen != leader.note);
         // It is kept until it is written: a round that fails must not say again what was said.
         let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
         note.keep_targets(|target| self.voices.has(target));
-        let readings =
-            if self.figures.is_empty() { Vec::new() } else { readings(log, &self.figures, duty.at).await? };
-        note.observe(&readings, self.voices.source(), duty.at);
+        let readings = if self.figures.is_empty() {
+            Vec::new()
+        } else {
+            readings(log, &self.figures, leader.at).await?
+        };
+        note.observe(&readings, self.voices.source(), leader.at);
         let mut died = BTreeMap::new();
-        for since in note.deaths_since(&self.deaths, duty.at) {
+        for since in note.deaths_since(&self.deaths, leader.at) {
             let deaths = deaths(log.as_ref(), &since).await?;
             died.insert(since, deaths);
         }
@@ -161,26 +167,26 @@ impl AlertMonitor {
             }
         }
         let mut due = note.buried(&over, &died);
-        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), duty.at));
+        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), leader.at));
         let mut deaf = BTreeSet::new();
         if !due.is_empty() {
-            // Looking may have taken a while: who has lost the duty meanwhile says nothing.
-            if log.acquire_leader_lease(DUTY, &self.owner, lease).await?.is_none() {
+            // Looking may have taken a while: who has lost the lease meanwhile says nothing.
+            if log.acquire_leader_lease(LEASE_NAME, &self.owner, lease).await?.is_none() {
                 return Ok(());
             }
-            deaf = self.speak(&due, &mut note, duty.at, ended).await;
+            deaf = self.speak(&due, &mut note, leader.at, ended).await;
         }
-        note.close(&deaf, duty.at);
+        note.close(&deaf, leader.at);
         if note == before {
             self.unsaved = None;
             return Ok(());
         }
-        self.save(log, duty.note, note).await
+        self.save(log, leader.note, note).await
     }
 
     /// Writes down what was said, for the next round and the next leader.
     async fn save(&mut self, log: &SharedStore, seen: Option<String>, note: Note) -> postrider::Result<()> {
-        match log.save_leader_note(DUTY, &self.owner, &note.text()).await {
+        match log.save_leader_note(LEASE_NAME, &self.owner, &note.text()).await {
             Ok(true) => {
                 self.unsaved = None;
                 Ok(())

@@ -5,8 +5,8 @@ mod replace;
 mod resolve;
 
 use clap::{Args, Subcommand};
-use postrider::store::{OpenDelivery, OpenDeliveryQuery};
-use postrider::{Pattern, Uuid};
+use postrider::Uuid;
+use postrider::store::{OpenDelivery, OpenDeliveryQuery, Pattern};
 
 use super::times::Span;
 use super::unknown;
@@ -97,8 +97,8 @@ async fn each_dead(
         let Some(last) = page.last() else { return Ok(()) };
         query.after = Some((last.event.id, last.subscription.clone()));
         let more = page.len() == PAGE as usize;
-        for stuck in page {
-            if !take(stuck) {
+        for delivery in page {
+            if !take(delivery) {
                 return Ok(());
             }
         }

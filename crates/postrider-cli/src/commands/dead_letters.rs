@@ -7,10 +7,10 @@ mod show;
 use clap::{Args, Subcommand};
 use postrider::Error;
 use postrider::kafka::{DeadLetter, DeadLetters};
+use postrider::store::nearest;
 use serde::Serialize;
 
 use crate::Failure;
-use crate::config::nearest::nearest;
 use crate::config::{Config, Problem, Sink};
 use crate::output::Time;
 use crate::sinks::letters_of;
@@ -23,9 +23,9 @@ const NOBODY: &str = "postrider";
 pub(crate) enum Action {
     /// List the dead letters of a topic that were not requeued, the oldest of each partition first
     List(list::Arguments),
-    /// Show a dead letter and why it was given up
+    /// Show a dead letter and why it failed
     Show(show::Arguments),
-    /// Put the dead letters of a group back into their topic, for this group alone
+    /// Put the dead letters of a group back into their topic; only this group handles them again
     Requeue(requeue::Arguments),
 }
 
@@ -38,11 +38,11 @@ struct Place {
     /// NAME of the [sink.NAME] whose brokers, login and TLS are used (default: the only Kafka sink)
     #[arg(long, value_name = "NAME", conflicts_with = "brokers")]
     sink: Option<String>,
-    /// Brokers, as in HOST:PORT,HOST:PORT, for a Kafka that no sink has
+    /// Brokers, as in HOST:PORT,HOST:PORT, for a Kafka cluster that no sink uses
     #[arg(long, value_name = "ADDRESSES")]
     brokers: Option<String>,
-    /// Topic for dead letters, as the consumer has it
-    #[arg(long, value_name = "PATTERN", default_value = "{topic}.DLT")]
+    /// Dead-letter topic, as set in the consumer
+    #[arg(long, value_name = "PATTERN", default_value = DeadLetters::TOPIC)]
     pattern: String,
 }
 

@@ -3,8 +3,8 @@
 mod search;
 
 use clap::{Args, Subcommand};
-use postrider::store::{EventQuery, LoggedEvent, State};
-use postrider::{OffsetDateTime, Pattern, Uuid};
+use postrider::store::{EventQuery, LoggedEvent, Pattern, State};
+use postrider::{OffsetDateTime, Uuid};
 use serde::Serialize;
 
 use super::page::{self, EventView};

@@ -93,10 +93,10 @@ async fn asked(address: SocketAddr, expected: Option<&str>) -> Result<(bool, Str
     let answer = answer.map_err(|error| match error {
         error if error.is_timeout() => unanswered(format!("it did not answer within {PATIENCE:?}"), false),
         error if error.is_connect() => unanswered("connection refused".to_owned(), true),
-        _ => unanswered("what listens there did not answer as a relay does".to_owned(), true),
+        _ => unanswered("the answer is not that of a Postrider relay".to_owned(), true),
     })?;
     if !answer.headers().contains_key(RELAY) {
-        return Err(unanswered("what listens there is not a Postrider relay".to_owned(), true));
+        return Err(unanswered("the server at this address is not a Postrider relay".to_owned(), true));
     }
     let settings = answer.headers().get(SETTINGS).and_then(|value| value.to_str().ok());
     if expected.is_some_and(|expected| settings != Some(expected)) {

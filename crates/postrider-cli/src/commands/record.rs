@@ -1,7 +1,8 @@
 //! `postrider record`: an event from the shell, in a transaction of its own.
 
 use clap::Args;
-use postrider::{Error, ErrorKind, Limits, NewEvent, OffsetDateTime, Payload, Uuid};
+use postrider::store::Limits;
+use postrider::{Error, ErrorKind, NewEvent, OffsetDateTime, Payload, Uuid};
 use serde::Serialize;
 
 use super::payload::{self, wrong};

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use postrider::store::{Attempt, Delivery, Outcome, Sink as Destination};
+use postrider::store::{Attempt, Delivery, Outcome, Sink as Destination, nearest};
 use postrider::{Headers, OffsetDateTime, Payload, Recorded, Uuid};
 use serde::Serialize;
 
 use crate::Failure;
-use crate::config::nearest::nearest;
 use crate::config::{Config, Problem, Sink};
 use crate::output;
 use crate::sinks::Ready;

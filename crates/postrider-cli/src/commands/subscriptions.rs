@@ -153,8 +153,8 @@ async fn remove(log: &SharedStore, arguments: &Remove) -> Result<bool, Failure> 
 
 /// A subscription's filter, in a few words.
 fn wanted(subscription: &Subscription) -> (String, String) {
-    let words = |patterns: &[postrider::Pattern]| {
-        let all: Vec<&str> = patterns.iter().map(postrider::Pattern::as_str).collect();
+    let words = |patterns: &[postrider::store::Pattern]| {
+        let all: Vec<&str> = patterns.iter().map(postrider::store::Pattern::as_str).collect();
         if all.is_empty() { "*".to_owned() } else { all.join(" ") }
     };
     (words(&subscription.filter.streams), words(&subscription.filter.types))

@@ -1,9 +1,8 @@
 //! Names that are not known: said in a sentence, with the one that was meant.
 
-use postrider::store::{Store, SubscriptionInfo};
+use postrider::store::{Store, SubscriptionInfo, nearest};
 
 use crate::Failure;
-use crate::config::nearest::nearest;
 
 /// The subscription of that name.
 pub(crate) async fn subscription(log: &dyn Store, name: &str) -> Result<SubscriptionInfo, Failure> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::nearest::nearest;
+use postrider::store::nearest;
 
 /// What each driver knows behind the `?`.
 const POSTGRES: &[&str] = &[

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-use super::nearest::nearest;
+use postrider::store::nearest;
+
 use super::{Notify, Problem, Section, duration};
 
 /// When somebody is told.

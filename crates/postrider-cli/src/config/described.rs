@@ -123,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn a_default_in_a_sentence_is_the_one_of_the_library() {
+        use postrider::kafka::Kafka;
+        use postrider::store::{Limits, Subscription};
+
+        let sentence = |place: &str, name: &str| {
+            let setting = settings(place, None).iter().find(|setting| setting.name == name);
+            setting.expect("described").what
+        };
+        let batch = format!("Default: {}, or {} for Kafka.", Subscription::BATCH, Kafka::BATCH);
+        assert!(sentence("subscription", "batch").ends_with(&batch));
+        let limit = format!("which is {} (1 MiB) in a new log.", Limits::PAYLOAD);
+        assert!(sentence("store", "max_payload").ends_with(&limit));
+    }
+
+    #[test]
     fn a_subscription_that_says_nothing_is_the_one_of_the_library() {
         let config = every_table();
         let usual = postrider::store::Subscription::new("s").streams(["*"]).types(["*"]);

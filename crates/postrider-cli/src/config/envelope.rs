@@ -1,6 +1,7 @@
 //! The JSON object that a sink writes: `[sink.NAME.envelope]`.
 
-use postrider::{Envelope, EnvelopeBuilder};
+use postrider::Envelope;
+use postrider::store::EnvelopeBuilder;
 use toml::{Table, Value};
 
 use super::{Problem, Section};
@@ -28,7 +29,7 @@ impl EnvelopeTable {
                 return Err(section.problem(KEY, what));
             }
             (Some(_), false) => {
-                return Err(section.problem(KEY, "it must go with format = \"envelope\"; set that, too"));
+                return Err(section.problem(KEY, "it works only with format = \"envelope\"; set that, too"));
             }
         };
         let envelope = builder(&fields, KEY).and_then(|builder| {

@@ -176,7 +176,7 @@ fn listen_url(section: &mut Section<'_>, store: &Store) -> Result<Option<String>
     }
     address::check(&url).map_err(|what| section.problem("listen_url", what))?;
     if address::names_a_pooler(&url) {
-        let what = "its pgbouncer=true names a pooler in transaction mode, where nobody can listen; name the database itself";
+        let what = "it must be the URL of the database itself: pgbouncer=true means a pooler in transaction mode, where LISTEN does not work";
         return Err(section.problem("listen_url", what));
     }
     if store.is_mysql() || store.is_file() {

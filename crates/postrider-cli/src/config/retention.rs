@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use jiff::tz::{self, TimeZone};
-use postrider::store::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing};
+use postrider::store::{ArchiveOptions, ArchiveTable, Field, Mask, Pacing, nearest};
 
-use super::nearest::nearest;
 use super::{Problem, Section};
 
 /// The defaults.

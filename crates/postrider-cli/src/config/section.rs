@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use postrider::store::nearest;
 use toml::{Table, Value};
 
-use super::nearest::nearest;
 use super::{Problem, Secrets, described, duration};
 
 /// One table of the file while it is read.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use postrider::OptionalAttribute;
-use postrider::http::{Blame, HttpBuilder};
+use postrider::http::{HttpBuilder, StatusRule};
 use postrider::kafka::KafkaBuilder;
 
 use super::envelope::{self, EnvelopeTable};
@@ -179,8 +179,8 @@ pub(crate) struct HttpSink {
     pub(crate) token: Option<String>,
     /// The file of an authority of one's own.
     pub(crate) authority: Option<PathBuf>,
-    /// Whose trouble a status is, where that is not the usual.
-    pub(crate) statuses: Vec<(u16, Blame)>,
+    /// What a status means, where that is not the default.
+    pub(crate) statuses: Vec<(u16, StatusRule)>,
     /// How long a `Retry-After` is kept to at most.
     pub(crate) longest_retry_after: Duration,
     /// Whether the beginning of an answer that is a failure is kept.
@@ -332,8 +332,8 @@ fn http(section: &mut Section<'_>, cloud_events: AsCloudEvents) -> Result<HttpSi
     Ok(sink)
 }
 
-/// Whose trouble each status is.
-fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, Blame)>, Problem> {
+/// What each status means.
+fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, StatusRule)>, Problem> {
     let table = section.texts("statuses")?;
     let blame = |(status, word): (String, String)| {
         // Written in one way only, so that no status has two meanings.
@@ -344,10 +344,10 @@ fn statuses(section: &mut Section<'_>) -> Result<Vec<(u16, Blame)>, Problem> {
             section.problem(&format!("statuses.{status}"), what)
         })?;
         match word.as_str() {
-            "endpoint" => Ok((number, Blame::Endpoint)),
-            "event" => Ok((number, Blame::Event)),
-            "retry" => Ok((number, Blame::Retry)),
-            "reject" => Ok((number, Blame::Reject)),
+            "endpoint" => Ok((number, StatusRule::Endpoint)),
+            "event" => Ok((number, StatusRule::Event)),
+            "retry" => Ok((number, StatusRule::Retry)),
+            "reject" => Ok((number, StatusRule::Reject)),
             _ => {
                 let what =
                     format!("it must be \"endpoint\", \"event\", \"retry\" or \"reject\", not {word:?}");

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::store::{Subscription, defaults};
+use postrider::store::{Subscription, defaults, nearest};
 use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
-use super::nearest::nearest;
 use super::{Problem, Section, Sink};
 
 /// The defaults: of several words, the first.

@@ -86,10 +86,10 @@ impl Screen {
             self.write(&format!("\x1b[?25l\x1b[?7l{wiped}{}\n\x1b[?7h", lines.join("\n")));
         } else if self.elapsed() >= self.stood + EVERY {
             self.stood = self.elapsed();
-            let standings = snapshot.subscriptions.iter();
+            let subscriptions = snapshot.subscriptions.iter();
             let delivered: Vec<String> =
-                standings.map(|standing| format!("{} {}", standing.name, standing.delivered)).collect();
-            let retrying: u64 = snapshot.subscriptions.iter().map(|standing| standing.retrying).sum();
+                subscriptions.map(|progress| format!("{} {}", progress.name, progress.delivered)).collect();
+            let retrying: u64 = snapshot.subscriptions.iter().map(|progress| progress.retrying).sum();
             let mut line = format!("{} recorded; {}", snapshot.recorded, delivered.join(", "));
             if retrying > 0 {
                 line.push_str(&format!("; {retrying} retrying"));
@@ -116,7 +116,7 @@ impl Screen {
             String::new(),
             format!("{}  {} recorded, {} rolled back", self.time(), snapshot.recorded, snapshot.rolled_back),
         ];
-        lines.extend(snapshot.subscriptions.iter().map(|standing| self.bar(standing, snapshot.recorded)));
+        lines.extend(snapshot.subscriptions.iter().map(|progress| self.bar(progress, snapshot.recorded)));
         let lanes = |index: usize| match snapshot.lanes[index] {
             _ if index == 0 && snapshot.killed => self.paint(Colour::Red, "killed"),
             0 => "no lanes".to_owned(),
@@ -127,17 +127,17 @@ impl Screen {
         lines
     }
 
-    fn bar(&self, standing: &SubscriptionProgress, recorded: u64) -> String {
-        let full = (standing.delivered.min(recorded) * BAR).checked_div(recorded).unwrap_or(0);
+    fn bar(&self, progress: &SubscriptionProgress, recorded: u64) -> String {
+        let full = (progress.delivered.min(recorded) * BAR).checked_div(recorded).unwrap_or(0);
         let (done, rest) = ("█".repeat(full as usize), "░".repeat((BAR - full) as usize));
         let (done, rest) = (self.paint(Colour::Green, &done), self.paint(Colour::Dim, &rest));
-        let mut line = format!("  {:<10} {done}{rest} {:>5} delivered", standing.name, standing.delivered);
-        if standing.retrying > 0 {
-            let text = format!(", {} retrying", standing.retrying);
+        let mut line = format!("  {:<10} {done}{rest} {:>5} delivered", progress.name, progress.delivered);
+        if progress.retrying > 0 {
+            let text = format!(", {} retrying", progress.retrying);
             line.push_str(&self.paint(Colour::Yellow, &text));
         }
-        if standing.dead > 0 {
-            line.push_str(&self.paint(Colour::Red, &format!(", {} dead", standing.dead)));
+        if progress.dead > 0 {
+            line.push_str(&self.paint(Colour::Red, &format!(", {} dead", progress.dead)));
         }
         line
     }

@@ -49,26 +49,26 @@ impl Snapshot {
         };
         let delivered = "select count(distinct event_id) from effect where subscription = ?";
         for name in SUBSCRIPTIONS {
-            let mut standing = SubscriptionProgress { name, ..SubscriptionProgress::default() };
-            standing.delivered = count(delivered, &[name]).await?;
+            let mut progress = SubscriptionProgress { name, ..SubscriptionProgress::default() };
+            progress.delivered = count(delivered, &[name]).await?;
             // Before a relay has made the subscription there is nothing to count.
             for figures in log.figures(name).await.unwrap_or_default() {
-                standing.retrying += figures.retrying;
-                standing.undelivered += Figures::undelivered(&figures);
-                standing.dead += figures.dead;
+                progress.retrying += figures.retrying;
+                progress.undelivered += Figures::undelivered(&figures);
+                progress.dead += figures.dead;
             }
-            snapshot.subscriptions.push(standing);
+            snapshot.subscriptions.push(progress);
         }
         for lane in log.subscriptions().await?.into_iter().flat_map(|info| info.lanes) {
             if let Some(relay) = relays.iter().position(|relay| lane.owner.as_deref() == Some(*relay)) {
                 snapshot.lanes[relay] += 1;
             }
         }
-        if snapshot.subscriptions.iter().any(|standing| standing.dead > 0) {
-            let stuck = log.open_deliveries(&OpenDeliveryQuery::default()).await?;
-            snapshot.dead = stuck
+        if snapshot.subscriptions.iter().any(|progress| progress.dead > 0) {
+            let open = log.open_deliveries(&OpenDeliveryQuery::default()).await?;
+            snapshot.dead = open
                 .into_iter()
-                .map(|stuck| (stuck.attempts, stuck.error_message.unwrap_or_default()))
+                .map(|delivery| (delivery.attempts, delivery.error_message.unwrap_or_default()))
                 .collect();
         }
         Ok(snapshot)
@@ -76,11 +76,11 @@ impl Snapshot {
 
     /// Whether there is nothing left to do.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.subscriptions.iter().all(|standing| standing.undelivered == 0)
+        self.subscriptions.iter().all(|progress| progress.undelivered == 0)
     }
 
     pub(crate) fn of(&self, subscription: &str) -> SubscriptionProgress {
-        self.subscriptions.iter().find(|standing| standing.name == subscription).cloned().unwrap_or_default()
+        self.subscriptions.iter().find(|progress| progress.name == subscription).cloned().unwrap_or_default()
     }
 }
 

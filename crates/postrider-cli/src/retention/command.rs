@@ -8,7 +8,7 @@ use postrider::{Error, asked_to_end};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{DUTY, Ended, LEASE, Sweeper, Task, owner, unfit};
+use super::{Ended, LEASE, LEASE_NAME, Sweeper, Task, owner, unfit};
 use crate::Failure;
 use crate::commands::progress::{Progress, bar};
 use crate::commands::times;
@@ -153,7 +153,7 @@ async fn run(
         return Ok(false);
     }
     let owner = owner(Some(command));
-    if log.acquire_leader_lease(DUTY, &owner, LEASE).await?.is_none() {
+    if log.acquire_leader_lease(LEASE_NAME, &owner, LEASE).await?.is_none() {
         return Err(
             "retention is already running in a relay or another command; wait until it has finished".into()
         );
@@ -161,7 +161,7 @@ async fn run(
     let began = Instant::now();
     let sweeper = Sweeper::new(log.clone(), owner.clone(), LEASE, pacing, stop());
     let (taken, finished) = sweep_all(sweeper, &tasks, &counts).await;
-    let left = log.release_leader_lease(DUTY, &owner).await;
+    let left = log.release_leader_lease(LEASE_NAME, &owner).await;
     for (task, taken) in tasks.iter().zip(&taken).filter(|(_, taken)| taken.rows > 0) {
         let what = format!("{} {}", task.verb(), task.many(taken.rows));
         how.consent.audit(log.as_ref(), &what, None, None).await?;

@@ -10,7 +10,7 @@ use postrider::{Error, ErrorKind, OffsetDateTime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{DUTY, Ended, Sweeper, Task, metrics, owner};
+use super::{Ended, LEASE_NAME, Sweeper, Task, metrics, owner};
 use crate::Failure;
 use crate::config::{Config, Retention, Store};
 use crate::database::{self, SharedStore};
@@ -99,18 +99,18 @@ impl Daily {
         };
         let looked = self.work(log, ended).await;
         // Whatever came of it, another may try.
-        let left = log.release_leader_lease(DUTY, &self.owner).await;
+        let left = log.release_leader_lease(LEASE_NAME, &self.owner).await;
         let look = looked?;
         left?;
         Ok(look)
     }
 
     async fn work(&self, log: &SharedStore, ended: &watch::Receiver<bool>) -> Result<Look, Error> {
-        let Some(duty) = log.acquire_leader_lease(DUTY, &self.owner, self.lease).await? else {
+        let Some(leader) = log.acquire_leader_lease(LEASE_NAME, &self.owner, self.lease).await? else {
             return Ok(Look::Elsewhere);
         };
-        let (day, next) = due(duty.at, self.retention.at, &self.retention.zone)?;
-        if duty.note.is_some_and(|last| *last >= *day.to_string()) {
+        let (day, next) = due(leader.at, self.retention.at, &self.retention.zone)?;
+        if leader.note.is_some_and(|last| *last >= *day.to_string()) {
             return Ok(Look::Waiting(next));
         }
         let began = Instant::now();
@@ -138,7 +138,7 @@ impl Daily {
                 }
             }
         }
-        if !log.save_leader_note(DUTY, &self.owner, &day.to_string()).await? {
+        if !log.save_leader_note(LEASE_NAME, &self.owner, &day.to_string()).await? {
             tracing::warn!(
                 "another process has taken over retention, because this one extended its lease too late"
             );

@@ -1,7 +1,7 @@
 //! The metrics of retention, through the `metrics` facade.
 
 use metrics::{counter, gauge};
-use postrider::{Kind, Metric};
+use postrider::metrics::{Kind, Metric};
 
 const FAILED: &str = "postrider_retention_failed_total";
 const TAKEN: &str = "postrider_retention_taken_total";

@@ -1,4 +1,4 @@
-//! One sweep after another, in batches with pauses, for as long as the duty is held.
+//! One sweep after another, in batches with pauses, for as long as the leader lease is held.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use postrider::store::{Backoff, Pacing};
 use postrider::{Error, ErrorKind};
 use tokio::sync::watch;
 
-use super::{DUTY, Task};
+use super::{LEASE_NAME, Task};
 use crate::database::SharedStore;
 
 /// How often a round that another transaction is in the way of is tried again, and after how long at first.
@@ -21,7 +21,7 @@ pub(super) enum Ended {
     Done,
     /// The process is to end.
     Stopped,
-    /// Another process has the duty: it goes on.
+    /// Another process has the leader lease: it goes on.
     Lost,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Sweeper {
     pub(super) lease: Duration,
     pub(super) pacing: Pacing,
     pub(super) ended: watch::Receiver<bool>,
-    /// When the duty was last taken or prolonged.
+    /// When the leader lease was last acquired or extended.
     prolonged: Instant,
 }
 
@@ -85,19 +85,19 @@ impl Sweeper {
         self.log.sweep(&task.sweep).await.map(Some)
     }
 
-    /// Whether the duty is still held; prolonged in time.
+    /// Whether the leader lease is still held; extended in time.
     async fn prolong(&mut self) -> Result<bool, Error> {
         if self.prolonged.elapsed() < self.lease / 3 {
             return Ok(true);
         }
-        let duty = self.log.acquire_leader_lease(DUTY, &self.owner, self.lease).await?;
+        let leader = self.log.acquire_leader_lease(LEASE_NAME, &self.owner, self.lease).await?;
         self.prolonged = Instant::now();
-        Ok(duty.is_some())
+        Ok(leader.is_some())
     }
 
     /// Waits; whether the process is to end meanwhile.
     async fn wait(&mut self, pause: Duration) -> bool {
-        // Longer waits than the duty lasts are cut: the next batch prolongs it.
+        // Longer waits than the lease lasts are cut: the next batch extends it.
         let pause = pause.min(self.lease / 3);
         if pause.is_zero() {
             return *self.ended.borrow();

@@ -7,15 +7,15 @@ use postrider_testkit::until_true;
 /// L8, T4: each event that dies is told with its id and its error, and without its payload; a flood in one message.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let alerts = "[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n";
-    ground.settings(alerts);
-    let ear = &ground.ear;
+    fixture.settings(alerts);
+    let ear = &fixture.ear;
     ear.always("/mail", Some(422));
-    let mut relay = ground.start("relay", &["relay"]);
-    let ids = ground.record(2).await;
+    let mut relay = fixture.start("relay", &["relay"]);
+    let ids = fixture.record(2).await;
     until_true("both are told", || ear.heard(SLACK).len() >= 2 && ear.heard("/own").len() >= 2).await;
-    ground.rounds(3).await;
+    fixture.rounds(3).await;
     let (slack, own, pager) = (ear.heard(SLACK), ear.heard("/own"), ear.heard("/pager"));
     assert_eq!((slack.len(), own.len(), pager.len()), (2, 2, 2), "each once: {slack:?}");
     for (place, id) in ids.iter().enumerate() {
@@ -37,22 +37,22 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
 
     // One that died while nobody looked is told by the next who does.
     relay.end();
-    ground.settings("");
-    let mut quiet = ground.start("quiet", &["relay"]);
-    let late = ground.record(1).await;
+    fixture.settings("");
+    let mut quiet = fixture.start("quiet", &["relay"]);
+    let late = fixture.record(1).await;
     until_true("it was tried", || ear.heard("/mail").len() >= 3).await;
     quiet.end();
     let heard = ear.heard(SLACK).len();
     assert_eq!(heard, 2, "nobody looked");
-    ground.settings(alerts);
-    let mut relay = ground.start("again", &["relay"]);
+    fixture.settings(alerts);
+    let mut relay = fixture.start("again", &["relay"]);
     until_true("it is told", || ear.heard(SLACK).len() > heard).await;
     assert_eq!(texts(&ear.heard(SLACK)).iter().filter(|text| text.contains(&late[0])).count(), 1);
 
     let before = ear.heard(SLACK).len();
-    ground.record(60).await;
+    fixture.record(60).await;
     until_true("the flood is told", || ear.heard(SLACK).len() > before).await;
-    ground.rounds(3).await;
+    fixture.rounds(3).await;
     let flood = &texts(&ear.heard(SLACK))[before..];
     assert_eq!(flood.len(), 1, "{flood:?}");
     assert!(
@@ -61,18 +61,18 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
     );
     documented(&ear.heard("/own"));
     relay.end();
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// L9, T4: who keeps incidents is told when an event is dead no longer, however that came to be, and by any relay.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longer() {
-    let ground = Fixture::new().await;
-    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
-    let ear = &ground.ear;
+    let fixture = Fixture::new().await;
+    fixture.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"slack\", \"own\", \"pager\"]\n");
+    let ear = &fixture.ear;
     ear.always("/mail", Some(422));
-    let mut relay = ground.start("relay", &["relay"]);
-    let ids = ground.record(3).await;
+    let mut relay = fixture.start("relay", &["relay"]);
+    let ids = fixture.record(3).await;
     until_true("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
     let told = actions(&ear.heard("/pager"));
     let incident = |id: &str| {
@@ -84,10 +84,10 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
         all.into_iter().filter(|(action, _)| action == "resolve").map(|(_, of)| of).collect::<Vec<_>>()
     };
     // One dies anew: its incident goes on, and is told again.
-    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    let (code, said) = fixture.run(&["dead", "requeue", &ids[0], "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     until_true("it is told anew", || ear.heard("/pager").len() >= 4).await;
-    ground.rounds(2).await;
+    fixture.rounds(2).await;
     let again = actions(&ear.heard("/pager"));
     let of_it: Vec<_> = again.iter().filter(|(_, each)| *each == incident(&ids[0])).collect();
     assert_eq!(of_it.last().map(|(action, _)| action.as_str()), Some("trigger"), "it is dead: {again:?}");
@@ -96,18 +96,18 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     // One is delivered after all, one is discarded while nobody speaks, and one stays.
     relay.end();
     let before = ear.heard("/pager").len();
-    let (code, said) = ground.run(&["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
+    let (code, said) = fixture.run(&["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
     assert_eq!(code, Some(0), "{said}");
     ear.always("/mail", None);
-    let (code, said) = ground.run(&["dead", "requeue", &ids[0], "--yes"]).await;
+    let (code, said) = fixture.run(&["dead", "requeue", &ids[0], "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
-    let mut relay = ground.start("heir", &["relay"]);
+    let mut relay = fixture.start("heir", &["relay"]);
     until_true("both are resolved", || {
         let told = actions(&ear.heard("/pager")[before..]);
         [0, 1].iter().all(|each| told.contains(&("resolve".to_owned(), incident(&ids[*each]))))
     })
     .await;
-    ground.rounds(3).await;
+    fixture.rounds(3).await;
     let heard = ear.heard("/pager");
     let last = actions(&heard[before..]);
     assert_eq!(last.len(), 2, "each once, and not the one that is dead: {last:?}");
@@ -123,18 +123,18 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
 
     // A flood is one incident, until the last of it is dealt with.
     ear.always("/mail", Some(422));
-    ground.record(40).await;
+    fixture.record(40).await;
     until_true("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
-    ground.rounds(2).await;
+    fixture.rounds(2).await;
     let flood = ear.heard("/pager").len();
     assert!(actions(&ear.heard("/pager")[heard.len()..]).iter().all(|(action, _)| action == "trigger"));
     ear.always("/mail", None);
-    let (code, said) = ground.run(&["dead", "requeue", "--all", "--yes"]).await;
+    let (code, said) = fixture.run(&["dead", "requeue", "--all", "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     let of_flood: Vec<String> =
         actions(&ear.heard("/pager")[heard.len()..flood]).into_iter().map(|(_, of)| of).collect();
     until_true("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
     until_true("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
     relay.end();
-    ground.end().await;
+    fixture.end().await;
 }

@@ -28,10 +28,10 @@ impl Fixture {
         let database = Database::new().await;
         let url = database.url();
         let pool = PgPool::connect(&url).await.expect("connected");
-        let ground = Self { ear: Ear::open().await, pool, folder: Folder::new(), url, _database: database };
-        let (code, said) = ground.run(&["migrate"]).await;
+        let fixture = Self { ear: Ear::open().await, pool, folder: Folder::new(), url, _database: database };
+        let (code, said) = fixture.run(&["migrate"]).await;
         assert_eq!(code, Some(0), "{said}");
-        ground
+        fixture
     }
 
     /// The settings: a subscription to an endpoint, people to be told, and these alerts.

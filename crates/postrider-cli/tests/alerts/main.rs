@@ -45,16 +45,16 @@ fn is_told(text: &str, what: &str, next: &str) {
 /// U13, L9: it is said once, again after the set time, and once more when it is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
-    let ground = Fixture::new().await;
-    ground.settings(
+    let fixture = Fixture::new().await;
+    fixture.settings(
         "[[alert]]\nname = \"mail waits\"\nwhen = \"undelivered >= 3\"\nto = [\"pager\", \"log\"]\nrepeat = \"4s\"\n\
          [[alert]]\nwhen = \"retrying > 2\"\nto = [\"slack\", \"own\"]\n\
          [[alert]]\nwhen = \"undelivered > 3\"\nto = [\"slack\"]\n",
     );
-    let ear = &ground.ear;
+    let ear = &fixture.ear;
     ear.always("/mail", Some(503));
-    let mut relay = ground.start("relay", &["relay"]);
-    ground.record(3).await;
+    let mut relay = fixture.start("relay", &["relay"]);
+    fixture.record(3).await;
     until_true("it is told", || !ear.heard("/pager").is_empty() && !ear.heard(SLACK).is_empty()).await;
     let first = ear.heard("/pager");
     let Heard { body, .. } = &first[0];
@@ -77,7 +77,7 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
             && actions(&ear.heard("/pager")).last().is_some_and(|(last, _)| last == "resolve")
     })
     .await;
-    ground.rounds(3).await;
+    fixture.rounds(3).await;
 
     let told = actions(&ear.heard("/pager"));
     let (last, before) = told.split_last().expect("some");
@@ -98,30 +98,30 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     let log = relay.log();
     assert!(log.contains("WARN") && log.contains("mail waits (undelivered >= 3) for mail: it is 3"), "{log}");
     relay.end();
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// One of two relays speaks. Killed, it has an heir that neither repeats nor forgets.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
-    let ground = Fixture::new().await;
-    ground.settings(
+    let fixture = Fixture::new().await;
+    fixture.settings(
         "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n\
          [[alert]]\nwhen = \"event dies\"\nto = [\"slack\"]\n",
     );
-    let ear = &ground.ear;
+    let ear = &fixture.ear;
     ear.always("/mail", Some(422));
-    let relays = [ground.start("one", &["relay"]), ground.start("two", &["relay"])];
-    ground.record(1).await;
+    let relays = [fixture.start("one", &["relay"]), fixture.start("two", &["relay"])];
+    fixture.record(1).await;
     until_true("its death is told", || ear.heard(SLACK).len() == 1 && ear.heard("/own").len() == 1).await;
     ear.always("/mail", Some(503));
-    ground.record(3).await;
+    fixture.record(3).await;
     until_true("it is told", || !ear.heard("/pager").is_empty()).await;
-    ground.rounds(4).await;
+    fixture.rounds(4).await;
     let heard = (ear.heard("/pager").len(), ear.heard("/own").len(), ear.heard(SLACK).len());
     assert_eq!(heard, (1, 1, 1), "one of the two speaks, once");
 
-    let speaker = ground.speaker().await.expect("somebody speaks");
+    let speaker = fixture.speaker().await.expect("somebody speaks");
     let [first, second] = &relays;
     let (dying, heir) =
         if speaker.starts_with(&format!("{}-", first.name)) { (first, second) } else { (second, first) };
@@ -132,7 +132,7 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     let sql = "select event_id::text from postrider.delivery where state = 'dead'";
     let end = std::time::Instant::now() + Duration::from_secs(60);
     let dead: Vec<String> = loop {
-        let dead: Vec<String> = sqlx::query_scalar(sql).fetch_all(&ground.pool).await.expect("asked");
+        let dead: Vec<String> = sqlx::query_scalar(sql).fetch_all(&fixture.pool).await.expect("asked");
         if dead.len() == 4 {
             break dead;
         }
@@ -140,8 +140,8 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     until_true("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
-    ground.rounds(3).await;
-    assert!(ground.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
+    fixture.rounds(3).await;
+    assert!(fixture.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
     let told = actions(&ear.heard("/pager"));
     assert_eq!(told.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(), ["trigger", "resolve"]);
     assert_eq!(told[0].1, told[1].1, "the heir ends what the one before it began");
@@ -150,30 +150,30 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
     assert_eq!(slack.len(), 4, "{slack:?}");
     assert!(dead.iter().all(|id| slack.iter().filter(|text| text.contains(id)).count() == 1), "{slack:?}");
     drop(relays);
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// Who does not answer well is told later, holds up nobody else, and is complained of once.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
-    let ground = Fixture::new().await;
-    ground.settings("[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\", \"pager\", \"slack\"]\n");
-    let ear = &ground.ear;
+    let fixture = Fixture::new().await;
+    fixture.settings("[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\", \"pager\", \"slack\"]\n");
+    let ear = &fixture.ear;
     // The first request is never answered.
     ear.answers("/pager", &[0, 500]);
     ear.always(SLACK, Some(403));
     ear.answers("/mail", &[422]);
-    let mut relay = ground.start("relay", &["relay"]);
-    ground.record(1).await;
+    let mut relay = fixture.start("relay", &["relay"]);
+    fixture.record(1).await;
     until_true("one is told", || ear.heard("/own").len() == 1).await;
     until_true("another is told", || ear.heard("/pager").len() == 3).await;
     until_true("it was tried in several rounds", || ear.heard(SLACK).len() >= 3).await;
-    ground.record(20).await;
+    fixture.record(20).await;
     until_true("events are delivered meanwhile", || ear.heard("/mail").len() >= 21).await;
     ear.always(SLACK, None);
     let failed = ear.heard(SLACK).len();
     until_true("it is told in the end", || ear.heard(SLACK).len() > failed).await;
-    ground.rounds(3).await;
+    fixture.rounds(3).await;
     assert!(ear.heard(SLACK).len() <= failed + 2, "once it was heard, it is not repeated");
     assert_eq!((ear.heard("/own").len(), ear.heard("/pager").len()), (1, 3), "nor to the others");
     let log = relay.log();
@@ -181,39 +181,39 @@ async fn who_answers_badly_at_first_is_told_in_the_end_and_holds_up_nobody() {
     assert!(log.contains("alerts reach slack again"), "{log}");
     assert_eq!(log.matches("can't send alerts to pager: it did not answer in time").count(), 1, "{log}");
     relay.end();
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// A message that somebody refuses keeps no other from them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_refused_holds_up_no_other() {
-    let ground = Fixture::new().await;
-    ground.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"own\"]\n");
-    let ear = &ground.ear;
+    let fixture = Fixture::new().await;
+    fixture.settings("[[alert]]\nwhen = \"event dies\"\nto = [\"own\"]\n");
+    let ear = &fixture.ear;
     ear.always("/mail", Some(422));
     ear.refuses("aggregate_id", "1");
-    let mut relay = ground.start("relay", &["relay"]);
-    ground.record(2).await;
+    let mut relay = fixture.start("relay", &["relay"]);
+    fixture.record(2).await;
     let told = |aggregate: &str| {
         ear.heard("/own").iter().filter(|each| each.body["aggregate_id"] == aggregate).count()
     };
     until_true("the other is told", || told("2") == 1 && told("1") > 1).await;
-    ground.rounds(2).await;
+    fixture.rounds(2).await;
     assert_eq!(told("2"), 1, "and not again");
     relay.end();
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// U13, L8, L9, T4, T8: the presets, each condition just below its limit and just above it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_presets_fire_at_the_limits_of_their_systems() {
-    let ground = Fixture::new().await;
-    ground.settings(
+    let fixture = Fixture::new().await;
+    fixture.settings(
         "[[alert]]\nname = \"U\"\npreset = \"saas\"\n[[alert]]\nname = \"L\"\npreset = \"ledger\"\n\
          [[alert]]\nname = \"T\"\npreset = \"transfers\"\n[[alert]]\nname = \"in all\"\nwhen = \"undelivered > 10000\"\nof = \"all\"\n",
     );
     let check = async || -> (Option<i32>, Vec<(String, f64, bool)>) {
-        let (code, said) = ground.run(&["alerts", "check", "--json"]).await;
+        let (code, said) = fixture.run(&["alerts", "check", "--json"]).await;
         let rows: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
         let row = |row: &Value| {
             let name = row["alert"].as_str().expect("a name").to_owned();
@@ -225,21 +225,21 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
         // Behind the log's back: its events are made older than they are.
         let text =
             format!("set session_replication_role = replica; {text}; set session_replication_role = origin");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&ground.pool).await.expect("done");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&fixture.pool).await.expect("done");
     };
     // A relay makes the subscription, and 10 dead and 100 retrying events.
-    ground.ear.always("/mail", Some(422));
-    let mut relay = ground.start("relay", &["relay"]);
-    ground.record(10).await;
-    until_true("they are dead", || ground.ear.heard("/mail").len() >= 10).await;
+    fixture.ear.always("/mail", Some(422));
+    let mut relay = fixture.start("relay", &["relay"]);
+    fixture.record(10).await;
+    until_true("they are dead", || fixture.ear.heard("/mail").len() >= 10).await;
     relay.end();
-    ground.ear.always("/mail", Some(503));
-    let mut relay = ground.start("relay", &["relay"]);
-    ground.record(100).await;
-    until_true("they are tried", || ground.ear.heard("/mail").len() >= 110).await;
+    fixture.ear.always("/mail", Some(503));
+    let mut relay = fixture.start("relay", &["relay"]);
+    fixture.record(100).await;
+    until_true("they are tried", || fixture.ear.heard("/mail").len() >= 110).await;
     relay.end();
     sql("update postrider.delivery set attempts = 9 where state in ('waiting', 'retrying')").await;
-    ground.record(899).await;
+    fixture.record(899).await;
     sql("update postrider.event set recorded_at = now() - interval '50 s'").await;
     let (code, rows) = check().await;
     assert!(code == Some(0) && rows.iter().all(|(_, _, fires)| !fires), "{rows:?}");
@@ -253,7 +253,7 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
     assert_eq!(value("L: event dies", &rows), 10.0, "how many are dead");
 
     // One more of each, and 99 that wait for long.
-    ground.record(9002).await;
+    fixture.record(9002).await;
     sql("update postrider.delivery set state = 'dead' where id = (select min(id) from postrider.delivery where state = 'retrying')").await;
     sql("update postrider.delivery set attempts = 200 where state = 'retrying'").await;
     sql("insert into postrider.delivery (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at) \
@@ -284,39 +284,39 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
         rows.iter().any(|row| *row == ("L: undelivered_over(5m) >= 100".to_owned(), 100.0, true)),
         "{rows:?}"
     );
-    let (code, table) = ground.run(&["alerts", "check"]).await;
+    let (code, table) = fixture.run(&["alerts", "check"]).await;
     assert_eq!(code, Some(1));
     let line = table.lines().find(|line| line.starts_with("U: undelivered > 1000")).expect("its line");
     assert!(line.contains("mail") && line.contains("firing"), "{table}");
     assert!(table.lines().any(|line| line.starts_with("in all") && line.contains("(all)")), "{table}");
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// For those who deliver by a library: the same alerts in a process of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_run_without_a_relay_and_can_be_tried() {
-    let ground = Fixture::new().await;
-    let (code, said) = ground.run(&["alerts", "run"]).await;
+    let fixture = Fixture::new().await;
+    let (code, said) = fixture.run(&["alerts", "run"]).await;
     assert!(code == Some(2) && said.contains("no [[alert]] is configured"), "{said}");
-    ground.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"mail\"\n");
-    let (code, said) = ground.run(&["alerts", "check"]).await;
+    fixture.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n[[alert]]\nwhen = \"dead > 1\"\nsubscription = \"mail\"\n");
+    let (code, said) = fixture.run(&["alerts", "check"]).await;
     assert!(code == Some(0) && said.contains("no such subscription"), "{said}");
-    let mut relay = ground.start("relay", &["relay", "--set", "relay.alerts_every=1d"]);
+    let mut relay = fixture.start("relay", &["relay", "--set", "relay.alerts_every=1d"]);
     until_true("it works", || relay.log().contains("the relay is running")).await;
     relay.end();
-    ground.record(2).await;
-    let mut watch = ground.start("watch", &["alerts", "run"]);
-    let ear = &ground.ear;
+    fixture.record(2).await;
+    let mut watch = fixture.start("watch", &["alerts", "run"]);
+    let ear = &fixture.ear;
     until_true("it is told", || !ear.heard("/own").is_empty()).await;
     let own = ear.heard("/own");
     let text = own[0].body["text"].as_str().expect("a text");
     is_told(text, "undelivered >= 2 for mail: it is 2, since 20", "; next: postrider status mail");
     assert_eq!(own[0].body["next"], "postrider status mail");
     watch.end();
-    assert_eq!(ground.speaker().await, None, "it gave the duty back");
+    assert_eq!(fixture.speaker().await, None, "it gave the duty back");
     assert!(ear.heard("/mail").is_empty(), "and delivered nothing");
 
-    let (code, said) = ground.run(&["alerts", "test"]).await;
+    let (code, said) = fixture.run(&["alerts", "test"]).await;
     assert_eq!((code, said.as_str()), (Some(0), "own: sent\npager: sent\nslack: sent\n"));
     assert_eq!(
         actions(&ear.heard("/pager")).iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(),
@@ -324,71 +324,71 @@ async fn alerts_run_without_a_relay_and_can_be_tried() {
     );
     assert!(texts(&ear.heard(SLACK))[0].contains("no action is needed"));
     ear.always(SLACK, Some(404));
-    let (code, said) = ground.run(&["alerts", "test", "slack"]).await;
+    let (code, said) = fixture.run(&["alerts", "test", "slack"]).await;
     assert_eq!((code, said.as_str()), (Some(1), "slack: not sent: it answered 404\n"));
-    let (code, said) = ground.run(&["alerts", "test", "slack", "--json"]).await;
+    let (code, said) = fixture.run(&["alerts", "test", "slack", "--json"]).await;
     assert_eq!(code, Some(1), "{said}");
     let told: Value = serde_json::from_str(&said).expect("JSON");
     let expected = serde_json::json!([{ "name": "slack", "told": false, "error": "it answered 404" }]);
     assert_eq!(told, expected);
-    let (code, said) = ground.run(&["alerts", "test", "nobody"]).await;
+    let (code, said) = fixture.run(&["alerts", "test", "nobody"]).await;
     assert!(code == Some(2) && said.contains("there is no [notify.nobody]"), "{said}");
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// What was said is not said again although it could not be written down, and the round after that failed altogether.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_and_not_written_down_is_not_said_again() {
-    let ground = Fixture::new().await;
-    ground.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n");
-    let (code, said) = ground.run(&["subscriptions", "create"]).await;
+    let fixture = Fixture::new().await;
+    fixture.settings("[[alert]]\nwhen = \"undelivered >= 2\"\nto = [\"own\"]\n");
+    let (code, said) = fixture.run(&["subscriptions", "create"]).await;
     assert_eq!(code, Some(0), "{said}");
-    ground.record(2).await;
+    fixture.record(2).await;
     let sql = async |text: &'static str| {
-        sqlx::raw_sql(text).execute(&ground.pool).await.expect("done");
+        sqlx::raw_sql(text).execute(&fixture.pool).await.expect("done");
     };
     sql("create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$; \
          create trigger refuse before update on postrider.duty for each row \
          when (new.note is distinct from old.note) execute function refuse()")
     .await;
-    let mut watch = ground.start("watch", &["alerts", "run"]);
-    let ear = &ground.ear;
+    let mut watch = fixture.start("watch", &["alerts", "run"]);
+    let ear = &fixture.ear;
     until_true("it is told", || !ear.heard("/own").is_empty()).await;
     until_true("it could not be written down", || watch.log().contains("can't evaluate alerts")).await;
     // Nothing can be looked up for some rounds.
     sql("alter table postrider.delivery rename to hidden").await;
-    ground.rounds(2).await;
+    fixture.rounds(2).await;
     sql("alter table postrider.hidden rename to delivery; drop trigger refuse on postrider.duty").await;
     until_true("all is well again", || watch.log().contains("alerts are evaluated again")).await;
-    ground.rounds(2).await;
+    fixture.rounds(2).await;
     assert_eq!(ear.heard("/own").len(), 1, "once: {}", watch.log());
     watch.end();
-    ground.end().await;
+    fixture.end().await;
 }
 
 /// On SQLite it is the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_are_told_on_sqlite_too() {
-    let ground = Fixture::new().await;
-    ground.settings(
+    let fixture = Fixture::new().await;
+    fixture.settings(
         "[[alert]]\npreset = \"ledger\"\nto = [\"slack\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n",
     );
-    let (path, url) = ground.file("shop.db");
-    let (code, said) = ground.run(&["migrate", "--store", &url]).await;
+    let (path, url) = fixture.file("shop.db");
+    let (code, said) = fixture.run(&["migrate", "--store", &url]).await;
     assert_eq!(code, Some(0), "{said}");
-    ground.ear.always("/mail", Some(422));
-    let mut relay = ground.start("relay", &["relay", "--store", &url]);
+    fixture.ear.always("/mail", Some(422));
+    let mut relay = fixture.start("relay", &["relay", "--store", &url]);
     let pool = sqlx::SqlitePool::connect(&url).await.expect("the file");
     let insert = "insert into postrider_event (stream, event_type, aggregate_type, aggregate_id, payload) \
                   values ('orders', 'OrderPaid', 'Order', '7', '{}')";
     sqlx::query(insert).execute(&pool).await.expect("recorded");
     pool.close().await;
-    let ear = &ground.ear;
+    let ear = &fixture.ear;
     until_true("it is told", || !ear.heard(SLACK).is_empty() && !ear.heard("/own").is_empty()).await;
     assert!(texts(&ear.heard(SLACK))[0].contains("OrderPaid of Order 7"));
     assert_eq!(ear.heard("/own")[0].body["source"], path.as_str());
     relay.end();
-    let (code, said) = ground.run(&["alerts", "check", "--store", &url]).await;
+    let (code, said) = fixture.run(&["alerts", "check", "--store", &url]).await;
     assert!(code == Some(1) && said.contains("firing"), "{said}");
-    ground.end().await;
+    fixture.end().await;
 }

@@ -26,9 +26,9 @@ impl Fixture {
 
     /// With a schema.
     pub(crate) async fn new() -> Self {
-        let ground = Self::empty().await;
-        assert!(ground.command(&["migrate"]).output().expect("it runs").status.success());
-        ground
+        let fixture = Self::empty().await;
+        assert!(fixture.command(&["migrate"]).output().expect("it runs").status.success());
+        fixture
     }
 
     pub(crate) async fn run(&self, sql: &str) {

@@ -12,9 +12,9 @@ use crate::pooler::Pooler;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sound_database_is_found_to_be_sound() {
-    let ground = Fixture::new().await;
-    ground.record("orders", "OrderPaid").await;
-    let found = ground.doctor("");
+    let fixture = Fixture::new().await;
+    fixture.record("orders", "OrderPaid").await;
+    let found = fixture.doctor("");
     assert_eq!(found.verdict(), "ok");
     for about in [
         "schema",
@@ -35,7 +35,7 @@ async fn a_sound_database_is_found_to_be_sound() {
         found.assert(about, "ok", &[]);
     }
     found.assert("bell", "ok", &["notifications arrive"]);
-    let output = ground.command(&["doctor"]).output().expect("it runs");
+    let output = fixture.command(&["doctor"]).output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.ends_with("\n15 findings: no problems\n"), "{text}");
@@ -44,31 +44,31 @@ async fn a_sound_database_is_found_to_be_sound() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
-    let ground = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let out = "[sink.out]\ntype = \"stdout\"\n";
-    let found = ground.doctor(out);
+    let found = fixture.doctor(out);
     found.assert("schema", "bad", &["is at version 0", "run `postrider migrate`"]);
     found.assert("sink out", "ok", &["standard output"]);
 
-    let file = ground.settings(out);
+    let file = fixture.settings(out);
     let away = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let away = format!("postgres://user:planted-secret@{}/shop", away.expect("a port that was free"));
     for (url, about, words) in [
         (away.as_str(), "database", &["does not answer", "start it"][..]),
         ("sqlite:/nowhere/at/all.db", "database", &[][..]),
     ] {
-        let found = diagnosis(ground.command(&["doctor", "--json", "--config", &file, "--store", url]));
+        let found = diagnosis(fixture.command(&["doctor", "--json", "--config", &file, "--store", url]));
         found.assert(about, "bad", words);
         found.assert("sink out", "ok", &[]);
     }
-    let missing = address::with_database(&ground.url, "nobody_has_it");
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &missing]));
+    let missing = address::with_database(&fixture.url, "nobody_has_it");
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &missing]));
     found.assert("database", "bad", &["there is no such database", "store.url"]);
 
     // What nobody could understand is no finding.
-    let output = ground.command(&["doctor", "--store", "oracle://x"]).output().expect("it runs");
+    let output = fixture.command(&["doctor", "--store", "oracle://x"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    let mut command = ground.command(&["doctor"]);
+    let mut command = fixture.command(&["doctor"]);
     let output = command.env_remove("POSTRIDER_STORE_URL").output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("store.url is not set"));
@@ -76,63 +76,63 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let settings = "[[subscription]]\nname = \"hooks\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let found = ground.doctor(settings);
+    let found = fixture.doctor(settings);
     found.assert("subscriptions", "warn", &["the log does not have these yet: hooks"]);
-    let file = ground.settings(settings);
-    let created = ground.command(&["subscriptions", "create", "--yes", "--config", &file]).output();
+    let file = fixture.settings(settings);
+    let created = fixture.command(&["subscriptions", "create", "--yes", "--config", &file]).output();
     assert!(created.expect("it runs").status.success());
-    ground.doctor(settings).assert("subscriptions", "ok", &[]);
+    fixture.doctor(settings).assert("subscriptions", "ok", &[]);
 
     for _ in 0..3 {
-        ground.record("orders", "OrderPaid").await;
+        fixture.record("orders", "OrderPaid").await;
     }
-    ground.doctor(settings).assert("lanes", "ok", &[]);
+    fixture.doctor(settings).assert("lanes", "ok", &[]);
     let old = "set session_replication_role = replica; update postrider.event set recorded_at = now() - interval '1 hour'";
-    ground.run(&format!("begin; {old}; commit")).await;
-    let found = ground.doctor(settings);
+    fixture.run(&format!("begin; {old}; commit")).await;
+    let found = fixture.doctor(settings);
     found.assert("lanes", "warn", &["no relay reads the waiting events of: hooks", "start a relay"]);
     found.assert("relays", "warn", &["no relay runs hooks, and events wait for it", "start a relay"]);
     found.assert("backlog", "ok", &[]);
     let kept = format!("{settings}[retention]\ndelivered = \"30m\"\n");
-    ground.doctor(&kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
-    ground.run("update postrider.lane set system = system + 1").await;
-    ground.doctor(settings).assert("restore", "warn", &["of another server: hooks"]);
-    ground.run("update postrider.lane set system = system - 1").await;
+    fixture.doctor(&kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
+    fixture.run("update postrider.lane set system = system + 1").await;
+    fixture.doctor(settings).assert("restore", "warn", &["of another server: hooks"]);
+    fixture.run("update postrider.lane set system = system - 1").await;
     assert_eq!(found.verdict(), "warn");
 
-    ground.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;
-    ground.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep inbox marks"]);
+    fixture.run("insert into postrider.forgotten (consumer, handled_at) values ('hooks', now())").await;
+    fixture.doctor("").assert("inbox", "warn", &["it has forgotten events", "of: hooks", "keep inbox marks"]);
     let retention = "[retention]\ndelivered = \"30d\"\ninbox = \"7d\"\n";
     let words =
         ["retention.inbox = 7d is shorter than retention.delivered = 30d", "set retention.inbox to at least"];
-    ground.doctor(retention).assert("retention", "warn", &words);
-    assert!(!ground.doctor("[retention]\ndelivered = \"7d\"\n").has("retention"));
+    fixture.doctor(retention).assert("retention", "warn", &words);
+    assert!(!fixture.doctor("[retention]\ndelivered = \"7d\"\n").has("retention"));
 
-    ground.run("insert into postrider.migration (version, name) values (99, 'to come')").await;
-    ground.doctor("").assert("schema", "bad", &["99", "upgrade postrider"]);
-    ground.run("delete from postrider.migration where version = 99").await;
-    ground.run("update postrider.migration set version = -version where version > 2").await;
-    ground.doctor("").assert("schema", "bad", &["is at version 2", "run `postrider migrate`"]);
-    ground.run("update postrider.migration set version = -version where version < 0").await;
+    fixture.run("insert into postrider.migration (version, name) values (99, 'to come')").await;
+    fixture.doctor("").assert("schema", "bad", &["99", "upgrade postrider"]);
+    fixture.run("delete from postrider.migration where version = 99").await;
+    fixture.run("update postrider.migration set version = -version where version > 2").await;
+    fixture.doctor("").assert("schema", "bad", &["is at version 2", "run `postrider migrate`"]);
+    fixture.run("update postrider.migration set version = -version where version < 0").await;
 
-    ground.run("alter sequence postrider.event_id cache 10").await;
-    ground.doctor("").assert("sequence", "bad", &["has a cache: events would be lost", "cache 1"]);
-    ground.run("alter sequence postrider.event_id cache 1; select setval('postrider.event_id', 1)").await;
-    ground.doctor("").assert("sequence", "bad", &["behind", "setval("]);
-    ground.run("select setval('postrider.event_id', 3)").await;
-    ground.doctor("").assert("sequence", "ok", &[]);
+    fixture.run("alter sequence postrider.event_id cache 10").await;
+    fixture.doctor("").assert("sequence", "bad", &["has a cache: events would be lost", "cache 1"]);
+    fixture.run("alter sequence postrider.event_id cache 1; select setval('postrider.event_id', 1)").await;
+    fixture.doctor("").assert("sequence", "bad", &["behind", "setval("]);
+    fixture.run("select setval('postrider.event_id', 3)").await;
+    fixture.doctor("").assert("sequence", "ok", &[]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_rows_that_stay_are_noticed() {
-    let ground = Fixture::new().await;
-    ground.run("alter table postrider.settled_batch set (autovacuum_enabled = false)").await;
+    let fixture = Fixture::new().await;
+    fixture.run("alter table postrider.settled_batch set (autovacuum_enabled = false)").await;
     let rows = "insert into postrider.settled_batch (subscription, lane, lanes, first_id, last_id, count, settled_at, settled_by) \
                 select 's', 0, 1, g, g, 1, now(), 'x' from generate_series(1, 15000) g";
     // A session that ends has told what it did.
-    let mut session = PgConnection::connect(&ground.url).await.expect("connected");
+    let mut session = PgConnection::connect(&fixture.url).await.expect("connected");
     for sql in [rows, "delete from postrider.settled_batch"] {
         sqlx::raw_sql(sql).execute(&mut session).await.expect(sql);
     }
@@ -140,7 +140,7 @@ async fn dead_rows_that_stay_are_noticed() {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
         // The server counts a moment later.
-        let found = ground.doctor("");
+        let found = fixture.doctor("");
         let (verdict, text) = found.about("dead rows");
         if verdict == "warn" {
             assert!(text.contains("settled_batch (15000)") && text.contains("autovacuum"), "{text}");
@@ -153,61 +153,61 @@ async fn dead_rows_that_stay_are_noticed() {
 /// Nobody waits for five minutes here: a view in front of the catalog's says that it was an hour ago.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prepared_transaction_that_nobody_ends_is_noticed_and_its_end() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let ago = "create schema ago; create view ago.pg_prepared_xacts as \
                select gid, prepared - interval '1 hour' as prepared, database from pg_catalog.pg_prepared_xacts";
-    ground.run(ago).await;
+    fixture.run(ago).await;
     let path = "do $$ begin execute format('alter database %I set search_path = ago, pg_catalog', current_database()); end $$";
-    ground.run(path).await;
-    ground.doctor("").assert("long transactions", "ok", &[]);
-    ground.run("begin; select pg_current_xact_id(); prepare transaction 'forgotten'").await;
-    let found = ground.doctor("");
+    fixture.run(path).await;
+    fixture.doctor("").assert("long transactions", "ok", &[]);
+    fixture.run("begin; select pg_current_xact_id(); prepare transaction 'forgotten'").await;
+    let found = fixture.doctor("");
     // A database with one can't be dropped.
-    ground.run("rollback prepared 'forgotten'").await;
+    fixture.run("rollback prepared 'forgotten'").await;
     let words =
         ["a prepared transaction has been open for 36", "commit it or roll it back; see pg_prepared_xacts"];
     found.assert("long transactions", "warn", &words);
     assert_eq!(found.verdict(), "warn");
-    ground.doctor("").assert("long transactions", "ok", &[]);
+    fixture.doctor("").assert("long transactions", "ok", &[]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_may_not_relay_is_told_so() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let role = format!("r{}", postrider::Uuid::new_v4().simple());
-    ground.run(&format!("create role {role} login; select postrider.grant_record('{role}')")).await;
-    let url = ground.url.replace("postgres@", &format!("{role}@"));
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    fixture.run(&format!("create role {role} login; select postrider.grant_record('{role}')")).await;
+    let url = fixture.url.replace("postgres@", &format!("{role}@"));
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &url]));
     found.assert("grants", "bad", &["grant_relay"]);
-    ground.run(&format!("select postrider.grant_relay('{role}')")).await;
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    fixture.run(&format!("select postrider.grant_relay('{role}')")).await;
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &url]));
     found.assert("grants", "ok", &[]);
     assert_eq!(found.verdict(), "ok");
-    ground.run(&format!("drop owned by {role}; drop role {role}")).await;
+    fixture.run(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_hides_notifications_is_found_out() {
-    let ground = Fixture::new().await;
-    let port = ground.url.rsplit_once(':').and_then(|(_, rest)| rest.split('/').next());
+    let fixture = Fixture::new().await;
+    let port = fixture.url.rsplit_once(':').and_then(|(_, rest)| rest.split('/').next());
     let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
     let pooler = Pooler::before(port).await;
-    let url = ground.url.replace(&format!(":{port}/"), &format!(":{}/", pooler.port));
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &url]));
+    let url = fixture.url.replace(&format!(":{port}/"), &format!(":{}/", pooler.port));
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &url]));
     found.assert("bell", "warn", &["a pooler blocks LISTEN", "session mode"]);
     assert_eq!(found.verdict(), "warn");
-    let found = ground.doctor("[store]\nbell = false\n");
+    let found = fixture.doctor("[store]\nbell = false\n");
     found.assert("bell", "warn", &["it is off"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_embedded_database_is_looked_at_as_well() {
-    let ground = Fixture::empty().await;
-    let file = ground.settings("").replace(".toml", ".db");
+    let fixture = Fixture::empty().await;
+    let file = fixture.settings("").replace(".toml", ".db");
     let store = format!("sqlite:{file}");
-    let migrated = ground.command(&["migrate", "--store", &store]).output().expect("it runs");
+    let migrated = fixture.command(&["migrate", "--store", &store]).output().expect("it runs");
     assert!(migrated.status.success());
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &store]));
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &store]));
     assert_eq!(found.verdict(), "ok");
     for about in ["journal", "lanes", "sequence", "file", "writing"] {
         found.assert(about, "ok", &[]);
@@ -216,15 +216,15 @@ async fn an_embedded_database_is_looked_at_as_well() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 8192].fill(0xa5);
     std::fs::write(&file, bytes).expect("damaged");
-    let found = diagnosis(ground.command(&["doctor", "--json", "--store", &store]));
+    let found = diagnosis(fixture.command(&["doctor", "--json", "--store", &store]));
     assert_eq!(found.verdict(), "bad");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_seen_enough_may_close_the_pipe() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let mut child =
-        ground.command(&["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        fixture.command(&["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     drop(BufReader::new(child.stdout.take().expect("its output")).lines());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));

@@ -38,20 +38,20 @@ impl Fixture {
     pub(crate) async fn postgres() -> Self {
         let database = Database::new().await;
         let (url, options) = (database.url(), database.options());
-        let ground = Self { folder: Folder::new(), url, _database: Some(database) };
-        ground.migrate();
+        let fixture = Self { folder: Folder::new(), url, _database: Some(database) };
+        fixture.migrate();
         let shop = std::fs::read_to_string(example("shop.sql")).expect("the shop's table");
         execute(&options, shop).await;
-        ground
+        fixture
     }
 
     /// On SQLite, with the schema.
     pub(crate) fn sqlite() -> Self {
         let folder = Folder::new();
         let url = format!("sqlite:{}", folder.path().join("shop.db").display());
-        let ground = Self { folder, url, _database: None };
-        ground.migrate();
-        ground
+        let fixture = Self { folder, url, _database: None };
+        fixture.migrate();
+        fixture
     }
 
     fn migrate(&self) {

@@ -30,11 +30,11 @@ fn script_of_node(folder: &Path) -> PathBuf {
 }
 
 /// Runs three publishers at once, on the same orders.
-fn three_at_once(ground: &Fixture, command: impl Fn() -> Command) {
+fn three_at_once(fixture: &Fixture, command: impl Fn() -> Command) {
     let start = |number: u32| {
         let mut command = command();
         command.arg(ATTEMPTS.to_string());
-        ground.publisher(&format!("publisher-{number}"), command)
+        fixture.publisher(&format!("publisher-{number}"), command)
     };
     let mut publishers: Vec<Running> = (0..3).map(start).collect();
     for publisher in &mut publishers {
@@ -68,10 +68,10 @@ fn lines(text: &str) -> Vec<IncomingEvent> {
     whole.lines().map(event).collect()
 }
 
-async fn to_stdout(ground: Fixture, command: impl Fn() -> Command) {
-    let mut relay = ground.relay("type = \"stdout\"");
-    three_at_once(&ground, command);
-    let payments = ground.payments().await;
+async fn to_stdout(fixture: Fixture, command: impl Fn() -> Command) {
+    let mut relay = fixture.relay("type = \"stdout\"");
+    three_at_once(&fixture, command);
+    let payments = fixture.payments().await;
     let all: u64 = payments.iter().map(|(_, payments)| payments).sum();
     assert_eq!(all, 3 * COMMITTED);
     until("every committed event arrived", || lines(&relay.out()).len() as u64 >= all);
@@ -87,9 +87,9 @@ async fn what_python_commits_arrives_on_stdout_in_order_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
-    let ground = Fixture::postgres().await;
-    let script = script_of_node(ground.folder.path());
-    to_stdout(ground, || {
+    let fixture = Fixture::postgres().await;
+    let script = script_of_node(fixture.folder.path());
+    to_stdout(fixture, || {
         let mut command = Command::new("node");
         command.arg(&script);
         command
@@ -99,9 +99,9 @@ async fn what_node_commits_arrives_on_stdout_in_order_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_java_commits_arrives_on_stdout_in_order_and_nothing_else() {
-    let ground = Fixture::postgres().await;
-    let address = ground.jdbc();
-    to_stdout(ground, || {
+    let fixture = Fixture::postgres().await;
+    let address = fixture.jdbc();
+    to_stdout(fixture, || {
         let mut command = xtask::jdbc::ready().expect("a Java with its driver");
         command.arg(example("java/Publisher.java")).env("DATABASE_URL", &address);
         command
@@ -111,10 +111,10 @@ async fn what_java_commits_arrives_on_stdout_in_order_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_python_commits_arrives_at_an_endpoint_in_order_and_nothing_else() {
-    let (ground, endpoint) = (Fixture::postgres().await, Endpoint::start());
-    let mut relay = ground.relay(&format!("type = \"http\"\nurl = \"{}\"", endpoint.url()));
-    three_at_once(&ground, || python("python/publisher.py"));
-    let payments = ground.payments().await;
+    let (fixture, endpoint) = (Fixture::postgres().await, Endpoint::start());
+    let mut relay = fixture.relay(&format!("type = \"http\"\nurl = \"{}\"", endpoint.url()));
+    three_at_once(&fixture, || python("python/publisher.py"));
+    let payments = fixture.payments().await;
     until("every committed event arrived", || endpoint.arrivals().len() as u64 >= 3 * COMMITTED);
     relay.stop();
     check(&endpoint.arrivals(), &payments);
@@ -122,11 +122,11 @@ async fn what_python_commits_arrives_at_an_endpoint_in_order_and_nothing_else() 
 
 #[test]
 fn what_python_commits_to_sqlite_arrives_in_order_and_nothing_else() {
-    let ground = Fixture::sqlite();
-    let mut relay = ground.relay("type = \"stdout\"");
+    let fixture = Fixture::sqlite();
+    let mut relay = fixture.relay("type = \"stdout\"");
     let mut command = python("python/publisher_sqlite.py");
-    command.arg(ground.folder.path().join("shop.db")).arg(ATTEMPTS.to_string());
-    ground.publisher("publisher", command).ended();
+    command.arg(fixture.folder.path().join("shop.db")).arg(ATTEMPTS.to_string());
+    fixture.publisher("publisher", command).ended();
     until("every committed event arrived", || lines(&relay.out()).len() as u64 >= COMMITTED);
     relay.stop();
     let arrivals = lines(&relay.out());

@@ -182,8 +182,8 @@ impl Log {
         for read in &batch.events {
             settlement.deliveries.extend(failed(&read.event.aggregate_id, (&read.event).into()));
         }
-        let standing = self.store.settle(lease, &settlement).await.expect("settle");
-        assert_eq!(standing, LeaseStatus::Held);
+        let status = self.store.settle(lease, &settlement).await.expect("settle");
+        assert_eq!(status, LeaseStatus::Held);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::store::{Attempt, DeliveryFailure, Outcome, State, StateQuery, Store};
+use postrider::store::{Attempt, Clock, DeliveryFailure, Outcome, State, StateQuery, Store};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Order, Retry, Uuid, WhileUnavailable};
+use postrider::{Order, Retry, Uuid, WhileUnavailable};
 
 use super::{Fixture, LEASE, PATIENCE, clock, record, relay, state, until};
 
@@ -42,10 +42,10 @@ async fn assert_untouched(store: &dyn Store, events: &[Uuid], why: &str) {
 }
 
 /// B5: whatever it answers, and whatever the order.
-pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(ground: &impl Fixture) {
+pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(fixture: &impl Fixture) {
     for order in [Order::Key, Order::Strict, Order::None] {
         for outcome in [unclear, unclear_rejection] {
-            let outbox = ground.outbox(Clock::Database).await;
+            let outbox = fixture.outbox(Clock::Database).await;
             let shop = Destination::new();
             shop.decide(move |_| outcome());
             let mut events = Vec::new();
@@ -96,9 +96,9 @@ pub async fn a_destination_that_fails_everything_costs_no_attempt_and_no_row(gro
 }
 
 /// One key, one event, strict order: nothing dies without a contrast, however long it takes.
-pub async fn what_fails_alone_stays_away_and_does_not_die(ground: &impl Fixture) {
+pub async fn what_fails_alone_stays_away_and_does_not_die(fixture: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         let before = record(&outbox, "good", 1).await;
         let (sink, retry) = (shop.clone(), Retry::fixed(PAUSE).max_attempts(1));
@@ -119,9 +119,9 @@ pub async fn what_fails_alone_stays_away_and_does_not_die(ground: &impl Fixture)
 }
 
 /// A key that succeeds since is the contrast: what fails is charged from then on, and dies by its policy.
-pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(ground: &impl Fixture) {
+pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(fixture: &impl Fixture) {
     for (outcome, attempts) in [(unclear as fn() -> Outcome, 3), (unclear_rejection, 1)] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         shop.decide(only_bad(outcome));
         let (sink, retry) = (shop.clone(), Retry::fixed(PAUSE).max_attempts(3));
@@ -143,9 +143,9 @@ pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(ground:
 }
 
 /// Among others that succeed, one that fails is charged at once, and nobody waits.
-pub async fn a_failure_among_successes_is_the_events_own(ground: &impl Fixture) {
+pub async fn a_failure_among_successes_is_the_events_own(fixture: &impl Fixture) {
     for (outcome, attempts) in [(unclear as fn() -> Outcome, 2), (unclear_rejection, 1)] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         shop.decide(only_bad(outcome));
         let mut good = Vec::new();
@@ -172,8 +172,8 @@ pub async fn a_failure_among_successes_is_the_events_own(ground: &impl Fixture) 
 }
 
 /// An event that was charged before is not charged again while everything fails, nor by a new relay that has seen nothing.
-pub async fn what_was_charged_before_is_not_charged_in_an_outage(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn what_was_charged_before_is_not_charged_in_an_outage(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(only_bad(unclear));
     let start = async || {
@@ -206,11 +206,11 @@ pub async fn what_was_charged_before_is_not_charged_in_an_outage(ground: &impl F
 }
 
 /// Where outages count, age ends an event that nobody is to blame for.
-pub async fn without_a_contrast_age_ends_an_event_only_where_outages_count(ground: &impl Fixture) {
+pub async fn without_a_contrast_age_ends_an_event_only_where_outages_count(fixture: &impl Fixture) {
     let minute = Duration::from_secs(60);
     for rule in [WhileUnavailable::Expire, WhileUnavailable::Wait] {
         let clock = clock();
-        let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
+        let outbox = fixture.outbox(Clock::Manual(clock.clone())).await;
         let old = record(&outbox, "a", 1).await;
         let shop = Destination::new();
         shop.decide(|_| unclear());

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{DeliveryFailure, Outcome, Recordable, ResolveDead, Source, State};
+use postrider::store::{Clock, DeliveryFailure, Outcome, Recordable, ResolveDead, Source, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Received, Retry, WhileUnavailable};
+use postrider::{Failure, Received, Retry, WhileUnavailable};
 
 use super::{Fixture, OrderChanged, Seen, changed, clock, record, relay, state, until};
 
@@ -16,8 +16,8 @@ fn refuse() -> Outcome {
 }
 
 /// E6, E8.
-pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
     shop.decide(|_| Outcome::reject(DeliveryFailure::new("rejected", "never")));
@@ -42,9 +42,9 @@ pub async fn a_reject_is_dead_at_once_and_stays_dead_until_requeued(ground: &imp
 }
 
 /// U11: after 1 min, 5 min, 15 min, 1 h, then 1 h; dead after 10.
-pub async fn a_schedule_is_kept_and_ends_in_death(ground: &impl Fixture) {
+pub async fn a_schedule_is_kept_and_ends_in_death(fixture: &impl Fixture) {
     let clock = clock();
-    let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
+    let outbox = fixture.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
     shop.decide(|_| refuse());
@@ -74,8 +74,8 @@ pub async fn a_schedule_is_kept_and_ends_in_death(ground: &impl Fixture) {
 }
 
 /// E7.
-pub async fn an_event_has_the_last_word_on_its_attempts(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_event_has_the_last_word_on_its_attempts(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut event = changed("a", 1).to_new_event().expect("an event").into_owned();
     event.max_attempts = Some(2);
     let event = outbox.record_alone(&event).await.expect("recorded");
@@ -92,9 +92,9 @@ pub async fn an_event_has_the_last_word_on_its_attempts(ground: &impl Fixture) {
 }
 
 /// `Failure::retry_after`.
-pub async fn a_stated_time_is_waited_for(ground: &impl Fixture) {
+pub async fn a_stated_time_is_waited_for(fixture: &impl Fixture) {
     let clock = clock();
-    let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
+    let outbox = fixture.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
     let seen = Seen::default();
     let notes = seen.clone();
@@ -120,9 +120,9 @@ pub async fn a_stated_time_is_waited_for(ground: &impl Fixture) {
 }
 
 /// C7, for an event that fails by itself.
-pub async fn age_ends_it_where_that_is_set(ground: &impl Fixture) {
+pub async fn age_ends_it_where_that_is_set(fixture: &impl Fixture) {
     let clock = clock();
-    let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
+    let outbox = fixture.outbox(Clock::Manual(clock.clone())).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
     shop.decide(|_| refuse());
@@ -147,8 +147,8 @@ pub async fn age_ends_it_where_that_is_set(ground: &impl Fixture) {
 }
 
 /// L8, T4: with its id, its error and its attempts.
-pub async fn a_death_is_told(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_death_is_told(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     record(&outbox, "b", 2).await;
     let handler = |event: Received<OrderChanged>| async move {
@@ -181,8 +181,8 @@ pub async fn a_death_is_told(ground: &impl Fixture) {
 }
 
 /// U2.
-pub async fn one_of_four_subscriptions_failing_leaves_the_others_alone(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn one_of_four_subscriptions_failing_leaves_the_others_alone(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shops: Vec<Destination> = (0..4).map(|_| Destination::new()).collect();
     shops[0].decide(|_| refuse());
     let names = ["licensing", "billing", "notification", "audit"];

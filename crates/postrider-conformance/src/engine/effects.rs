@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Effect, Source, State, Subscription};
+use postrider::store::{Clock, Effect, Source, State, Subscription};
 use postrider::testing::{recorded, recorded_of, until_quiet};
-use postrider::{Clock, Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
+use postrider::{Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, relay, state};
 
 const SOON: Duration = Duration::from_millis(10);
 
 /// U16: through the outbox, in its own transaction; once, although it is tried twice.
-pub async fn an_effect_and_its_follow_up_happen_once<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_effect_and_its_follow_up_happen_once<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=20 {
         record(&outbox, &format!("o{version}"), version).await;
     }
@@ -55,12 +55,12 @@ impl<S: Source> HandleWithin<S, OrderChanged> for Invoices {
 }
 
 /// With `anyhow` or without.
-pub async fn a_struct_and_any_error_will_do<G: Fixture>(ground: &G) {
+pub async fn a_struct_and_any_error_will_do<G: Fixture>(fixture: &G) {
     async fn by_anyhow(event: Received<OrderChanged>) -> anyhow::Result<()> {
         anyhow::ensure!(event.attempt() > 1, "not the first time");
         Ok(())
     }
-    let outbox = ground.outbox(Clock::Database).await;
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let running = relay(&outbox)
         .subscribe("structs", |s| s.on(Invoices))
@@ -78,8 +78,8 @@ pub async fn a_struct_and_any_error_will_do<G: Fixture>(ground: &G) {
 }
 
 /// Neither the mark nor the follow-up.
-pub async fn a_failed_effect_leaves_nothing<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_failed_effect_leaves_nothing<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = |event: Received<OrderChanged>, mut tx: Tx<G::Outbox>| async move {
         tx.record(&InvoiceSent { order: event.order.clone() }).await?;
@@ -95,8 +95,8 @@ pub async fn a_failed_effect_leaves_nothing<G: Fixture>(ground: &G) {
 }
 
 /// And then one by one.
-pub async fn effects_share_a_transaction_until_one_fails<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn effects_share_a_transaction_until_one_fails<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=12 {
         events.push(record(&outbox, &format!("o{}", version % 4), version).await);
@@ -131,8 +131,8 @@ pub async fn effects_share_a_transaction_until_one_fails<G: Fixture>(ground: &G)
 }
 
 /// U16: correlation and causation, and the trace.
-pub async fn follow_ups_carry_their_cause<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn follow_ups_carry_their_cause<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut first =
         NewEvent::of("orders", "OrderChanged", "Order", "a", &super::changed("a", 1)).expect("an event");
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -172,8 +172,8 @@ pub async fn follow_ups_carry_their_cause<G: Fixture>(ground: &G) {
 }
 
 /// U5, C11: the second time it is found in the inbox.
-pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let known = record(&outbox, "a", 1).await;
     let new = record(&outbox, "a", 2).await;
     let effect = Effect { lease: None, consumer: "s", events: &[known], timeout: Duration::from_secs(5) };
@@ -196,8 +196,8 @@ pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Fixture>(groun
 }
 
 /// The lease's epoch is checked in the transaction.
-pub async fn a_stale_holder_applies_nothing<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_stale_holder_applies_nothing<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let store = outbox.open().await.expect("a store");
     store.subscribe(&Subscription::new("s")).await.expect("subscribed");
@@ -225,8 +225,8 @@ pub async fn a_stale_holder_applies_nothing<G: Fixture>(ground: &G) {
 }
 
 /// A handler must be done with it when it returns.
-pub async fn a_kept_transaction_is_a_failure<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_kept_transaction_is_a_failure<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let kept: Arc<Mutex<Vec<Tx<G::Outbox>>>> = Arc::default();
     let keep = Arc::clone(&kept);
@@ -248,8 +248,8 @@ pub async fn a_kept_transaction_is_a_failure<G: Fixture>(ground: &G) {
 }
 
 /// L15: different events that are duplicates by a key of the business; one whose handler fails frees the key.
-pub async fn events_with_one_text_key_have_one_effect_per_subscription<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn events_with_one_text_key_have_one_effect_per_subscription<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for (order, version) in [("a", 1), ("a", 1), ("b", 1), ("a", 2), ("b", 1)] {
         record(&outbox, order, version).await;
     }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
 use postrider::{
-    Clock, Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry,
-    Subscriber, Unknown, Upcasters,
+    Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry, Subscriber,
+    Unknown, Upcasters,
 };
 
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};
@@ -17,8 +17,8 @@ use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, rela
 async fn ignore(_: Received<OrderChanged>) {}
 
 /// U4, U6.
-pub async fn every_event_reaches_its_handler_once_and_in_order(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn every_event_reaches_its_handler_once_and_in_order(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
     for version in 1..=20 {
@@ -53,7 +53,7 @@ impl Handle<OrderChanged> for Counter {
 }
 
 /// All that `on` takes.
-pub async fn functions_closures_and_structs_all_handle(ground: &impl Fixture) {
+pub async fn functions_closures_and_structs_all_handle(fixture: &impl Fixture) {
     async fn function(
         event: Received<OrderChanged>,
         context: Context,
@@ -62,7 +62,7 @@ pub async fn functions_closures_and_structs_all_handle(ground: &impl Fixture) {
         "1".parse::<i32>()?;
         Ok(())
     }
-    let outbox = ground.outbox(Clock::Database).await;
+    let outbox = fixture.outbox(Clock::Database).await;
     record(&outbox, "a", 1).await;
     let (counted, captured) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&captured);
@@ -87,8 +87,8 @@ pub async fn functions_closures_and_structs_all_handle(ground: &impl Fixture) {
 }
 
 /// The relay lives on.
-pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_panic_is_a_failure_of_that_event(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let panics = record(&outbox, "a", 1).await;
     let fine = record(&outbox, "b", 2).await;
     let handler = |event: Received<OrderChanged>| async move {
@@ -107,8 +107,8 @@ pub async fn a_panic_is_a_failure_of_that_event(ground: &impl Fixture) {
 }
 
 /// An upcaster is the application's code, too.
-pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut old = Headers::new();
     old.set_schema_version(0);
     let panics = record_plain(&outbox, "OrderChanged", "\"secret\"", old).await;
@@ -130,8 +130,8 @@ pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(ground: &impl Fix
 }
 
 /// The lease is prolonged while it runs, and nobody else gets the lane.
-pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_may_take_longer_than_the_lease(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     record(&outbox, "a", 1).await;
     record(&outbox, "a", 2).await;
     let seen = Seen::default();
@@ -155,8 +155,8 @@ pub async fn a_handler_may_take_longer_than_the_lease(ground: &impl Fixture) {
 }
 
 /// A database can't count for ever, and the lane goes on.
-pub async fn a_pause_without_end_stops_nobody(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_pause_without_end_stops_nobody(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let never = record(&outbox, "a", 1).await;
     let handler = |event: Received<OrderChanged>| async move {
         if event.version == 1 { Err(Failure::retry_after(Duration::MAX, "never again")) } else { Ok(()) }
@@ -170,8 +170,8 @@ pub async fn a_pause_without_end_stops_nobody(ground: &impl Fixture) {
 }
 
 /// Its time is a setting.
-pub async fn a_handler_that_takes_too_long_fails(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_that_takes_too_long_fails(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let slow = record(&outbox, "a", 1).await;
     let handler = |_: Received<OrderChanged>| std::future::pending::<()>();
     let once = Retry::fixed(Duration::from_millis(1)).max_attempts(1);
@@ -189,8 +189,8 @@ pub async fn a_handler_that_takes_too_long_fails(ground: &impl Fixture) {
 }
 
 /// Bounded, and never two of a key.
-pub async fn keys_run_at_once_and_a_key_one_at_a_time(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn keys_run_at_once_and_a_key_one_at_a_time(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=5 {
         for order in 0..8 {
             record(&outbox, &format!("o{order}"), version).await;
@@ -227,8 +227,8 @@ pub async fn keys_run_at_once_and_a_key_one_at_a_time(ground: &impl Fixture) {
 }
 
 /// A setting.
-pub async fn an_unknown_type_is_skipped_or_rejected(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_unknown_type_is_skipped_or_rejected(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record_plain(&outbox, "Unheard", "1", Headers::new()).await;
     let running = relay(&outbox)
         .subscribe("skips", |s| s.on(ignore))
@@ -247,8 +247,8 @@ pub async fn an_unknown_type_is_skipped_or_rejected(ground: &impl Fixture) {
 }
 
 /// The field that failed, not what it says.
-pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let wrong = record_plain(
         &outbox,
         "OrderChanged",
@@ -279,9 +279,9 @@ pub async fn what_cannot_be_decoded_is_rejected_without_its_payload(ground: &imp
 }
 
 /// At build time where it can be.
-pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(ground: &G) {
+pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(fixture: &G) {
     type Build<S> = fn(Subscriber<S>) -> Subscriber<S>;
-    let outbox = ground.outbox(Clock::Database).await;
+    let outbox = fixture.outbox(Clock::Database).await;
     let cases: [(Build<G::Outbox>, &str); 10] = [
         (|s| s.on(ignore).on(ignore), "there are two handlers for OrderChanged"),
         (|s| s, "neither a handler nor a sink"),
@@ -311,8 +311,8 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(ground: &G
 }
 
 /// The bell, not the poll: that is a minute here.
-pub async fn a_relay_that_sleeps_is_woken(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_relay_that_sleeps_is_woken(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
     let handler = move |event: Received<OrderChanged>| {
@@ -336,8 +336,8 @@ pub async fn a_relay_that_sleeps_is_woken(ground: &impl Fixture) {
 }
 
 /// Bytes with their content type, and JSON as it is.
-pub async fn raw_payloads_are_handed_on(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn raw_payloads_are_handed_on(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     record_plain(&outbox, "Anything", r#"{"a": 1}"#, Headers::new()).await;
     record(&outbox, "a", 1).await;
     let names: Arc<Mutex<Vec<String>>> = Arc::default();

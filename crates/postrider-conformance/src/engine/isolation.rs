@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, OnDead, Received, Retry, Tx};
+use postrider::{Failure, OnDead, Received, Retry, Tx};
 use postrider_core::{Delivery, Sink, Unavailable};
 
 use super::{Fixture, OrderChanged, record, relay, state};
@@ -37,8 +37,8 @@ fn shy(order: &'static str, once: bool) -> (Shy, Destination) {
 }
 
 /// It fails as often as its policy says, and is dead then; the others are delivered.
-pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=4 {
         for order in ["a", "b", "c"] {
@@ -72,8 +72,8 @@ pub async fn a_panic_in_a_sink_is_a_failure_of_its_event<G: Fixture>(ground: &G)
 }
 
 /// One that comes alone the next time costs no attempt of anybody.
-pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
         events.push(record(&outbox, order, 1).await);
@@ -92,8 +92,8 @@ pub async fn a_panic_that_does_not_come_again_is_held_against_nobody<G: Fixture>
 }
 
 /// Under hold it keeps its own key, and no other.
-pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for version in 1..=2 {
         for order in ["a", "b"] {
@@ -118,8 +118,8 @@ pub async fn a_panic_in_a_sink_holds_its_key_where_the_dead_do<G: Fixture>(groun
 }
 
 /// A handler may be given more time than its subscription; its transaction has it, too.
-pub async fn a_handler_with_a_longer_time_has_it_in_its_transaction<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_with_a_longer_time_has_it_in_its_transaction<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = |_: Received<OrderChanged>, tx: Tx<G::Outbox>| async move {
         // Longer than the subscription allows, and than a server leaves an idle session in peace beyond that.

@@ -1,10 +1,10 @@
 //! The promises of the engine, run on every store: [`engine!`](crate::engine!).
 
 pub mod contrast;
-mod desk;
 pub mod dying;
 pub mod effects;
 pub mod handling;
+mod hanging_handler;
 pub mod isolation;
 pub mod operating;
 pub mod order;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::store::{EventState, ManualClock, Recordable, Source, StateQuery, Store};
-use postrider::{Clock, Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
+use postrider::store::{Clock, EventState, ManualClock, Recordable, Source, StateQuery, Store};
+use postrider::{Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
 use serde::{Deserialize, Serialize};
 
 /// Makes fresh outboxes of one kind of store.
@@ -46,11 +46,11 @@ pub trait Statements: Fixture {
     ) -> Result<(), String>;
 }
 
-/// Makes a test of each promise of the engine. `$ground` is an expression that makes the store's [`Fixture`].
+/// Makes a test of each promise of the engine. `$fixture` is an expression that makes the store's [`Fixture`].
 #[macro_export]
 macro_rules! engine {
-    ($ground:expr) => {
-        $crate::engine_promises!($ground;
+    ($fixture:expr) => {
+        $crate::engine_promises!($fixture;
             handling: every_event_reaches_its_handler_once_and_in_order, functions_closures_and_structs_all_handle,
                 a_panic_is_a_failure_of_that_event,
                 a_panic_in_an_upcaster_is_a_failure_of_that_event, a_handler_may_take_longer_than_the_lease,
@@ -109,14 +109,14 @@ macro_rules! engine {
     };
 }
 
-/// Makes a test of each promise about what handlers may do to their transactions by SQL. `$ground` makes the store's
+/// Makes a test of each promise about what handlers may do to their transactions by SQL. `$fixture` makes the store's
 /// [`Statements`](crate::engine::Statements).
 #[macro_export]
 macro_rules! engine_on_sql {
-    ($ground:expr) => {
+    ($fixture:expr) => {
         mod on_sql {
             use super::*;
-            $crate::engine_promises!($ground;
+            $crate::engine_promises!($fixture;
                 whole: an_error_that_a_handler_swallows_loses_no_effect, a_handlers_own_savepoints_are_its_own_business,
                     a_handler_that_rolls_back_is_not_done,
                     a_handler_that_ends_its_transaction_and_begins_another_is_not_done,
@@ -130,13 +130,13 @@ macro_rules! engine_on_sql {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! engine_promises {
-    ($ground:expr; $($module:ident: $($promise:ident),+);+) => {
+    ($fixture:expr; $($module:ident: $($promise:ident),+);+) => {
         $(mod $module {
             #[allow(unused_imports)]
             use super::*;
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                $crate::engine::$module::$promise(&$ground).await;
+                $crate::engine::$module::$promise(&$fixture).await;
             })+
         })+
     };

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Attempt, DeliveryFailure, Outcome, ResolveDead, Source, State};
+use postrider::store::{Attempt, Clock, DeliveryFailure, Outcome, ResolveDead, Source, State};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, OnDead, Order, Received, Recorded, Retry};
+use postrider::{Failure, OnDead, Order, Received, Recorded, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, record, relay, state, until};
 
@@ -38,8 +38,8 @@ fn fails_at(order: &'static str, version: &'static str, times: u32) -> impl Fn(&
 }
 
 /// The others go on.
-pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn under_key_order_a_failure_holds_its_key_only(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", 3));
     for (order, version) in [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("b", 2)] {
@@ -69,8 +69,8 @@ pub async fn under_key_order_a_failure_holds_its_key_only(ground: &impl Fixture)
 }
 
 /// One failure that passed costs its key nothing afterwards: what comes later has no row while it is handled.
-pub async fn a_key_is_free_again_after_its_retry(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_key_is_free_again_after_its_retry(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let store = outbox.open().await.expect("a store");
     let found = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&found);
@@ -103,10 +103,10 @@ pub async fn a_key_is_free_again_after_its_retry(ground: &impl Fixture) {
 
 /// Very many may be open: behind a key that is held, and behind keys that are retried later. Fresh events of other keys are delivered
 /// meanwhile, and what was open comes in its order when it may.
-pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Fixture) {
+pub async fn many_open_deliveries_keep_no_other_key_waiting(fixture: &impl Fixture) {
     const HELD: i64 = 150;
     const HEADS: i64 = 40;
-    let outbox = ground.outbox(Clock::Database).await;
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(|attempt: &Attempt| match attempt.event.aggregate_id.as_str() {
         "held" if attempt.attempt == 1 => Outcome::reject(DeliveryFailure::new("refused", "never")),
@@ -158,8 +158,8 @@ pub async fn many_open_deliveries_keep_no_other_key_waiting(ground: &impl Fixtur
 }
 
 /// C6: nothing overtakes a failed event.
-pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn under_strict_order_a_failure_holds_the_lane(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "2", 3));
     for (order, version) in [("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)] {
@@ -183,8 +183,8 @@ pub async fn under_strict_order_a_failure_holds_the_lane(ground: &impl Fixture) 
 }
 
 /// Each for itself.
-pub async fn without_order_a_failure_holds_nothing(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn without_order_a_failure_holds_nothing(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", 2));
     for version in 1..=4 {
@@ -202,9 +202,9 @@ pub async fn without_order_a_failure_holds_nothing(ground: &impl Fixture) {
 }
 
 /// The key goes on without it.
-pub async fn a_dead_event_is_skipped_by_its_key(ground: &impl Fixture) {
+pub async fn a_dead_event_is_skipped_by_its_key(fixture: &impl Fixture) {
     for order in [Order::Key, Order::Strict, Order::None] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         shop.decide(fails_at("a", "2", u32::MAX));
         let mut events = Vec::new();
@@ -227,9 +227,9 @@ pub async fn a_dead_event_is_skipped_by_its_key(ground: &impl Fixture) {
 }
 
 /// Until an operator discards it.
-pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &impl Fixture) {
+pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(fixture: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         shop.decide(fails_at("a", "1", u32::MAX));
         let dead = record(&outbox, "a", 1).await;
@@ -256,8 +256,8 @@ pub async fn a_dead_event_under_hold_keeps_its_key_until_somebody_acts(ground: &
 }
 
 /// E8: with attempts back to 0, and in its place.
-pub async fn a_requeued_event_comes_before_those_behind_it(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_requeued_event_comes_before_those_behind_it(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     shop.decide(fails_at("a", "1", u32::MAX));
     let dead = record(&outbox, "a", 1).await;

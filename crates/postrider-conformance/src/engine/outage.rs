@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{State, StateQuery};
+use postrider::store::{Clock, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Order, Received, Retry, WhileUnavailable};
+use postrider::{Failure, Order, Received, Retry, WhileUnavailable};
 
 use super::{Fixture, LEASE, OrderChanged, clock, record, relay, state, until};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// L3, C17.
-pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Fixture) {
+pub async fn an_outage_burns_no_attempts_and_keeps_the_order(fixture: &impl Fixture) {
     for order in [Order::Key, Order::Strict] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         let shop = Destination::new();
         let mut events = Vec::new();
         for version in 1..=3 {
@@ -68,9 +68,9 @@ pub async fn an_outage_burns_no_attempts_and_keeps_the_order(ground: &impl Fixtu
 }
 
 /// C7, C17: expiry counts from recording, outages included.
-pub async fn an_outage_expires_events_where_that_is_asked_for(ground: &impl Fixture) {
+pub async fn an_outage_expires_events_where_that_is_asked_for(fixture: &impl Fixture) {
     let clock = clock();
-    let outbox = ground.outbox(Clock::Manual(clock.clone())).await;
+    let outbox = fixture.outbox(Clock::Manual(clock.clone())).await;
     let old = record(&outbox, "a", 1).await;
     let shop = Destination::new();
     shop.unavailable(Some("broker down"));
@@ -103,8 +103,8 @@ pub async fn an_outage_expires_events_where_that_is_asked_for(ground: &impl Fixt
 }
 
 /// One subscription's trouble is its own.
-pub async fn a_slow_subscription_slows_no_other(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_slow_subscription_slows_no_other(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let (stuck, away, fine) = (Destination::new(), Destination::new(), Destination::new());
     stuck.slow(Duration::from_secs(3600));
     away.unavailable(Some("gone"));
@@ -127,8 +127,8 @@ pub async fn a_slow_subscription_slows_no_other(ground: &impl Fixture) {
 }
 
 /// `Failure::unavailable`.
-pub async fn a_handler_can_say_that_what_it_needs_is_away(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_can_say_that_what_it_needs_is_away(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let handler = move |event: Received<OrderChanged>| {
@@ -156,9 +156,9 @@ pub async fn a_handler_can_say_that_what_it_needs_is_away(ground: &impl Fixture)
 
 /// `Failure::from_status`: a service that answers 503 to all is away, and one that answers it to one event alone is not.
 pub async fn a_handler_whose_service_answers_503_loses_no_attempt_until_another_key_succeeds(
-    ground: &impl Fixture,
+    fixture: &impl Fixture,
 ) {
-    let outbox = ground.outbox(Clock::Database).await;
+    let outbox = fixture.outbox(Clock::Database).await;
     let bad = record(&outbox, "bad", 1).await;
     let fine = record(&outbox, "fine", 1).await;
     let (is_up, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));

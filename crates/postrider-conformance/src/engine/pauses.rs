@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::store::{Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable};
+use postrider::store::{
+    Clock, Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable,
+};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, OrderChanged, record, relay, state, until};
@@ -48,8 +50,8 @@ impl Sink for Burst {
     }
 }
 
-async fn assert_nothing_is_charged(ground: &impl Fixture, refuses: bool) {
-    let outbox = ground.outbox(Clock::Database).await;
+async fn assert_nothing_is_charged(fixture: &impl Fixture, refuses: bool) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
         events.push(record(&outbox, order, 1).await);
@@ -77,13 +79,13 @@ async fn assert_nothing_is_charged(ground: &impl Fixture, refuses: bool) {
 }
 
 /// The first is answered, then everything fails, and no new event comes: its success is no contrast for the others.
-pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(ground: &impl Fixture) {
-    assert_nothing_is_charged(ground, false).await;
+pub async fn what_is_under_way_when_a_destination_goes_away_is_not_charged(fixture: &impl Fixture) {
+    assert_nothing_is_charged(fixture, false).await;
 }
 
 /// A process that dies breaks what is under way, and refuses what comes after it.
-pub async fn what_breaks_while_others_are_refused_is_not_charged(ground: &impl Fixture) {
-    assert_nothing_is_charged(ground, true).await;
+pub async fn what_breaks_while_others_are_refused_is_not_charged(fixture: &impl Fixture) {
+    assert_nothing_is_charged(fixture, true).await;
 }
 
 /// A destination that freezes: it answers the first event of three, and the time of the others is over one after the other.
@@ -119,8 +121,8 @@ impl Sink for Freezes {
 }
 
 /// The first whose time is over fails alone, while the others still wait for an answer.
-pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn the_first_of_several_that_hang_is_not_charged(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events = Vec::new();
     for order in ["a", "b", "c"] {
         events.push(record(&outbox, order, 1).await);
@@ -148,8 +150,8 @@ pub async fn the_first_of_several_that_hang_is_not_charged(ground: &impl Fixture
 }
 
 /// New keys that fail prolong the pause of a destination that seems to be away. What has failed before is tried all the same.
-pub async fn what_is_due_is_tried_although_new_keys_keep_failing(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn what_is_due_is_tried_although_new_keys_keep_failing(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     let unclear = || Outcome::unclear(DeliveryFailure::new("http_503", "the endpoint answered 503"));
     shop.decide(move |_| unclear());
@@ -214,8 +216,8 @@ impl Sink for Gate {
 
 /// The second of a key is still in the hands of a request that runs on when the first is due again: the lane waits for it,
 /// without asking the database all the time.
-pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground: &impl Fixture) {
-    let outbox = Silent::new(ground.outbox(Clock::Database).await);
+pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(fixture: &impl Fixture) {
+    let outbox = Silent::new(fixture.outbox(Clock::Database).await);
     let mut events = Vec::new();
     for (order, version) in [("a", 1), ("a", 2), ("b", 1)] {
         events.push(record(&outbox, order, version).await);
@@ -247,8 +249,8 @@ pub async fn what_is_due_behind_a_running_event_of_its_key_is_waited_for(ground:
 }
 
 /// A handler that runs on says at last that what it needs is away: no attempt is lost.
-pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let (calls, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let (count, hold) = (Arc::clone(&calls), Arc::clone(&gate));
     let handler = move |event: Received<OrderChanged>| {
@@ -285,8 +287,8 @@ pub async fn a_running_event_whose_handler_is_unavailable_loses_no_attempt(groun
 }
 
 /// What may have ended its process is tried alone. While its handler says that what it needs is away, it is tried after pauses.
-pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let store = outbox.open().await.expect("a store");
     store.subscribe(&Subscription::new("s")).await.expect("subscribed");

@@ -5,59 +5,59 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Order, Received, Retry, Tx};
+use postrider::{Failure, Order, Received, Retry, Tx};
 use tokio::sync::Semaphore;
 
-use super::desk::{Desk, PATIENCE, start};
+use super::hanging_handler::{HangingHandler, PATIENCE, start};
 use super::{Fixture, OrderChanged, Seen, record, relay, state, until};
 use crate::relay::Dice;
 use crate::silent::{Call, Silent};
 
 /// It shows as *processing*, its key waits in order, the others go on; and a first try that simply succeeded leaves no trace.
-pub async fn a_hanging_event_delays_its_key_alone(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
-    let running = start(&outbox, &operator, |s| s).await;
+pub async fn a_hanging_event_delays_its_key_alone(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
+    let hanging = HangingHandler::new(["a"]);
+    let running = start(&outbox, &hanging, |s| s).await;
     let store = Arc::clone(running.store());
     let hangs = record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
+    hanging.is_begun("a", 1).await;
     for version in 1..=3 {
         let behind = record(&outbox, "a", 1 + version).await;
         record(&outbox, "b", version).await;
-        operator.is_done("b", version).await;
+        hanging.is_done("b", version).await;
         until("it waits", async || state(&*store, "s", behind).await.state == State::Retrying).await;
     }
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts), (State::Processing, 1));
     let figures = store.figures("s").await.expect("figures");
     assert_eq!((figures[0].processing, figures[0].retrying, figures[0].pending), (1, 3, 0), "{figures:?}");
-    assert_eq!(operator.began.versions("a"), [1], "its key waits");
-    operator.let_go(4);
+    assert_eq!(hanging.began.versions("a"), [1], "its key waits");
+    hanging.let_go(4);
     until_quiet(&running, "s").await.expect("quiet");
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts, shown.error_code), (State::Done, 1, None));
     running.stop().await.expect("stopped");
-    assert_eq!(operator.done.versions("a"), [1, 2, 3, 4]);
-    assert_eq!(operator.began.count(), 7, "nothing came twice");
+    assert_eq!(hanging.done.versions("a"), [1, 2, 3, 4]);
+    assert_eq!(hanging.began.count(), 7, "nothing came twice");
 }
 
 /// What is not begun because all slots are taken gets no row; the lane waits for the first of them.
-pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn at_most_concurrency_are_under_way_over_all_batches(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let orders = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let operator = Desk::new(orders);
+    let hanging = HangingHandler::new(orders);
     let mut events = Vec::new();
     for order in orders {
         events.push(record(&outbox, order, 1).await);
     }
-    let running = start(&outbox, &operator, |s| s.concurrency(3).batch(2)).await;
+    let running = start(&outbox, &hanging, |s| s.concurrency(3).batch(2)).await;
     let store = Arc::clone(running.store());
-    operator.is_begun("c", 1).await;
+    hanging.is_begun("c", 1).await;
     // Two more leave their slots: exactly two more are begun.
-    operator.let_go(2);
-    operator.is_begun("e", 1).await;
+    hanging.let_go(2);
+    hanging.is_begun("e", 1).await;
     until("two are settled", async || {
         let done = events.iter().map(|event| state(&*store, "s", *event));
         let mut count = 0;
@@ -70,16 +70,16 @@ pub async fn at_most_concurrency_are_under_way_over_all_batches(ground: &impl Fi
     let figures = store.figures("s").await.expect("figures");
     assert_eq!(figures[0].retrying, 0, "what is not begun has no row: {figures:?}");
     assert_eq!(figures[0].undelivered(), 6, "{figures:?}");
-    operator.let_go(6);
+    hanging.let_go(6);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(operator.most.load(Ordering::SeqCst), 3);
-    assert_eq!(operator.began.count(), orders.len());
+    assert_eq!(hanging.most.load(Ordering::SeqCst), 3);
+    assert_eq!(hanging.began.count(), orders.len());
 }
 
 /// Its failure is its own attempt, and it is tried again.
-pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_running_event_that_fails_is_tried_again(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let (gate, seen) = (Arc::new(Semaphore::new(0)), Seen::default());
     let (hold, notes) = (Arc::clone(&gate), seen.clone());
     let handler = move |event: Received<OrderChanged>| {
@@ -125,29 +125,29 @@ pub async fn a_running_event_that_fails_is_tried_again(ground: &impl Fixture) {
 }
 
 /// It holds up its lane.
-pub async fn under_strict_order_a_batch_waits_for_its_slowest(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
-    let running = start(&outbox, &operator, |s| s.order(Order::Strict)).await;
+pub async fn under_strict_order_a_batch_waits_for_its_slowest(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
+    let hanging = HangingHandler::new(["a"]);
+    let running = start(&outbox, &hanging, |s| s.order(Order::Strict)).await;
     record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
+    hanging.is_begun("a", 1).await;
     let waits = record(&outbox, "b", 1).await;
     let store = Arc::clone(running.store());
     let over = std::time::Instant::now() + 10 * PATIENCE;
     until("the patience is over", async || std::time::Instant::now() >= over).await;
     assert_eq!(state(&*store, "s", waits).await.state, State::Pending);
-    operator.let_go(1);
+    hanging.let_go(1);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(operator.done.count(), 2);
+    assert_eq!(hanging.done.count(), 2);
 }
 
 /// Where a transaction does not keep everybody else from writing; else the lane waits. The effect happens once either way.
-pub async fn a_transactional_handler_may_run_on(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
-    let operator = Desk::new(["a"]);
+pub async fn a_transactional_handler_may_run_on(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
+    let hanging = HangingHandler::new(["a"]);
     let one_writer = outbox.has_one_writer();
-    let notes = operator.clone();
+    let notes = hanging.clone();
     let handler = move |event: Received<OrderChanged>, tx: Tx<_>| {
         let notes = notes.clone();
         async move {
@@ -158,26 +158,26 @@ pub async fn a_transactional_handler_may_run_on(ground: &impl Fixture) {
     let running =
         relay(&outbox).subscribe("s", |s| s.on(handler).patience(PATIENCE)).start().await.expect("started");
     let hangs = record(&outbox, "a", 1).await;
-    operator.is_begun("a", 1).await;
+    hanging.is_begun("a", 1).await;
     if one_writer {
-        operator.let_go(1);
+        hanging.let_go(1);
         record(&outbox, "b", 1).await;
     } else {
         record(&outbox, "b", 1).await;
-        operator.is_done("b", 1).await;
+        hanging.is_done("b", 1).await;
         let store = Arc::clone(running.store());
         until("it is running", async || state(&*store, "s", hangs).await.attempts == 1).await;
-        operator.let_go(1);
+        hanging.let_go(1);
     }
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
-    assert_eq!(operator.began.count(), 2);
+    assert_eq!(hanging.began.count(), 2);
     assert_eq!(outbox.handled("s", &[hangs]).await.expect("handled"), [true]);
 }
 
 /// All events of a call are under way as one.
-pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_of_several_runs_on_as_one(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
     let (hold, notes) = (Arc::clone(&gate), Arc::clone(&calls));
     let handler = move |events: Vec<Received<OrderChanged>>| {
@@ -211,8 +211,8 @@ pub async fn a_handler_of_several_runs_on_as_one(ground: &impl Fixture) {
 }
 
 /// a1 b1 a2 c1 … is handled in just that order, and a failing event holds only its key.
-pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn one_at_a_time_in_one_lane_is_the_whole_order(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut expected = Vec::new();
     for version in 1..=4 {
         for order in ["a", "b", "c"] {
@@ -247,28 +247,28 @@ pub async fn one_at_a_time_in_one_lane_is_the_whole_order(ground: &impl Fixture)
 }
 
 /// A slow one does not run on there: what waits behind it would be overtaken by other keys.
-pub async fn one_at_a_time_a_slow_event_is_waited_for(ground: &impl Fixture) {
-    let outbox = Silent::new(ground.outbox(Clock::Database).await);
-    let operator = Desk::new(["slow"]);
-    let running = start(&outbox, &operator, |s| s.concurrency(1)).await;
+pub async fn one_at_a_time_a_slow_event_is_waited_for(fixture: &impl Fixture) {
+    let outbox = Silent::new(fixture.outbox(Clock::Database).await);
+    let hanging = HangingHandler::new(["slow"]);
+    let running = start(&outbox, &hanging, |s| s.concurrency(1)).await;
     record(&outbox, "slow", 1).await;
-    operator.is_begun("slow", 1).await;
+    hanging.is_begun("slow", 1).await;
     record(&outbox, "slow", 2).await;
     record(&outbox, "b", 1).await;
     let extended = outbox.asked(Call::Extend);
     until("its patience is over", async || outbox.asked(Call::Extend) > extended).await;
-    operator.let_go(2);
+    hanging.let_go(2);
     until_quiet(&running, "s").await.expect("quiet");
     running.stop().await.expect("stopped");
     let done: Vec<(String, i64)> =
-        operator.done.all().into_iter().map(|(order, version, _)| (order, version)).collect();
+        hanging.done.all().into_iter().map(|(order, version, _)| (order, version)).collect();
     assert_eq!(done, [("slow".to_owned(), 1), ("slow".to_owned(), 2), ("b".to_owned(), 1)]);
 }
 
 /// Handlers that take any time, fail, and hang, in small batches, with rows read ahead: nothing lost, nothing out of order, and
 /// nothing twice but what failed.
-pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn slow_and_failing_events_keep_the_order_of_their_keys(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let seen = Seen::default();
     let (notes, dice) = (seen.clone(), Arc::new(Mutex::new(Dice::new(14))));
     let handler = move |event: Received<OrderChanged>| {
@@ -319,8 +319,10 @@ pub async fn slow_and_failing_events_keep_the_order_of_their_keys(ground: &impl 
 }
 
 /// What shares a transaction with one that takes too long comes to nothing with it; then each is handled alone.
-pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn one_that_takes_too_long_costs_those_it_shares_a_transaction_with_nothing(
+    fixture: &impl Fixture,
+) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let handler = move |event: Received<OrderChanged>, tx: Tx<_>| async move {
         if event.order == "b" {
             std::future::pending::<()>().await;

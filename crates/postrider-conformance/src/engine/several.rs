@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 
 use super::{Fixture, OrderChanged, Seen, record, relay, state};
 
 /// T9.
-pub async fn a_handler_may_want_several_at_once(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_may_want_several_at_once(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=10 {
         record(&outbox, if version % 2 == 0 { "even" } else { "odd" }, version).await;
     }
@@ -29,8 +29,8 @@ pub async fn a_handler_may_want_several_at_once(ground: &impl Fixture) {
 }
 
 /// What one of several came to does not touch the others.
-pub async fn each_of_several_has_its_own_outcome(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn each_of_several_has_its_own_outcome(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let good = record(&outbox, "a", 1).await;
     let bad = record(&outbox, "b", 2).await;
     let later = record(&outbox, "c", 3).await;
@@ -52,9 +52,9 @@ pub async fn each_of_several_has_its_own_outcome(ground: &impl Fixture) {
 }
 
 /// Order holds, whatever is said of what comes after a failure; also where an inbox is kept.
-pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &impl Fixture) {
+pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(fixture: &impl Fixture) {
     for inbox in [false, true] {
-        let outbox = ground.outbox(Clock::Database).await;
+        let outbox = fixture.outbox(Clock::Database).await;
         for (order, version) in [("a", 1), ("a", 2), ("a", 3), ("b", 4)] {
             record(&outbox, order, version).await;
         }
@@ -90,8 +90,8 @@ pub async fn behind_a_failure_of_its_key_one_of_several_comes_again(ground: &imp
 }
 
 /// A failure of all says nothing of each.
-pub async fn several_that_fail_together_are_handled_one_by_one(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn several_that_fail_together_are_handled_one_by_one(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=4 {
         record(&outbox, &format!("o{version}"), version).await;
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
+use postrider::store::{Clock, DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
-use postrider::{Clock, ErrorKind, Received, Relay, Retry};
+use postrider::{ErrorKind, Received, Relay, Retry};
 
 use super::{Fixture, OrderChanged, PATIENCE, Seen, record, relay, state, until};
 
 /// Started and stopped again and again, in the middle of work.
-pub async fn a_clean_stop_repeats_nothing(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_clean_stop_repeats_nothing(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=300 {
         record(&outbox, &format!("o{}", version % 7), version).await;
     }
@@ -46,8 +46,8 @@ pub async fn a_clean_stop_repeats_nothing(ground: &impl Fixture) {
 }
 
 /// What is not done when the grace is over comes again, in order; what is done does not.
-pub async fn a_stop_gives_back_what_is_not_done_in_time(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_stop_gives_back_what_is_not_done_in_time(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=5 {
         record(&outbox, "a", version).await;
     }
@@ -82,8 +82,8 @@ pub async fn a_stop_gives_back_what_is_not_done_in_time(ground: &impl Fixture) {
 }
 
 /// T6, E10: lanes move to who has none.
-pub async fn relays_share_the_lanes(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn relays_share_the_lanes(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let (one, two) = (Destination::new(), Destination::new());
     let (first, second) = (one.clone(), two.clone());
     let start = async |name: &str, sink: Destination| {
@@ -125,8 +125,8 @@ pub async fn relays_share_the_lanes(ground: &impl Fixture) {
 }
 
 /// E5: its lease runs out.
-pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_relay_takes_over_from_one_that_is_gone(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let store = outbox.open().await.expect("a store");
     let shop = Destination::new();
     let sink = shop.clone();
@@ -145,8 +145,8 @@ pub async fn a_relay_takes_over_from_one_that_is_gone(ground: &impl Fixture) {
 }
 
 /// No lease, no writes; and yet in time.
-pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let shop = Destination::new();
     shop.decide(|attempt| match attempt.attempt {
@@ -179,8 +179,8 @@ pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(ground: &im
 }
 
 /// Nothing lost, nothing twice, nothing out of order.
-pub async fn lanes_change_under_a_running_relay(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn lanes_change_under_a_running_relay(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let seen = Seen::default();
     let notes = seen.clone();
     let handler = move |event: Received<OrderChanged>| {
@@ -213,8 +213,8 @@ pub async fn lanes_change_under_a_running_relay(ground: &impl Fixture) {
 }
 
 /// Useful outside tests, too.
-pub async fn one_can_wait_for_ones_own_event(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn one_can_wait_for_ones_own_event(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();
     let sink = shop.clone();
     let running = relay(&outbox).subscribe("s", |s| s.sink(sink)).start().await.expect("started");

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use postrider::store::{Source, State};
+use postrider::store::{Clock, Source, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Failure, Received, Retry};
+use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
 
 use super::{Fixture, LEASE, OrderChanged, Seen, record, relay, state, until};
@@ -18,14 +18,14 @@ const GIVEN_UP: Duration = LEASE.saturating_mul(2);
 
 /// A call that is not answered is given up within the lease, whichever it is, and the lane goes on as soon as calls are answered
 /// again; those that were not stay so.
-pub async fn a_call_that_is_never_answered_holds_no_lane_for_ever(ground: &impl Fixture) {
+pub async fn a_call_that_is_never_answered_holds_no_lane_for_ever(fixture: &impl Fixture) {
     let each = Call::ALL.iter().map(std::slice::from_ref).chain([&Call::ALL[..]]);
     // At once, because each takes a few leases.
-    join_all(each.map(|calls| fall_silent(ground, calls))).await;
+    join_all(each.map(|calls| fall_silent(fixture, calls))).await;
 }
 
-async fn fall_silent(ground: &impl Fixture, calls: &[Call]) {
-    let silent = Silent::new(ground.outbox(Clock::Database).await);
+async fn fall_silent(fixture: &impl Fixture, calls: &[Call]) {
+    let silent = Silent::new(fixture.outbox(Clock::Database).await);
     let (seen, fails) = (Seen::default(), Arc::new(AtomicBool::new(true)));
     let (noted, failing) = (seen.clone(), Arc::clone(&fails));
     let running = relay(&silent)
@@ -86,8 +86,8 @@ async fn fall_silent(ground: &impl Fixture, calls: &[Call]) {
 }
 
 /// A settle that was written and not answered is in doubt, like any answer that was lost: what it settled is not repeated.
-pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(ground: &impl Fixture) {
-    let silent = Silent::new(ground.outbox(Clock::Database).await);
+pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(fixture: &impl Fixture) {
+    let silent = Silent::new(fixture.outbox(Clock::Database).await);
     let seen = Seen::default();
     let noted = seen.clone();
     let running = relay(&silent)
@@ -115,8 +115,8 @@ pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(ground:
 }
 
 /// Reads and looks that take nearly as long as a lease cost nobody the lane: it is prolonged beside them.
-pub async fn what_takes_long_is_no_reason_to_lose_the_lane(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let slow = Silent::new(outbox.clone());
     let (seen, taken) = (Seen::default(), Seen::default());
     let subscribed = |seen: &Seen| {
@@ -156,8 +156,8 @@ pub async fn what_takes_long_is_no_reason_to_lose_the_lane(ground: &impl Fixture
 
 /// A batch is settled while one of its events runs on, and the connection breaks before the answer is there: the lane is still in the
 /// same hand, and nothing that runs is cut off or begun again.
-pub async fn a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs(ground: &impl Fixture) {
-    let silent = Silent::new(ground.outbox(Clock::Database).await);
+pub async fn a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs(fixture: &impl Fixture) {
+    let silent = Silent::new(fixture.outbox(Clock::Database).await);
     let (seen, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
     let (noted, hold) = (seen.clone(), Arc::clone(&gate));
     let handler = move |event: Received<OrderChanged>| {

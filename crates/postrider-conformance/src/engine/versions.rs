@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::State;
+use postrider::store::{Clock, State};
 use postrider::testing::until_quiet;
-use postrider::{Clock, Event, Headers, NewerVersion, Order, Received, Retry, Upcasters};
+use postrider::{Event, Headers, NewerVersion, Order, Received, Retry, Upcasters};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -63,8 +63,8 @@ fn steps() -> Upcasters {
 }
 
 /// Through all the steps, before a handler sees it.
-pub async fn an_old_version_is_brought_up_to_date(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_old_version_is_brought_up_to_date(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     record_plain(&outbox, "Paid", r#"{"euros": 7}"#, version(1)).await;
     record_plain(&outbox, "Paid", r#"{"cents": 800}"#, version(2)).await;
     record_plain(&outbox, "Paid", r#"{"cents": 900, "currency": "USD"}"#, version(3)).await;
@@ -83,8 +83,8 @@ pub async fn an_old_version_is_brought_up_to_date(ground: &impl Fixture) {
 }
 
 /// With a reason that names the step.
-pub async fn a_missing_step_is_rejected(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_missing_step_is_rejected(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let old = record_plain(&outbox, "Paid", r#"{"euros": 7}"#, version(1)).await;
     let only_last = Upcasters::new().of::<Paid>(2, |value| value);
     let running = relay(&outbox)
@@ -101,8 +101,8 @@ pub async fn a_missing_step_is_rejected(ground: &impl Fixture) {
 }
 
 /// A newer program will come.
-pub async fn a_version_from_the_future_waits(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_version_from_the_future_waits(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let new = record_plain(&outbox, "Paid", r#"{"cents": 1, "currency": "EUR"}"#, version(4)).await;
     let retry = Retry::fixed(Duration::from_secs(3600));
     let running = relay(&outbox)
@@ -117,8 +117,8 @@ pub async fn a_version_from_the_future_waits(ground: &impl Fixture) {
 }
 
 /// `NewerVersion::Try`: what can be read is handled, and what can't waits without its payload being told.
-pub async fn a_newer_version_is_tried_where_that_is_set(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_newer_version_is_tried_where_that_is_set(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let more = r#"{"cents": 1, "currency": "EUR", "colour": "red"}"#;
     let wider = record_plain(&outbox, "Paid", more, version(4)).await;
     let other =
@@ -156,8 +156,8 @@ pub async fn a_newer_version_is_tried_where_that_is_set(ground: &impl Fixture) {
 }
 
 /// Additive changes need no new version.
-pub async fn an_unknown_field_is_ignored(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_unknown_field_is_ignored(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let extra = r#"{"cents": 1, "currency": "EUR", "colour": "red"}"#;
     let event = record_plain(&outbox, "Paid", extra, version(3)).await;
     let running =

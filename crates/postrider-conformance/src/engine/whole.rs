@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::{EventState, Source, State};
+use postrider::store::{Clock, EventState, Source, State};
 use postrider::testing::{recorded, recorded_of, until_quiet};
-use postrider::{Clock, Failure, Received, Retry, Tx, Uuid};
+use postrider::{Failure, Received, Retry, Tx, Uuid};
 use postrider_core::{Attempt, Delivery, Outcome, Sink};
 use postrider_relay::Dispatcher;
 
@@ -25,8 +25,8 @@ fn retry() -> Retry {
 
 /// Runs one event through a handler that records its invoice after its mischief: where the event stands then, and how many
 /// invoices there are.
-async fn after<G: Statements + 'static>(ground: &G, mischief: Mischief<G>) -> (EventState, usize) {
-    let outbox = ground.outbox(Clock::Database).await;
+async fn after<G: Statements + 'static>(fixture: &G, mischief: Mischief<G>) -> (EventState, usize) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = move |event: Received<OrderChanged>, mut tx: Tx<G::Outbox>| async move {
         if event.attempt() == 1 {
@@ -47,8 +47,8 @@ async fn after<G: Statements + 'static>(ground: &G, mischief: Mischief<G>) -> (E
 }
 
 /// PostgreSQL would turn the commit into a rollback without a word.
-pub async fn an_error_that_a_handler_swallows_loses_no_effect<G: Statements + 'static>(ground: &G) {
-    let (done, invoices) = after(ground, |tx| {
+pub async fn an_error_that_a_handler_swallows_loses_no_effect<G: Statements + 'static>(fixture: &G) {
+    let (done, invoices) = after(fixture, |tx| {
         Box::pin(async move {
             G::run(tx, REFUSED).await.expect_err("it is refused");
         })
@@ -58,8 +58,8 @@ pub async fn an_error_that_a_handler_swallows_loses_no_effect<G: Statements + 's
 }
 
 /// What goes back to a savepoint has failed nothing.
-pub async fn a_handlers_own_savepoints_are_its_own_business<G: Statements + 'static>(ground: &G) {
-    let (done, invoices) = after(ground, |tx| {
+pub async fn a_handlers_own_savepoints_are_its_own_business<G: Statements + 'static>(fixture: &G) {
+    let (done, invoices) = after(fixture, |tx| {
         Box::pin(async move {
             let invoice = InvoiceSent { order: "within".into() };
             for step in ["savepoint one", "savepoint two"] {
@@ -80,8 +80,8 @@ pub async fn a_handlers_own_savepoints_are_its_own_business<G: Statements + 'sta
 }
 
 /// The marks went with it.
-pub async fn a_handler_that_rolls_back_is_not_done<G: Statements + 'static>(ground: &G) {
-    let (done, invoices) = after(ground, |tx| {
+pub async fn a_handler_that_rolls_back_is_not_done<G: Statements + 'static>(fixture: &G) {
+    let (done, invoices) = after(fixture, |tx| {
         Box::pin(async move {
             G::run(tx, "rollback").await.expect("rolled back");
         })
@@ -94,9 +94,9 @@ pub async fn a_handler_that_rolls_back_is_not_done<G: Statements + 'static>(grou
 
 /// The marks must not stand for what came after them.
 pub async fn a_handler_that_ends_its_transaction_and_begins_another_is_not_done<G: Statements + 'static>(
-    ground: &G,
+    fixture: &G,
 ) {
-    let (done, invoices) = after(ground, |tx| {
+    let (done, invoices) = after(fixture, |tx| {
         Box::pin(async move {
             G::run(tx, "rollback").await.expect("rolled back");
             G::run(tx, "begin").await.expect("begun");
@@ -108,8 +108,8 @@ pub async fn a_handler_that_ends_its_transaction_and_begins_another_is_not_done<
 }
 
 /// A commit of its own keeps the first half at most: the event comes again, and its second half happens.
-pub async fn a_handler_that_commits_by_itself_comes_again<G: Statements + 'static>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn a_handler_that_commits_by_itself_comes_again<G: Statements + 'static>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let handler = move |event: Received<OrderChanged>, mut tx: Tx<G::Outbox>| async move {
         if event.attempt() == 1 {
@@ -130,8 +130,8 @@ pub async fn a_handler_that_commits_by_itself_comes_again<G: Statements + 'stati
 }
 
 /// Behind a broker there is no lease, and the same holds.
-pub async fn without_a_lease_a_transaction_is_whole_as_well<G: Statements + 'static>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn without_a_lease_a_transaction_is_whole_as_well<G: Statements + 'static>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let mut events: Vec<Uuid> = Vec::new();
     for mischief in 1..=3 {
         events.push(record(&outbox, &format!("o{mischief}"), mischief).await);
@@ -173,8 +173,8 @@ pub async fn without_a_lease_a_transaction_is_whole_as_well<G: Statements + 'sta
 }
 
 /// A batch with any outcome but delivered rolls back as a whole, and then goes one by one.
-pub async fn several_of_which_one_is_not_delivered_commit_nothing_together<G: Fixture>(ground: &G) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn several_of_which_one_is_not_delivered_commit_nothing_together<G: Fixture>(fixture: &G) {
+    let outbox = fixture.outbox(Clock::Database).await;
     for version in 1..=5 {
         record(&outbox, &format!("o{version}"), version).await;
     }

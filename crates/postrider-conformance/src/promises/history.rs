@@ -69,10 +69,10 @@ pub async fn what_became_of_an_event_is_not_written_to_a_stranger(harness: &dyn 
     settlement.deliveries.push(DeliveryChange::dead(stranger, 1, failure.clone()));
     settlement.deliveries.push(DeliveryChange::dead(&batch.events[1].event, 1, failure));
     // A store whose history is one line knows by the stranger that the batch is of another, and takes none of it.
-    let standing = store.settle(&mut lease, &settlement).await.expect("settle");
+    let status = store.settle(&mut lease, &settlement).await.expect("settle");
     let states = store.states(&StateQuery::default()).await.expect("states");
     let states: Vec<State> = states.iter().map(|state| state.state).collect();
-    let expected = if standing == LeaseStatus::Lost {
+    let expected = if status == LeaseStatus::Lost {
         [State::Pending, State::Pending]
     } else {
         [State::Done, State::Dead]

@@ -52,8 +52,8 @@ pub async fn keys_that_look_alike_are_held_each_by_its_own(harness: &dyn Harness
         let delivered = due.iter().find(|due| due.event.key() == key).expect("it is due");
         let mut settlement = Settlement::at(lease.position.clone());
         settlement.deliveries.push(DeliveryChange::delivered(&delivered.event, 2));
-        let standing = store.settle(&mut lease, &settlement).await.expect("settle");
-        assert_ne!(standing, LeaseStatus::Lost);
+        let status = store.settle(&mut lease, &settlement).await.expect("settle");
+        assert_ne!(status, LeaseStatus::Lost);
         open.remove(key);
     }
 }
@@ -127,8 +127,8 @@ pub async fn subscriptions_whose_names_look_alike_are_several(harness: &dyn Harn
     assert_eq!(operator.subscriptions().await.expect("subscriptions").len(), ALIKE.len() - 1);
 }
 
-/// Duties and their holders are each their own.
-pub async fn duties_whose_names_look_alike_are_several(harness: &dyn Harness) {
+/// Leader leases and their holders are each their own.
+pub async fn leader_leases_whose_names_look_alike_are_several(harness: &dyn Harness) {
     let log = log(harness).await;
     let operator = log.store();
     for name in ALIKE {

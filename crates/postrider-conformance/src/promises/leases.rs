@@ -207,14 +207,14 @@ pub async fn sixteen_claimers_share_four_lanes(harness: &dyn Harness) {
 async fn recalled(store: &dyn Store, leases: &mut [Lease], by_settle: bool) -> Vec<usize> {
     let mut recalled = Vec::new();
     for (place, lease) in leases.iter_mut().enumerate() {
-        let standing = if by_settle {
+        let status = if by_settle {
             let settlement = Settlement::at(lease.position.clone());
             store.settle(lease, &settlement).await.expect("settle")
         } else {
             store.extend(lease, LONG, None).await.expect("extend")
         };
-        assert_ne!(standing, LeaseStatus::Lost);
-        if standing == LeaseStatus::Recalled {
+        assert_ne!(status, LeaseStatus::Lost);
+        if status == LeaseStatus::Recalled {
             recalled.push(place);
         }
     }

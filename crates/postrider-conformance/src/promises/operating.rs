@@ -218,7 +218,7 @@ pub async fn a_removed_subscription_holds_nothing_up(harness: &dyn Harness) {
     assert_eq!(store.claim("old", "relay", LONG).await.expect_err("gone").kind(), ErrorKind::NotFound);
     let shown = operator.subscriptions().await.expect("subscriptions");
     assert_eq!(shown.len(), 1);
-    assert_eq!(operator.open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck"), []);
+    assert_eq!(operator.open_deliveries(&OpenDeliveryQuery::default()).await.expect("open deliveries"), []);
 
     drain(&*store, "kept").await;
     clock.advance(DAY * 2);
@@ -234,7 +234,7 @@ pub async fn a_removed_subscription_holds_nothing_up(harness: &dyn Harness) {
 }
 
 /// What is dead or to be tried again, with its failure, by id; in pages, and by what is known of it.
-pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harness) {
+pub async fn open_deliveries_are_listed_with_their_failures(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (store, operator) = (log.store(), log.store());
     for name in ["one", "two"] {
@@ -258,10 +258,10 @@ pub async fn stuck_deliveries_are_listed_with_their_failures(harness: &dyn Harne
         clock.advance(Duration::from_secs(10));
     }
     let list = async |query: OpenDeliveryQuery| -> Vec<OpenDelivery> {
-        operator.open_deliveries(&query).await.expect("stuck")
+        operator.open_deliveries(&query).await.expect("open deliveries")
     };
-    let shown = |stuck: &[OpenDelivery]| -> Vec<String> {
-        stuck.iter().map(|stuck| format!("{}/{}", stuck.event.aggregate_id, stuck.subscription)).collect()
+    let shown = |open: &[OpenDelivery]| -> Vec<String> {
+        open.iter().map(|open| format!("{}/{}", open.event.aggregate_id, open.subscription)).collect()
     };
     let dead = list(OpenDeliveryQuery::default()).await;
     assert_eq!(shown(&dead), ["a/one", "a/two", "b/one", "b/two"]);

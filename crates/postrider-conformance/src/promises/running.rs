@@ -212,10 +212,10 @@ pub async fn what_is_running_shows_as_processing(harness: &dyn Harness) {
     let counted = figures(&scene).await;
     assert_eq!((counted.pending, counted.processing, counted.retrying, counted.dead), (0, 1, 2, 0));
     assert_eq!((counted.undelivered(), counted.attempts), (3, 3));
-    let stuck = OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() };
-    let stuck = scene.log.store().open_deliveries(&stuck).await.expect("stuck");
+    let open = OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() };
+    let open = scene.log.store().open_deliveries(&open).await.expect("open deliveries");
     let listed: Vec<_> =
-        stuck.iter().map(|each| (each.event.event_id, each.state, each.next_at.is_some())).collect();
+        open.iter().map(|each| (each.event.event_id, each.state, each.next_at.is_some())).collect();
     assert_eq!(
         listed,
         [
@@ -225,7 +225,13 @@ pub async fn what_is_running_shows_as_processing(harness: &dyn Harness) {
         ]
     );
     assert!(
-        scene.log.store().open_deliveries(&OpenDeliveryQuery::default()).await.expect("stuck").is_empty(),
+        scene
+            .log
+            .store()
+            .open_deliveries(&OpenDeliveryQuery::default())
+            .await
+            .expect("open deliveries")
+            .is_empty(),
         "none is dead"
     );
 }

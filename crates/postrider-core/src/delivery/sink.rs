@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{Lease, Order, Outcome, Recorded, Unavailable};
+use crate::{Lease, Order, Outcome, Recorded, Subscription, Unavailable};
 
 /// Where events go: typed handlers, Kafka, HTTP, stdout.
 ///
@@ -17,6 +17,32 @@ use crate::{Lease, Order, Outcome, Recorded, Unavailable};
 /// next; events of a key are attempted in order, and after a failure no later event of that key is attempted (under
 /// [`Order::Strict`], no later event at all). *Caller must*: pass events that were not reported again, later and in the same
 /// order. *On failure*: `Unavailable` is about the destination itself; earlier reports stand.
+///
+/// ```
+/// # mod postrider { pub mod store { pub use postrider_core::*; } }
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use postrider::store::{Delivery, Outcome, Sink, Unavailable};
+///
+/// /// Prints events, one after the other.
+/// struct Printer;
+///
+/// #[async_trait]
+/// impl Sink for Printer {
+///     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
+///         for (index, attempt) in delivery.events.iter().enumerate() {
+///             if delivery.is_stopping() {
+///                 break;
+///             }
+///             println!("{} {}", attempt.event.event_id, attempt.event.event_type);
+///             delivery.report(index, Outcome::Delivered);
+///         }
+///         Ok(())
+///     }
+/// }
+/// # fn main() {}
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a sink",
     label = "not a sink",
@@ -37,7 +63,7 @@ pub trait Sink: Send + Sync + 'static {
 
     /// The batch size if the subscription does not set one.
     fn batch(&self) -> u32 {
-        1000
+        Subscription::BATCH
     }
 
     /// The shortest lease that is safe: after this time the sink sends nothing that it was given under a lost lease, even if the

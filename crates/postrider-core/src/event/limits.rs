@@ -12,6 +12,8 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The default largest payload in bytes: 1 MiB. It is also the limit of a new log.
+    pub const PAYLOAD: usize = 1 << 20;
     /// The longest stream, event type and aggregate type, in bytes. The tables have the same limit.
     pub const NAME: usize = 200;
     /// The longest aggregate id and ordering key, in bytes. The tables have the same limit.
@@ -69,6 +71,6 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { payload: 1 << 20, headers: 64 << 10 }
+        Self { payload: Self::PAYLOAD, headers: 64 << 10 }
     }
 }

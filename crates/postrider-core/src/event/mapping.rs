@@ -12,6 +12,26 @@ use crate::{Error, ErrorKind, EventInfo, NewEvent, Result};
 type Text<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 
 /// Maps a type to events, as a value instead of an [`Event`](crate::Event) implementation.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// # fn main() -> postrider::Result<()> {
+/// use postrider::EventMapping;
+///
+/// #[derive(serde::Serialize)]
+/// struct Posted {
+///     transaction: u64,
+///     account: String,
+/// }
+///
+/// let mapping = EventMapping::new("LedgerPosted", "Transaction", |posted: &Posted| posted.transaction.to_string())
+///     .stream("ledger")
+///     .ordering_key(|posted| posted.account.clone());
+/// let event = mapping.event(&Posted { transaction: 9, account: "A-1".into() })?;
+/// assert_eq!((event.stream.as_str(), event.aggregate_id.as_str()), ("ledger", "9"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct EventMapping<T> {
     name: String,
     version: u32,
@@ -115,6 +135,30 @@ impl<T: Serialize + 'static> EventMapping<T> {
 }
 
 /// Mappings by type. Cheap to clone.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// # fn main() -> postrider::Result<()> {
+/// use postrider::{EventMapping, EventMappings};
+///
+/// #[derive(serde::Serialize)]
+/// struct Posted {
+///     transaction: u64,
+/// }
+///
+/// #[derive(serde::Serialize)]
+/// struct Closed {
+///     account: String,
+/// }
+///
+/// let mappings = EventMappings::new()
+///     .with(EventMapping::new("LedgerPosted", "Transaction", |posted: &Posted| posted.transaction.to_string()))
+///     .with(EventMapping::new("AccountClosed", "Account", |closed: &Closed| closed.account.clone()));
+/// let event = mappings.event(&Closed { account: "A-1".into() })?; // record it with an outbox
+/// assert_eq!(event.event_type, "AccountClosed");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct EventMappings(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 

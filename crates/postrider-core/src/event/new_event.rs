@@ -7,6 +7,24 @@ use uuid::Uuid;
 use crate::{Error, ErrorKind, Headers, Limits, Payload, Result};
 
 /// An event that is built by hand, ready to record.
+///
+/// An application with types derives [`Event`](crate::Event) instead.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// # fn main() -> postrider::Result<()> {
+/// use std::collections::BTreeMap;
+///
+/// use postrider::NewEvent;
+///
+/// let payload = BTreeMap::from([("order", 7)]);
+/// let event = NewEvent::of("orders", "OrderPaid", "Order", "7", &payload)?
+///     .ordered_by("customer 3")
+///     .with_header("tenant", "acme");
+/// assert_eq!(event.ordering_key.as_deref(), Some("customer 3"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// Its id. Default: a UUIDv7.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::{CloudEvents, Recorded};
+use crate::{CloudEvents, Recorded, nearest};
 
 /// A field of an event in an [`Envelope`](crate::Envelope).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,9 +123,7 @@ fn unknown(name: &str) -> String {
     // A header's own name is free: only what is before it can be wrong.
     let (before, rest) = name.split_once('.').map_or((name, None), |(before, rest)| (before, Some(rest)));
     let names = Placeholder::NAMES.iter().map(|known| known.strip_suffix(".NAME").unwrap_or(known));
-    let near = before.chars().count() / 3 + 1;
-    let meant = names.map(|known| (strsim::levenshtein(before, known), known)).min();
-    let meant = meant.filter(|(distance, _)| *distance <= near).map(|(_, known)| match (known, rest) {
+    let meant = nearest(before, names).map(|known| match (known, rest) {
         ("header", None | Some("")) => "header.NAME".to_owned(),
         ("header", Some(rest)) => format!("{HEADER}{rest}"),
         _ => known.to_owned(),

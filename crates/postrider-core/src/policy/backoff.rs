@@ -36,8 +36,14 @@ impl Backoff {
 
     /// The delay to wait now. The one after it is twice as long, up to the longest.
     pub fn next_delay(&mut self) -> Duration {
-        let delay = self.next;
-        self.next = delay.saturating_mul(2).min(self.longest);
+        self.next_delay_up_to(self.longest)
+    }
+
+    /// The same where no delay may be longer than `most` this time.
+    pub fn next_delay_up_to(&mut self, most: Duration) -> Duration {
+        let most = most.min(self.longest);
+        let delay = self.next.min(most);
+        self.next = delay.saturating_mul(2).min(most);
         delay
     }
 
@@ -67,6 +73,13 @@ mod tests {
         assert_eq!(delays, [1, 2, 4, 5, 5]);
         backoff.reset();
         assert_eq!(backoff.next_delay(), SECOND);
+    }
+
+    #[test]
+    fn a_delay_can_be_limited_once_more() {
+        let mut backoff = Backoff::new(SECOND, Duration::MAX);
+        let delays = [8, 8, 3, 3, 8].map(|most| backoff.next_delay_up_to(most * SECOND).as_secs());
+        assert_eq!(delays, [1, 2, 3, 3, 3]);
     }
 
     #[test]

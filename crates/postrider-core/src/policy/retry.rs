@@ -9,6 +9,20 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// An event is dead after [`max_attempts`](Retry::max_attempts), which includes the first attempt, or
 /// [`max_age`](Retry::max_age), whichever comes first. Default: 10 attempts.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use std::time::Duration;
+///
+/// use postrider::Retry;
+///
+/// let minutes = |count| Duration::from_secs(60 * count);
+/// let exponential = Retry::exponential().base(Duration::from_secs(2)).max_attempts(5);
+/// let fixed = Retry::fixed(minutes(1)).max_age(minutes(24 * 60));
+/// let schedule = Retry::schedule([minutes(1), minutes(5), minutes(30)]).max_attempts(4);
+/// assert_eq!(exponential.to_string(), "after 2s, then 2 times as long each time, up to 300s, 5 attempts");
+/// # assert_eq!((fixed.attempts(None), schedule.attempts(None)), (None, Some(4)));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
     pause: Pause,

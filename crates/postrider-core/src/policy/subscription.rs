@@ -117,6 +117,9 @@ impl Subscription {
     /// The default number of lanes.
     pub const LANES: u32 = 1;
 
+    /// The default number of events per read, for sinks without a [batch size](crate::Sink::batch) of their own.
+    pub const BATCH: u32 = 1000;
+
     /// Checks that a subscription can have this many lanes.
     pub fn check_lanes(lanes: u32, op: &'static str) -> Result<()> {
         if lanes == 0 || lanes > Self::MOST_LANES {
@@ -142,6 +145,17 @@ impl Subscription {
 }
 
 /// The events that a subscription reads. An empty list of patterns matches all.
+///
+/// ```
+/// # mod postrider { pub mod store { pub use postrider_core::*; } }
+/// use postrider::store::{Filter, Pattern};
+///
+/// # fn main() {
+/// let filter = Filter { streams: vec![Pattern::new("orders")], types: vec![Pattern::new("Order*")] };
+/// assert!(filter.wants("orders", "OrderPaid"));
+/// assert!(!filter.wants("orders", "InvoiceSent"));
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The streams.

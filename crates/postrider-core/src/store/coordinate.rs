@@ -27,7 +27,7 @@ pub trait Coordinate: Send + Sync + 'static {
     /// before it expires. *On failure*: it may or may not be held until it expires.
     async fn acquire_leader_lease(
         &self,
-        duty: &str,
+        task: &str,
         owner: &str,
         lease: Duration,
     ) -> Result<Option<LeaderLease>>;
@@ -36,9 +36,9 @@ pub trait Coordinate: Send + Sync + 'static {
     ///
     /// *Guarantees*: an owner that no longer holds the lease changes nothing. *Caller must*: stop on `false`. *On failure*: it may or
     /// may not have been written.
-    async fn save_leader_note(&self, duty: &str, owner: &str, note: &str) -> Result<bool>;
+    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool>;
 
     /// Releases the lease, so that another owner can acquire it at once. *Guarantees*: the lease of another owner is not affected.
     /// *Caller must*: nothing. *On failure*: it expires.
-    async fn release_leader_lease(&self, duty: &str, owner: &str) -> Result<()>;
+    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()>;
 }

@@ -20,14 +20,14 @@ impl LeaderLease {
     pub const NOTE: usize = 1 << 20;
 
     /// Checks that a store can keep these.
-    pub fn check(duty: &str, owner: &str, note: &str) -> Result<()> {
-        for (name, text) in [("name", duty), ("owner", owner)] {
+    pub fn check(task: &str, owner: &str, note: &str) -> Result<()> {
+        for (name, text) in [("name", task), ("owner", owner)] {
             if text.is_empty() || text.len() > Limits::NAME || text.contains('\0') {
                 let message = format!(
                     "the {name} of a leader lease must have 1 to {} bytes and no NUL character",
                     Limits::NAME
                 );
-                return Err(Error::new(ErrorKind::Invalid, "duty", message));
+                return Err(Error::new(ErrorKind::Invalid, "lead", message));
             }
         }
         if note.len() > Self::NOTE || note.contains('\0') {
@@ -35,7 +35,7 @@ impl LeaderLease {
                 "the note of a leader lease must have at most {} bytes and no NUL character",
                 Self::NOTE
             );
-            return Err(Error::new(ErrorKind::Invalid, "duty", message));
+            return Err(Error::new(ErrorKind::Invalid, "lead", message));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postrider::store::State;
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{Order, Retry};
-use postrider_http::{Blame, Format, Http};
+use postrider_http::{Format, Http, StatusRule};
 use postrider_testkit::until;
 
 use crate::manner::*;
@@ -119,11 +119,11 @@ async fn a_status_can_be_made_a_rejection_or_the_endpoints_trouble() {
     let outbox = Outbox::new();
     let bad = record(&outbox, "bad", 1).await;
     let endpoint = Manner::is(|_| Some("422 No")).endpoint().await;
-    let sink = sink(&endpoint, Http::builder().status(422, Blame::Reject));
+    let sink = sink(&endpoint, Http::builder().status(422, StatusRule::Reject));
     let relay = relay_with(&outbox, name, sink, |s| s.order(Order::Strict)).await;
     until_quiet(&relay, name).await.expect("quiet");
     assert_eq!(state(&relay, name, bad).await.state, State::Dead);
     relay.stop().await.expect("stopped");
-    let error = Http::builder().status(204, Blame::Event).build("http://host/").err().expect("refused");
+    let error = Http::builder().status(204, StatusRule::Event).build("http://host/").err().expect("refused");
     assert!(error.to_string().contains("between 300 and 599"), "{error}");
 }

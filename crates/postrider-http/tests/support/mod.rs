@@ -36,12 +36,12 @@ type Script = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 
 pub struct Endpoint {
     pub port: u16,
-    desk: Arc<Desk>,
+    state: Arc<ServerState>,
     task: JoinHandle<()>,
 }
 
 /// What an endpoint knows and does.
-struct Desk {
+struct ServerState {
     script: Script,
     /// How long it takes to answer.
     pause: Duration,
@@ -83,24 +83,24 @@ impl Endpoint {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let (requests, inside, most) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        let desk = Arc::new(Desk { script, pause, requests, inside, most });
-        let shared = Arc::clone(&desk);
+        let state = Arc::new(ServerState { script, pause, requests, inside, most });
+        let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (desk, tls) = (Arc::clone(&shared), tls.clone());
+                let (state, tls) = (Arc::clone(&shared), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        None => serve(stream, desk).await,
+                        None => serve(stream, state).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, desk).await;
+                                serve(stream, state).await;
                             }
                         }
                     }
                 });
             }
         });
-        Self { port, desk, task }
+        Self { port, state, task }
     }
 
     pub fn url(&self) -> String {
@@ -108,12 +108,12 @@ impl Endpoint {
     }
 
     pub fn requests(&self) -> Vec<Request> {
-        self.desk.requests.lock().expect("requests").clone()
+        self.state.requests.lock().expect("requests").clone()
     }
 
     /// How many requests waited for their answer at once, at most.
     pub fn most(&self) -> usize {
-        self.desk.most.load(Ordering::SeqCst)
+        self.state.most.load(Ordering::SeqCst)
     }
 }
 
@@ -123,7 +123,7 @@ impl Drop for Endpoint {
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, desk: Arc<Desk>) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<ServerState>) {
     let mut stream = BufReader::new(stream);
     loop {
         let (line, headers, body) = (String::new(), HashMap::new(), Vec::new());
@@ -146,11 +146,11 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, desk: Arc<Desk>) {
             return;
         }
         request.at = Instant::now();
-        desk.most.fetch_max(desk.inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        tokio::time::sleep(desk.pause).await;
-        let answer = (desk.script)(&request);
-        desk.requests.lock().expect("requests").push(request);
-        desk.inside.fetch_sub(1, Ordering::SeqCst);
+        state.most.fetch_max(state.inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        tokio::time::sleep(state.pause).await;
+        let answer = (state.script)(&request);
+        state.requests.lock().expect("requests").push(request);
+        state.inside.fetch_sub(1, Ordering::SeqCst);
         match answer {
             Some(head) => {
                 let end = if head.contains("\r\n\r\n") { "" } else { "\r\ncontent-length: 0\r\n\r\n" };

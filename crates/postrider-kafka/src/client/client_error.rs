@@ -67,7 +67,7 @@ impl ClientErrors {
 
 /// What is the matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ErrorCause {
     /// Nobody is there.
     Absent,
     /// There is no such name.
@@ -112,65 +112,72 @@ impl ClientError {
     }
 
     /// What is the matter.
-    pub(crate) fn trouble(&self) -> Trouble {
+    pub(crate) fn cause(&self) -> ErrorCause {
         let says = |words: &[&str]| words.iter().any(|word| self.reason.contains(word));
         match self.code {
-            Some(Code::Resolve) => Trouble::Unknown,
-            Some(Code::Authentication) if says(&["mechanism handshake failed"]) => Trouble::Mechanism,
-            Some(Code::Authentication) => Trouble::Login,
-            Some(Code::SSL) if says(&["mismatch"]) => Trouble::Name,
+            Some(Code::Resolve) => ErrorCause::Unknown,
+            Some(Code::Authentication) if says(&["mechanism handshake failed"]) => ErrorCause::Mechanism,
+            Some(Code::Authentication) => ErrorCause::Login,
+            Some(Code::SSL) if says(&["mismatch"]) => ErrorCause::Name,
             Some(Code::SSL) if says(&["certificate verify failed", "verify broker certificate"]) => {
-                Trouble::Certificate
+                ErrorCause::Certificate
             }
-            _ if says(&["wrong version number", "PLAINTEXT broker listener"]) => Trouble::Plain,
-            Some(Code::SSL) => Trouble::Tls,
+            _ if says(&["wrong version number", "PLAINTEXT broker listener"]) => ErrorCause::Plain,
+            Some(Code::SSL) => ErrorCause::Tls,
             // It was closed before anything was agreed on.
-            _ if says(&["in state SSL_HANDSHAKE"]) => Trouble::Plain,
-            _ if says(&["security.protocol", "SASL authentication", "SSL listener"]) => Trouble::Hangs,
+            _ if says(&["in state SSL_HANDSHAKE"]) => ErrorCause::Plain,
+            _ if says(&["security.protocol", "SASL authentication", "SSL listener"]) => ErrorCause::Hangs,
             _ if says(&["refused", "unreachable", "No route to host", "timed out", "timeout"]) => {
-                Trouble::Absent
+                ErrorCause::Absent
             }
-            _ => Trouble::Other,
+            _ => ErrorCause::Other,
         }
     }
 
     /// The same at the very start, when a connection that is closed means more than that a broker went away.
-    pub(crate) fn trouble_at_start(&self) -> Trouble {
+    pub(crate) fn cause_at_start(&self) -> ErrorCause {
         let closed = ["Disconnected", "Broken pipe", "reset by peer"];
-        match self.trouble() {
-            Trouble::Other if closed.iter().any(|word| self.reason.contains(word)) => Trouble::Hangs,
-            trouble => trouble,
+        match self.cause() {
+            ErrorCause::Other if closed.iter().any(|word| self.reason.contains(word)) => ErrorCause::Hangs,
+            cause => cause,
         }
     }
 
     /// What is the matter and what to do about it, with the client's own words.
     pub(crate) fn sentence(&self) -> String {
-        self.as_said_of(self.trouble())
+        self.sentence_for(self.cause())
     }
 
-    /// The same, where more is known of the trouble.
-    pub(crate) fn as_said_of(&self, trouble: Trouble) -> String {
-        let advice = match trouble {
-            Trouble::Absent => "nobody answers there; check the address, and that the broker runs",
-            Trouble::Unknown => "there is no such name; check the address",
-            Trouble::Login => "the user or its password is refused; check both, and the mechanism",
-            Trouble::Mechanism => "they want another mechanism; use one that they support",
-            Trouble::Name => {
-                "the certificate is not for the name or address that was used; use one that is in the certificate"
+    /// The same, where more is known of the cause.
+    pub(crate) fn sentence_for(&self, cause: ErrorCause) -> String {
+        let advice = match cause {
+            ErrorCause::Absent => {
+                "no broker answers at this address; check the address, and that the broker is running"
             }
-            Trouble::Certificate => {
-                "no authority that is trusted here has signed the certificate; give the file of the authority that has \
-                 (ssl.ca.location), and see that the certificate has not expired"
+            ErrorCause::Unknown => "the host name does not exist; check the address",
+            ErrorCause::Login => {
+                "the brokers refused the login; check the user, the password and the SASL mechanism"
             }
-            Trouble::Plain => "that listener speaks no TLS; use the port that does, or turn TLS off",
-            Trouble::Hangs => {
-                "the connection was closed; that listener may speak TLS or want a user: check security.protocol"
+            ErrorCause::Mechanism => {
+                "the brokers do not accept this SASL mechanism; use one that they support"
             }
-            Trouble::Tls => {
-                "TLS can't be agreed on; they may ask for a certificate of ours (ssl.certificate.location, \
+            ErrorCause::Name => {
+                "the broker certificate is for another host name; use a name that the certificate contains"
+            }
+            ErrorCause::Certificate => {
+                "the broker certificate is not trusted; set ssl.ca.location and check its expiry date"
+            }
+            ErrorCause::Plain => {
+                "the listener does not use TLS; use the port of a TLS listener, or turn TLS off"
+            }
+            ErrorCause::Hangs => {
+                "the broker closed the connection; the listener may require TLS or a login: check security.protocol"
+            }
+            ErrorCause::Tls => {
+                "the TLS handshake failed; the brokers may require a client certificate (ssl.certificate.location, \
                  ssl.key.location)"
             }
-            Trouble::Other => return self.reason.clone(),
+            ErrorCause::Other => return self.reason.clone(),
         };
         format!("{advice} ({})", self.reason)
     }
@@ -181,46 +188,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_trouble_is_known_by_what_the_client_says() {
+    fn each_cause_is_known_by_what_the_client_says() {
         for (code, reason, wanted) in [
             (
                 Code::BrokerTransportFailure,
                 "127.0.0.1:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
-                Trouble::Absent,
+                ErrorCause::Absent,
             ),
-            (Code::Resolve, "nowhere:9092/bootstrap: Failed to resolve 'nowhere:9092'", Trouble::Unknown),
-            (Code::Authentication, "SASL authentication error: Authentication failed", Trouble::Login),
+            (Code::Resolve, "nowhere:9092/bootstrap: Failed to resolve 'nowhere:9092'", ErrorCause::Unknown),
+            (Code::Authentication, "SASL authentication error: Authentication failed", ErrorCause::Login),
             (
                 Code::Authentication,
                 "SASL SCRAM-SHA-512 mechanism handshake failed: Broker: Unsupported SASL mechanism",
-                Trouble::Mechanism,
+                ErrorCause::Mechanism,
             ),
-            (Code::SSL, "certificate verify failed: hostname mismatch", Trouble::Name),
+            (Code::SSL, "certificate verify failed: hostname mismatch", ErrorCause::Name),
             (
                 Code::SSL,
                 "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed",
-                Trouble::Certificate,
+                ErrorCause::Certificate,
             ),
             (
                 Code::SSL,
                 "SSL handshake failed: error:0A00010B:SSL routines::wrong version number",
-                Trouble::Plain,
+                ErrorCause::Plain,
             ),
-            (Code::SSL, "SSL handshake failed: unexpected message", Trouble::Tls),
+            (Code::SSL, "SSL handshake failed: unexpected message", ErrorCause::Tls),
             (
                 Code::BrokerTransportFailure,
                 "Disconnected: verify that security.protocol is correctly configured",
-                Trouble::Hangs,
+                ErrorCause::Hangs,
             ),
             (
                 Code::BrokerTransportFailure,
                 "Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)",
-                Trouble::Plain,
+                ErrorCause::Plain,
             ),
-            (Code::BrokerTransportFailure, "something new", Trouble::Other),
+            (Code::BrokerTransportFailure, "something new", ErrorCause::Other),
         ] {
             let error = ClientError::new(Some(code), reason);
-            assert_eq!(error.trouble(), wanted, "{reason}");
+            assert_eq!(error.cause(), wanted, "{reason}");
             assert!(error.sentence().contains(reason));
         }
     }

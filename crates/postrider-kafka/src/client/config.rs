@@ -12,7 +12,7 @@ use rdkafka::message::OwnedHeaders;
 
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_PRODUCERS, broken};
-use crate::client::security::{Security, told_who_we_are, without_tls};
+use crate::client::security::{Security, security_methods, without_tls};
 use crate::produce::record::{self, Format};
 use crate::produce::sink::Kafka;
 use crate::produce::topic::Topics;
@@ -36,7 +36,7 @@ impl KafkaBuilder {
     /// The default template of a topic's name.
     pub const TOPIC: &str = "{stream}";
 
-    /// The default time in which Kafka must take a batch.
+    /// The default time in which Kafka must acknowledge a batch.
     pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
     pub(crate) fn new(brokers: &str) -> Self {
@@ -69,29 +69,29 @@ impl KafkaBuilder {
         settings
     }
 
-    /// What a topic's name is made of: see [`Template`](postrider_core::Template); `{stream}` unless set.
+    /// The template of the topic name: see [`Template`](postrider_core::Template); by default `{stream}`.
     #[must_use]
     pub fn topic(mut self, template: impl Into<String>) -> Self {
         self.topic = template.into();
         self
     }
 
-    /// Sends events of a type to this topic, whatever the template says.
+    /// Sends events of a type to this topic, instead of the one of the template.
     #[must_use]
     pub fn topic_of(mut self, event_type: impl Into<String>, topic: impl Into<String>) -> Self {
         self.topics.insert(event_type.into(), topic.into());
         self
     }
 
-    /// How events are written into records; binary unless set.
+    /// How events are written into records; by default binary.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// Writes this JSON object as the value of each record, instead of what the [format](KafkaBuilder::format) says. The headers of
-    /// a record are `content-type: application/json` and the event's `traceparent`. A [`Consumer`](crate::Consumer) does not read such
+    /// Writes this JSON object as the value of each record, instead of the [format](KafkaBuilder::format). The headers of a
+    /// record are `content-type: application/json` and the event's `traceparent`. A [`Consumer`](crate::Consumer) does not read such
     /// records: it reads CloudEvents and bare payloads. Attributes are refused.
     #[must_use]
     pub fn envelope(mut self, envelope: Envelope) -> Self {
@@ -99,32 +99,31 @@ impl KafkaBuilder {
         self
     }
 
-    /// Writes events of this type as tombstones: records without a value, so that a compacted topic forgets the key. The headers say
-    /// which event it was, as in the format binary; beside bare payloads, as in the format payload. A
-    /// [`Consumer`](crate::Consumer) gives the event to its handler with the payload `null`. Whatever payload was recorded does not
-    /// reach the topic.
+    /// Writes events of this type as tombstones: records without a value, so that a compacted topic forgets the key. The headers
+    /// describe the event, as in the binary format, or as in the payload format if that is set. A [`Consumer`](crate::Consumer)
+    /// passes the event to its handler with the payload `null`. The recorded payload is not written to the topic.
     #[must_use]
     pub fn tombstone_of(mut self, event_type: impl Into<String>) -> Self {
         self.tombstones.insert(event_type.into());
         self
     }
 
-    /// How events are written as CloudEvents. [Attributes](KafkaBuilder::attributes) that were asked for before stay asked for.
+    /// How events are written as CloudEvents. [Attributes](KafkaBuilder::attributes) that were set before stay set.
     #[must_use]
     pub fn events(mut self, events: CloudEvents) -> Self {
         self.events = events.with_optional(self.events.optional);
         self
     }
 
-    /// Writes these attributes, too, which a reader can do without; none unless set. See [`CloudEvents::each`] for what is
-    /// written in any case. [`Format::Payload`] has no attributes, so it refuses them.
+    /// Also writes these optional attributes; by default none. [`CloudEvents::each`] lists those that are always written.
+    /// [`Format::Payload`] has no attributes, so it refuses them.
     #[must_use]
     pub fn attributes(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
         self.events = self.events.with_optional(attributes);
         self
     }
 
-    /// How long a batch may wait for its confirmation before the brokers count as unavailable; 10 s unless set. It must be at
+    /// How long Kafka may take to acknowledge a batch before the brokers count as unavailable; by default 10 s. It must be at
     /// most two fifths of the relay's lease: a process that stood still must not send its old batch after another relay has
     /// taken over.
     #[must_use]
@@ -133,7 +132,7 @@ impl KafkaBuilder {
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused.
     #[must_use]
@@ -177,14 +176,14 @@ impl KafkaBuilder {
             without_tls(&self.asked())?;
         }
         if let Some(file) = self.security.authority.as_ref().filter(|file| !file.is_file()) {
-            return Err(invalid(&format!("the authority's certificate {} is not a file", file.display())));
+            return Err(invalid(&format!("the CA certificate {} is not a file", file.display())));
         }
         self.client().create_native_config().map_err(|error| refused(&error))?;
         Topics::new(&self.topic, self.topics.clone())
     }
 
-    /// Makes the sink once the brokers have answered. *On failure*: one sentence says what is wrong: an address that nobody
-    /// listens on, a password, a certificate.
+    /// Makes the sink once the brokers have answered. *On failure*: the error says what is wrong: the address, the
+    /// login or a certificate.
     pub async fn connect(self) -> Result<Kafka> {
         let kafka = self.build()?;
         kafka.check().await?;

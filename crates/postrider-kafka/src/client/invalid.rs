@@ -18,9 +18,9 @@ pub(crate) fn refused(error: &KafkaError) -> Error {
                     "{name:?} is not a property of librdkafka; look it up in its CONFIGURATION.md"
                 ));
             }
-            invalid(&format!("the property {name:?} can't be set as it is: {}", first_sentence(description)))
+            invalid(&format!("the property {name:?} has an invalid value: {}", first_sentence(description)))
         }
-        other => invalid(&format!("the client can't be made: {other}")),
+        other => invalid(&format!("can't create the client: {other}")),
     }
 }
 

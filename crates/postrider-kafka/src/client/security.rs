@@ -8,7 +8,7 @@ use postrider_core::Result;
 
 use crate::client::invalid::invalid;
 
-/// How a user proves who it is.
+/// A SASL mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mechanism {
@@ -31,8 +31,8 @@ impl Mechanism {
     }
 }
 
-/// The methods by which a builder is told who we are to the brokers, and who they are to us; it has a field `security`.
-macro_rules! told_who_we_are {
+/// The methods of a builder for login and TLS; it has a field `security`.
+macro_rules! security_methods {
     () => {
         /// Logs in as a user. SCRAM needs a build with TLS. The password is never shown: not by `Debug`, an error or a log.
         #[must_use]
@@ -46,14 +46,14 @@ macro_rules! told_who_we_are {
             self
         }
 
-        /// Speaks TLS. The brokers' certificates must be signed by an authority that this machine trusts, for the names that are used.
+        /// Uses TLS. The certificates of the brokers must be trusted by this machine, and contain the host names that are used.
         #[must_use]
         pub fn tls(mut self) -> Self {
             self.security.tls = true;
             self
         }
 
-        /// Speaks TLS with brokers whose certificate your own authority has signed: the file of the authority's certificate, in PEM.
+        /// Uses TLS with brokers whose certificate is signed by your own authority: the file of its certificate, in PEM format.
         #[must_use]
         pub fn tls_authority(mut self, file: impl Into<std::path::PathBuf>) -> Self {
             self.security.authority = Some(file.into());
@@ -61,7 +61,7 @@ macro_rules! told_who_we_are {
         }
     };
 }
-pub(crate) use told_who_we_are;
+pub(crate) use security_methods;
 
 /// What was asked for by name rather than by properties. What it shows of itself has no secret in it.
 #[derive(Clone, Default)]
@@ -116,7 +116,7 @@ pub(crate) fn without_tls(properties: &BTreeMap<String, String>) -> Result<()> {
     };
     match properties.iter().find(asks) {
         Some((name, _)) => Err(invalid(&format!(
-            "{name} asks for TLS or for SCRAM, which this build does not have: build it with the feature `kafka-tls` \
+            "{name} needs TLS or SCRAM, which this build does not have; build it with the feature `kafka-tls` \
              (`tls` of postrider-kafka)"
         ))),
         None => Ok(()),

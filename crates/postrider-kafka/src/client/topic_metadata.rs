@@ -43,7 +43,7 @@ impl TopicHealth {
             leaderless: partitions.iter().filter(|partition| partition.leader() < 0).count(),
             replicas: fewest(|partition| partition.replicas().len()),
             in_sync: fewest(|partition| partition.isr().len()),
-            least_in_sync: Err("the brokers were not asked".to_owned()),
+            least_in_sync: Err("not known yet".to_owned()),
         }
     }
 }
@@ -60,7 +60,10 @@ impl Kafka {
     /// The state of these topics; `None` for one that does not exist. Creates and changes nothing.
     ///
     /// *On failure*: the brokers don't answer, with the sentence of [`check`](Kafka::check).
-    pub async fn survey(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, Option<TopicHealth>>> {
+    pub async fn describe_topics(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Option<TopicHealth>>> {
         let metadata = self.metadata().await?;
         let is_there = |topic: &&MetadataTopic| topic.error().is_none() && !topic.partitions().is_empty();
         let find = |name: &String| metadata.topics().iter().filter(is_there).find(|it| it.name() == name);
@@ -76,7 +79,7 @@ impl Kafka {
             there.iter().map(|name| ResourceSpecifier::Topic(name)).collect();
         let options = AdminOptions::new().request_timeout(Some(PATIENCE)).operation_timeout(Some(PATIENCE));
         let mut said = BTreeMap::new();
-        let mut silence = "the brokers gave no answer".to_owned();
+        let mut silence = "the brokers did not answer".to_owned();
         match admin.describe_configs(&wanted, &options).await {
             Ok(answers) => {
                 for (name, answer) in there.iter().zip(&answers) {
@@ -107,7 +110,7 @@ fn least(asked: &str, answer: Result<&ConfigResource, String>) -> (String, Resul
     };
     let value = resource.get(LEAST).and_then(|entry| entry.value.as_ref());
     let number = value.and_then(|value| value.parse().ok());
-    (name, number.ok_or_else(|| format!("the brokers did not say {LEAST}")))
+    (name, number.ok_or_else(|| format!("the brokers did not return {LEAST}")))
 }
 
 fn plain(error: &KafkaError) -> String {

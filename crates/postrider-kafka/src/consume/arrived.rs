@@ -102,9 +102,7 @@ impl Arrived {
     /// `event_type`. What it does not say is known from the record: see [`CloudEvents::read`]. *On failure*: why it is none, in a sentence without the payload.
     pub(crate) fn event(&self) -> Result<Recorded> {
         if !self.is_legible {
-            return Err(refused(
-                "the name of one of its headers is not UTF-8; such a header can't be read".to_owned(),
-            ));
+            return Err(refused("the names of headers must be UTF-8".to_owned()));
         }
         let key = self.key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
         let arrival = self.arrival(key);
@@ -113,7 +111,7 @@ impl Arrived {
             let essence = kind.split(';').next().unwrap_or_default().trim();
             if essence != "application/cloudevents+json" {
                 return Err(refused(format!(
-                    "the content type {essence} is not understood; send application/cloudevents+json"
+                    "the content type {essence} is not supported; send application/cloudevents+json"
                 )));
             }
             return CloudEvents::read_json(self.value.as_deref().unwrap_or_default(), &arrival);
@@ -126,7 +124,7 @@ impl Arrived {
             return self.plain(id, kind, content_type, &arrival);
         }
         Err(refused(
-            "it is no CloudEvent: it has neither ce_ headers nor the content type application/cloudevents+json".to_owned(),
+            "it is not a CloudEvent: it has neither ce_ headers nor the content type application/cloudevents+json".to_owned(),
         ))
     }
 
@@ -274,12 +272,12 @@ mod tests {
     #[test]
     fn what_is_no_event_is_refused_with_a_reason_that_shows_nothing_of_it() {
         for (record, reason) in [
-            (record(&[], "{\"secret\": 1}"), "it is no CloudEvent"),
+            (record(&[], "{\"secret\": 1}"), "it is not a CloudEvent"),
             (record(&BINARY, "secret"), "not JSON"),
-            (record(&[("content-type", "application/cloudevents-batch+json")], "[]"), "is not understood"),
+            (record(&[("content-type", "application/cloudevents-batch+json")], "[]"), "is not supported"),
             (record(&[("content-type", "application/cloudevents+json")], "secret"), "not a JSON object"),
             (record(&BINARY[1..], "{}"), "\"specversion\""),
-            (Arrived { is_legible: false, ..record(&BINARY, "{}") }, "is not UTF-8"),
+            (Arrived { is_legible: false, ..record(&BINARY, "{}") }, "must be UTF-8"),
         ] {
             let refusal = record.event().expect_err("refused").to_string();
             assert!(refusal.contains(reason) && !refusal.contains("secret"), "{refusal}");

@@ -9,12 +9,12 @@ use postrider_relay::{
     Decode, DispatcherBuilder, Handler, NewerVersion, SubscriberInfo, Unknown, Upcasters, defaults,
 };
 
-use crate::client::security::{Security, told_who_we_are};
+use crate::client::security::{Security, security_methods};
 use crate::consume::sequence::Gap;
 use crate::consume::worker::OnGap;
 use crate::dead_letter::address::Address;
 
-/// Where a group begins in a partition that it has no position in.
+/// Where a group starts in a partition that it has no offset in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offsets {
     /// At the oldest record: nothing is missed.
@@ -25,22 +25,46 @@ pub enum Offsets {
     Latest,
 }
 
-/// Handlers behind topics of Kafka: the same ones as behind a subscription.
+/// Calls handlers with the events of Kafka topics: the same handlers as those of a subscription.
 ///
-/// Unless set otherwise: from the oldest record; up to 100 records of a partition at a time, 16 keys of them at once, the
-/// records of a key one after another; a failed event is tried again three times, 1 s apart, and goes to the topic
-/// `{topic}.DLT` then.
+/// By default it starts at the oldest record, handles up to 100 records of a partition at a time and 16 keys of them at the same
+/// time, and the records of a key one by one. A failed event is retried three times, 1 s apart, and then goes to the dead-letter
+/// topic `{topic}.DLT`.
 ///
-/// Delivery is at least once: a record that was handled but not committed when a process dies, or loses its partitions, is
-/// delivered again.
-/// Records need not say everything of their event. Where a record has no such attribute, an event's `stream` is the topic, its
-/// `ordering_key` the record's key, its `recorded_at` (and `occurred_at`) the record's timestamp, its schema version 1, and its
-/// `aggregate_type` the one of the [`Event`] that its handler receives, or empty. Handlers are chosen by event type alone. See
+/// Delivery is at least once: if a process dies or loses its partitions, records that were handled but not committed are delivered
+/// again.
+///
+/// If a record does not have them, the `stream` of an event is the topic, its `ordering_key` the record's key, its `recorded_at`
+/// (and `occurred_at`) the record's timestamp, its schema version 1, and its `aggregate_type` that of the [`Event`] that its
+/// handler receives, or empty. Handlers are chosen by event type alone. See
 /// [`CloudEvents::read`](postrider_core::CloudEvents::read) for the whole list, and
 /// [`KafkaBuilder::attributes`](crate::KafkaBuilder::attributes) for writing more.
 ///
 /// Transactional handlers, and plain ones with an [`inbox`](Consumer::inbox), keep an inbox under the name of the group: a
 /// transactional handler's effect happens once.
+///
+/// ```no_run
+/// use postrider::postgres::Outbox;
+/// use postrider::{Event, Failure, Received};
+/// use postrider_kafka::Consumer;
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// #[event(stream = "orders", aggregate = "Order", id = order)]
+/// struct OrderPaid {
+///     order: i64,
+/// }
+///
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {} is paid", event.order);
+///     Ok(())
+/// }
+///
+/// # async fn example(outbox: Outbox) -> postrider::Result<()> {
+/// let consumer = Consumer::new(&outbox, "broker:9092", "billing").topics(["orders"]).on(receipt).start().await?;
+/// postrider::asked_to_end().await;
+/// consumer.stop().await
+/// # }
+/// ```
 pub struct Consumer<S: Source> {
     pub(crate) source: S,
     pub(crate) brokers: String,
@@ -64,7 +88,7 @@ pub struct Consumer<S: Source> {
 }
 
 impl<S: Source> Consumer<S> {
-    /// A consumer of a group, without topics and handlers yet. Transactional handlers get their transactions from the outbox;
+    /// A consumer of a group, still without topics and handlers. Transactional handlers get their transactions from the outbox;
     /// the brokers are `host:port`, separated by commas.
     pub fn new(outbox: &S, brokers: &str, group: &str) -> Self {
         Self {
@@ -80,7 +104,7 @@ impl<S: Source> Consumer<S> {
             timeout: defaults::TIMEOUT,
             retry: Retry::fixed(Duration::from_secs(1)).max_attempts(4),
             longest_pause: defaults::LONGEST_PAUSE,
-            grace: Duration::from_secs(10),
+            grace: defaults::SHUTDOWN_GRACE,
             address: Address::default(),
             numbered_keys: 100_000,
             on_gap: None,
@@ -129,7 +153,7 @@ impl<S: Source> Consumer<S> {
         }
     }
 
-    /// Handles events of this type, whose payload need not know that it is one.
+    /// Handles events of this type; the payload need not implement [`Event`].
     #[must_use]
     pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
     where
@@ -141,7 +165,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// Handles events that no other handler is for.
+    /// Handles the events that have no other handler.
     #[must_use]
     pub fn on_other<H, Shape>(mut self, handler: H) -> Self
     where
@@ -153,22 +177,22 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// What to do with an event that has no handler; it is skipped unless set. [`Unknown::Reject`] makes it a dead letter.
+    /// What to do with an event that has no handler; by default it is skipped. [`Unknown::Reject`] makes it a dead letter.
     #[must_use]
     pub fn unknown(mut self, unknown: Unknown) -> Self {
         self.handlers.unknown(unknown);
         self
     }
 
-    /// The steps from old versions of payloads to the newest.
+    /// Upcasts old versions of payloads to the newest.
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
         self.handlers.upcasters(upcasters);
         self
     }
 
-    /// What happens to an event of a newer version than its handler takes. Default: it waits, and
-    /// what follows in its partition waits behind it.
+    /// What to do with an event of a newer version than its handler knows. By default it waits, and later records of its
+    /// partition wait behind it.
     #[must_use]
     pub fn newer_version(mut self, newer_version: NewerVersion) -> Self {
         self.handlers.newer_version(newer_version);
@@ -182,7 +206,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// Lets transactional handlers share a transaction, up to this many events each. When one of them fails, all of it is
+    /// Lets transactional handlers share a transaction, up to this many events each. If one of them fails, all of them are
     /// rolled back and each is handled alone.
     #[must_use]
     pub fn max_tx_batch(mut self, events: usize) -> Self {
@@ -190,44 +214,44 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// How long one event may take; 30 s unless set.
+    /// How long one event may take; by default 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long the handler of one type may take, where that is not the consumer's timeout.
+    /// How long the handler of one type may take, instead of the consumer's timeout.
     #[must_use]
     pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
         self.handlers.timeout_of(event_type, timeout);
         self
     }
 
-    /// How many keys of a partition are handled at once, at most; 16 unless set.
+    /// Maximum number of keys of a partition that are handled at the same time; by default 16.
     #[must_use]
     pub fn concurrency(mut self, keys: usize) -> Self {
         self.concurrency = keys;
         self
     }
 
-    /// How many records of a partition are handled together, at most; 100 unless set. A consumer holds about 16 MB of records in
-    /// memory at most, over all its partitions, and each partition prefetches up to 2 MB more.
+    /// Maximum number of records of a partition that are handled together; by default 100. A consumer holds at most about 16 MB
+    /// of records in memory, over all its partitions, and each partition prefetches up to 2 MB more.
     #[must_use]
     pub fn records_per_poll(mut self, records: usize) -> Self {
         self.records = records;
         self
     }
 
-    /// Where a new group begins; at the oldest record unless set.
+    /// Where a new group starts; by default at the oldest record.
     #[must_use]
     pub fn from(mut self, offsets: Offsets) -> Self {
         self.offsets = offsets;
         self
     }
 
-    /// When a failed event is tried again, and when it is a dead letter; unless set, it is tried again three times, 1 s apart. Later
-    /// events of its key wait for it, and so do the records of its partition that come after this batch: pauses should be short.
+    /// When a failed event is retried, and when it becomes a dead letter; by default it is retried three times, 1 s apart. Later
+    /// events of its key wait for it, and so do the records of its partition after this batch: pauses should be short.
     ///
     /// The age that [`max_age`](Retry::max_age) limits begins at the event's first failure in this process.
     #[must_use]
@@ -236,23 +260,23 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// The longest pause between two tries of what can't be done at the moment: a handler whose database is away, a dead letter
-    /// that can't be written; 30 s unless set.
+    /// The longest pause between two attempts while something is unavailable: the database of a handler, or the dead-letter
+    /// topic; by default 30 s.
     #[must_use]
     pub fn longest_pause(mut self, pause: Duration) -> Self {
         self.longest_pause = pause;
         self
     }
 
-    /// How long running handlers may take to finish when their partition is revoked, or the consumer stops; 10 s unless set.
+    /// How long running handlers may take to finish when their partition is revoked, or the consumer stops; by default 10 s.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// The topic for dead letters, where `{topic}` stands for the topic that they come from; `{topic}.DLT` unless set. While it does
-    /// not exist, or can't be written to, a partition with a record to give up stands still.
+    /// The dead-letter topic; `{topic}` stands for the topic of the record; by default `{topic}.DLT`. While it does not exist or
+    /// can't be written to, a partition stops at the first record that fails for good.
     #[must_use]
     pub fn dead_letters(mut self, pattern: &str) -> Self {
         self.address = Address::new(pattern);
@@ -267,7 +291,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// For how many keys a partition remembers the last `sequence` number, to find gaps; 100,000 unless set, 0 turns it off. The
+    /// For how many keys a partition remembers the last `sequence` number, to find gaps; by default 100,000; 0 turns it off. The
     /// keys that were seen least recently are forgotten first, and all of them when the partition is revoked.
     #[must_use]
     pub fn numbered_keys(mut self, keys: usize) -> Self {
@@ -275,7 +299,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka, for the consumer and for the producer of dead letters; it overrides the other settings. One
     /// that would break a promise is refused at the start.

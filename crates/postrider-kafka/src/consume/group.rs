@@ -131,7 +131,7 @@ impl Group {
         if done.count() > 0
             && let Err(error) = consumer.commit(&done, CommitMode::Async)
         {
-            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; it is tried again");
+            tracing::debug!(group = %self.crew.group, error = %error, "can't commit offsets; trying again");
         }
     }
 
@@ -165,7 +165,7 @@ impl Group {
             let partition = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
             let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
                 tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
-                    "the partition has no queue; it is not consumed until it is assigned again");
+                    "can't get the queue of the partition; it is not consumed until it is assigned again");
                 continue;
             };
             let inlet = Inlet::new(Arc::clone(&partition), queue);
@@ -203,7 +203,7 @@ impl Group {
         } else if !going.is_empty() {
             // What could not be committed was said, and comes again.
             let _ = self.commit(consumer, &going);
-            tracing::info!(group = %self.crew.group, partitions = going.len(), "partitions were given back");
+            tracing::info!(group = %self.crew.group, partitions = going.len(), "partitions were revoked");
         }
     }
 
@@ -303,7 +303,7 @@ impl ConsumerContext for Group {
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
         if let Err(error) = &result {
-            tracing::debug!(group = %self.crew.group, error = %error, "offsets were not committed; it is tried again");
+            tracing::debug!(group = %self.crew.group, error = %error, "can't commit offsets; trying again");
         }
         let mut held = self.held();
         for each in offsets.elements() {

@@ -56,13 +56,13 @@ impl Worker {
                 line!(warn, group, record, event,
                     { attempt = tries, outcome = "retry", next_in_seconds = pause.as_secs_f64(),
                       error_code = %failure.code, error = %failure.message, },
-                    "failed; it will be tried again");
+                    "failed; it will be retried");
             }
             Consequence::Held(pause, failure) => {
                 line!(warn, group, record, event,
                     { attempt = tries + 1, outcome = "hold", next_in_seconds = pause.as_secs_f64(),
                       error_code = %failure.code, error = %failure.message, },
-                    "can't be handled now; it waits and loses no attempt");
+                    "can't be handled yet; the event waits, and this does not count as an attempt");
             }
             Consequence::GivenUp => {}
         }
@@ -75,7 +75,7 @@ impl Worker {
     pub(crate) fn say_duplicates(&self, batch: &Batch, index: usize) {
         for same in batch.duplicates(index) {
             line!(debug, self.crew.group, same.record, same.event(), { outcome = "duplicate", },
-                "the same event came before in this batch; skipped");
+                "skipped: the event is already in this batch");
         }
     }
 
@@ -85,7 +85,7 @@ impl Worker {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let event = record.event().ok();
             line!(debug, self.crew.group, record, event.as_ref(), { outcome = "skipped", },
-                "put back for another group; skipped");
+                "skipped: the event was requeued for another group");
         }
     }
 }

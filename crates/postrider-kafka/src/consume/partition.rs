@@ -144,7 +144,7 @@ impl Inlet {
                     Some(Ok(message)) => Arrived::new(Arc::clone(&self.partition.topic), &message),
                     Some(Err(error)) => {
                         tracing::warn!(topic = %self.partition.topic, partition = self.partition.number, error = %error,
-                            "this partition can't be read from at the moment");
+                            "can't read from the partition");
                         continue;
                     }
                     None => break,

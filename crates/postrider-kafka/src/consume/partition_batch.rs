@@ -13,7 +13,7 @@ pub(crate) struct Item {
     pub(crate) record: Arrived,
     /// The event in it and its key; nothing in what is no event.
     pub(crate) event: Option<(Arc<Recorded>, String)>,
-    /// How often it was tried.
+    /// The number of attempts.
     pub(crate) tries: u32,
     /// When it failed first.
     failed_at: Option<Instant>,

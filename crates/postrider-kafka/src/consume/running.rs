@@ -38,7 +38,7 @@ impl RunningConsumer {
             let _ = end.send(close(&consumer).and(answer));
         });
         thread.map_err(|error| {
-            Error::new(ErrorKind::Invalid, "consume", format!("no thread can be started: {error}"))
+            Error::new(ErrorKind::Invalid, "consume", format!("can't start a thread: {error}"))
         })?;
         Ok(Self { group, stop, ended })
     }
@@ -48,16 +48,16 @@ impl RunningConsumer {
         self.group.partitions()
     }
 
-    /// Stops: finishes what has begun, or gives it up when the grace period is over; commits the offsets; leaves the group. No
-    /// record that was handled is delivered again, unless a record before it in its partition was not finished in time.
+    /// Stops: finishes the handlers that are running, or drops them when the grace period is over; commits the offsets; leaves the
+    /// group. No handled record is delivered again, unless an earlier record of its partition was not finished in time.
     ///
-    /// *On failure*: one sentence says what could not be done, and what may be delivered again.
+    /// *On failure*: the error says what could not be done, and what may be delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Release);
         match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
-                Err(Error::new(ErrorKind::Corrupt, "stop", "the thread of the consumer ended unexpectedly"))
+                Err(Error::new(ErrorKind::Corrupt, "stop", "the consumer thread ended unexpectedly"))
             }
             Err(_) => {
                 let message = "the brokers did not answer in time; records that were handled last may be delivered again";
@@ -99,7 +99,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
                     ));
                 } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
                     let reason = group.client_errors.sentence().unwrap_or_default();
-                    tracing::warn!(group = %group.crew.group, error = text, reason, "the brokers can't be read from at the moment");
+                    tracing::warn!(group = %group.crew.group, error = text, reason, "can't read from the brokers");
                     said = Some(Instant::now());
                 }
             }

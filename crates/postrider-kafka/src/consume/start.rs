@@ -37,14 +37,14 @@ impl<S: Source> Consumer<S> {
             return Err(self.invalid("the name of a group must have 1 to 200 bytes and no NUL"));
         }
         if self.topics.is_empty() {
-            return Err(self.invalid("it has no topic: add one with topics(…)"));
+            return Err(self.invalid("it must have a topic; add one with topics(…)"));
         }
         if let Some(name) = self.topics.iter().find(|name| !topic::valid(name)) {
             return Err(self.invalid(&format!("{name:?} is not a valid topic name")));
         }
         self.address.check(self.topics.iter().map(String::as_str))?;
         if self.handlers.is_empty() {
-            return Err(self.invalid("it has no handler: add one with on(…)"));
+            return Err(self.invalid("it must have a handler; add one with on(…)"));
         }
         self.retry.check().map_err(|error| self.invalid(error.message()))?;
         for (what, number) in [("concurrency", self.concurrency), ("records_per_poll", self.records)] {
@@ -187,11 +187,9 @@ fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>
         let letters = group.crew.address.of(topic);
         if !there.contains(letters.as_str()) {
             tracing::warn!(group = %group.crew.group, topic, dead_letters = letters,
-                "the topic for dead letters does not exist; create it: a partition with a record to give up stands still without it");
+                "the dead-letter topic does not exist; create it: without it, a partition stops at the first record that fails for good");
         }
     }
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
-    consumer
-        .subscribe(&names)
-        .map_err(|error| invalid(&format!("the topics can't be subscribed to: {error}")))
+    consumer.subscribe(&names).map_err(|error| invalid(&format!("can't subscribe to the topics: {error}")))
 }

@@ -11,7 +11,7 @@ macro_rules! table {
     ($($constant:ident = $name:literal, $kind:ident, $labels:ident, $help:literal;)+) => {
         $(const $constant: &str = $name;)+
 
-        /// Every metric that a consumer emits, beside those of the handlers.
+        /// Every metric of a consumer, in addition to those of its handlers.
         pub const CONSUMER_METRICS: &[Metric] = &[
             $(Metric { name: $name, kind: Kind::$kind, labels: $labels, help: $help }),+
         ];
@@ -20,12 +20,12 @@ macro_rules! table {
 
 table! {
     CONSUMED = "postrider_consumer_consumed_total", Counter, BY_TOPIC, "records taken from a topic";
-    HANDLED = "postrider_consumer_handled_total", Counter, BY_TOPIC, "records whose event was handled, or that no handler is for";
+    HANDLED = "postrider_consumer_handled_total", Counter, BY_TOPIC, "records whose event was handled, or has no handler";
     DUPLICATES = "postrider_consumer_duplicates_total", Counter, BY_TOPIC, "records whose event had been handled before";
-    RETRIED = "postrider_consumer_retried_total", Counter, BY_TOPIC, "tries that failed and are repeated";
-    DEAD = "postrider_consumer_dead_lettered_total", Counter, BY_TOPIC, "records written to the topic of dead letters";
-    GAPS = "postrider_consumer_gaps_total", Counter, BY_GROUP, "gaps in the numbers that events have within their keys";
-    STOPPED = "postrider_consumer_stopped_partitions", Gauge, BY_TOPIC, "partitions that stand still because a dead letter can't be written";
+    RETRIED = "postrider_consumer_retried_total", Counter, BY_TOPIC, "attempts that failed and are retried";
+    DEAD = "postrider_consumer_dead_lettered_total", Counter, BY_TOPIC, "records written to the dead-letter topic";
+    GAPS = "postrider_consumer_gaps_total", Counter, BY_GROUP, "gaps in the sequence numbers of keys";
+    STOPPED = "postrider_consumer_stopped_partitions", Gauge, BY_TOPIC, "partitions that are stopped because a dead letter can't be written";
     LAG = "postrider_consumer_lag", Gauge, BY_PARTITION, "records behind the end of a partition, counted every 15 s";
 }
 

@@ -155,7 +155,7 @@ impl Worker {
         };
         self.tally.gaps.increment(1);
         line!(warn, gap.group, record, Some(event), { key = gap.key, expected, got = gap.got, },
-            "sequence numbers of this key are missing; look at the producer for what happened to them");
+            "sequence numbers of this key are missing; check the producer for the missing events");
         if let Some(hook) = &self.crew.on_gap
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(&gap))).is_err()
         {
@@ -272,7 +272,7 @@ impl Worker {
     async fn away(&mut self, reason: &Unavailable) {
         let (_, backoff) = self.outage.get_or_insert_with(|| {
             tracing::warn!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
-                reason = %reason, "nothing can be handled; the partition waits, and no event loses an attempt");
+                reason = %reason, "handlers are unavailable; the partition waits, and this does not count as an attempt");
             (Instant::now(), self.crew.backoff())
         });
         let pause = backoff.next_delay();

@@ -3,6 +3,7 @@
 use postrider_core::Result;
 
 use crate::client::invalid::invalid;
+use crate::dead_letter::dead_letters::DeadLetters;
 use crate::produce::topic;
 
 /// Which topic the dead letters of a topic go to.
@@ -11,7 +12,7 @@ pub(crate) struct Address(String);
 
 impl Default for Address {
     fn default() -> Self {
-        Self("{topic}.DLT".to_owned())
+        Self(DeadLetters::TOPIC.to_owned())
     }
 }
 
@@ -31,12 +32,12 @@ impl Address {
             let letters = self.of(topic);
             if !topic::valid(&letters) {
                 return Err(invalid(&format!(
-                    "{letters:?}, the topic for dead letters, is not a valid topic name"
+                    "{letters:?}, the dead-letter topic, is not a valid topic name"
                 )));
             }
             if topics.clone().any(|consumed| consumed == letters) {
                 let message = format!(
-                    "{letters} is consumed, so it can't take the dead letters of {topic}; name another one"
+                    "{letters} is consumed, so it can't be the dead-letter topic of {topic}; choose another one"
                 );
                 return Err(invalid(&message));
             }

@@ -8,7 +8,7 @@ use rdkafka::consumer::BaseConsumer;
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_LETTERS, broken};
-use crate::client::security::{Security, told_who_we_are};
+use crate::client::security::{Security, security_methods};
 use crate::consume::arrived::Arrived;
 use crate::dead_letter::address::Address;
 use crate::dead_letter::letter::DeadLetter;
@@ -22,10 +22,24 @@ const CHUNK: usize = 500;
 /// Up to where groups have requeued, by group and partition.
 type Requeued = HashMap<String, HashMap<i32, i64>>;
 
-/// The dead letters of a group.
+/// Lists and requeues the dead letters of a consumer group.
 ///
-/// It remembers what it has requeued as a consumer does: as the committed offsets of the group `{group}.dead-letters`. It skips
-/// the letters of other groups in the same topic.
+/// It remembers what it has requeued as the committed offsets of the group `{group}.dead-letters`. It skips the letters of other
+/// groups in the same topic.
+///
+/// ```no_run
+/// use postrider_kafka::DeadLetters;
+///
+/// # async fn example() -> postrider::Result<()> {
+/// let letters = DeadLetters::new("broker:9092", "billing");
+/// for letter in letters.list("orders", 100).await? {
+///     println!("{}:{} failed after {} attempts: {}", letter.partition, letter.offset, letter.attempts, letter.error);
+/// }
+/// let count = letters.requeue("orders").await?;
+/// println!("requeued {count}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DeadLetters {
     brokers: String,
@@ -36,6 +50,9 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
+    /// The default dead-letter topic; `{topic}` stands for the topic of the record.
+    pub const TOPIC: &str = "{topic}.DLT";
+
     /// The dead letters of a group on these brokers.
     pub fn new(brokers: &str, group: &str) -> Self {
         Self {
@@ -47,14 +64,14 @@ impl DeadLetters {
         }
     }
 
-    /// The topic for dead letters, as the consumer has it: see [`Consumer::dead_letters`](crate::Consumer::dead_letters).
+    /// The dead-letter topic, as set in the consumer: see [`Consumer::dead_letters`](crate::Consumer::dead_letters).
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self {
         self.address = Address::new(pattern);
         self
     }
 
-    told_who_we_are!();
+    security_methods!();
 
     /// Sets a property of librdkafka; it overrides the other settings. One that would break a promise is refused when letters are
     /// listed or requeued.
@@ -64,7 +81,7 @@ impl DeadLetters {
         self
     }
 
-    /// The letters of a topic that were not requeued yet, the oldest of each partition first, `limit` of them at most. Changes
+    /// The letters of a topic that were not requeued yet: the oldest of each partition first, and at most `limit`. Changes
     /// nothing, and shows no payload.
     pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
         self.settings()?.connect().await?;
@@ -80,8 +97,8 @@ impl DeadLetters {
         .await
     }
 
-    /// The letters of a topic that are kept, of every group, also those that were requeued; of them those that `wanted` wants, the
-    /// oldest of each partition first, `limit` of them at most. Changes nothing, and shows no payload.
+    /// All letters of a topic that `wanted` accepts, of every group and including those that were requeued: the oldest of each
+    /// partition first, and at most `limit`. Changes nothing, and shows no payload.
     pub async fn list_all(
         &self,
         topic: &str,
@@ -106,7 +123,7 @@ impl DeadLetters {
         .await
     }
 
-    /// The letter at a place in the topic for dead letters, and the value of its record byte for byte; nothing if there is none.
+    /// The letter at this partition and offset of the dead-letter topic, with the bytes of its value; `None` if there is none.
     /// Changes nothing.
     pub async fn read(
         &self,

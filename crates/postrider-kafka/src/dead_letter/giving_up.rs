@@ -31,7 +31,7 @@ impl Worker {
             let Err(error) = answer else { break };
             let (_, backoff) = stopped.get_or_insert_with(|| {
                 line!(error, group, record, event, { dead_letters = topic, error = %error, },
-                    "a dead letter can't be written; this partition stands still until it can be");
+                    "can't write a dead letter; the partition is stopped until it can be written");
                 (Stopped::new(&self.tally), self.crew.backoff())
             });
             let pause = backoff.next_delay();
@@ -42,12 +42,12 @@ impl Worker {
         }
         if stopped.take().is_some() {
             line!(info, group, record, event, { dead_letters = topic, },
-                "the dead letter is written; this partition goes on");
+                "the dead letter was written; the partition continues");
         }
         line!(warn, group, record, event,
             { attempt = tries, outcome = "dead", error_code = %failure.code, error = %failure.message,
               dead_letters = topic, },
-            "given up; it is a dead letter until it is requeued");
+            "failed for good; it is now a dead letter");
         self.say_duplicates(batch, index);
         self.tally.dead.increment(1);
         self.tally.duplicates.increment(batch.finish(index) as u64);

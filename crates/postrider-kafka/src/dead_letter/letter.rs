@@ -1,4 +1,4 @@
-//! A dead letter as people see it: why, where and when a record was given up, without what it says.
+//! A dead letter as people see it: why, where and when a record failed, without its payload.
 
 use postrider_core::{OffsetDateTime, Uuid};
 use time::format_description::well_known::Rfc3339;
@@ -6,36 +6,36 @@ use time::format_description::well_known::Rfc3339;
 use crate::consume::arrived::{Arrived, TOPIC};
 use crate::dead_letter::record;
 
-/// A record that was given up.
+/// A record that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The topic it was in.
+    /// The topic of the record.
     pub topic: String,
-    /// The partition it was in.
+    /// The partition of the record.
     pub partition: i32,
     /// Its offset there.
     pub offset: i64,
-    /// The partition of the topic for dead letters that it is in now.
+    /// The partition of the letter in the dead-letter topic.
     pub letter_partition: i32,
     /// Its offset there.
     pub letter_offset: i64,
-    /// The group that gave it up.
+    /// The consumer group that failed on it.
     pub group: String,
-    /// Its event, if it is one.
+    /// The id of its event, if the record is an event.
     pub event_id: Option<Uuid>,
-    /// The type of its event, if it is one.
+    /// The type of its event, if the record is an event.
     pub event_type: Option<String>,
     /// Its key, if it is text.
     pub key: Option<String>,
-    /// Why it was given up.
+    /// Why it failed.
     pub error: String,
     /// The code of that error, one word.
     pub error_code: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// When it was given up.
+    /// When it became a dead letter.
     pub time: Option<OffsetDateTime>,
-    /// Whether it was put back for its group.
+    /// Whether it was requeued for its group.
     pub requeued: bool,
 }
 

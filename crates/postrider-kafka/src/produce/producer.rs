@@ -17,7 +17,7 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::util::Timeout;
 use tokio::sync::Notify;
 
-use crate::client::client_error::{ClientErrors, Trouble};
+use crate::client::client_error::{ClientErrors, ErrorCause};
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::{invalid, refused};
 
@@ -112,7 +112,7 @@ impl Producer {
                 polled.poll(Timeout::After(TICK));
             }
         });
-        let thread = thread.map_err(|error| invalid(&format!("no thread can be started: {error}")))?;
+        let thread = thread.map_err(|error| invalid(&format!("can't start a thread: {error}")))?;
         let is_single = !settings.brokers.contains(',');
         let timeout = settings.timeout;
         Ok(Self { inner, is_single, timeout, spent: AtomicBool::new(false), stop, thread: Some(thread) })
@@ -150,8 +150,8 @@ impl Producer {
     /// What keeps the brokers from answering, as closely as can be found out, which may take a while.
     pub(crate) fn diagnosis(&self, settings: &KafkaBuilder) -> Option<String> {
         let last_error = self.inner.context().client_errors.last()?;
-        if last_error.trouble() != Trouble::Certificate {
-            return Some(last_error.as_said_of(last_error.trouble_at_start()));
+        if last_error.cause() != ErrorCause::Certificate {
+            return Some(last_error.sentence_for(last_error.cause_at_start()));
         }
         // OpenSSL says the same of a wrong name and of an unknown authority: try it without regard to the name.
         let Ok(other) = Self::new(&settings.nameless()) else { return Some(last_error.sentence()) };
@@ -159,7 +159,7 @@ impl Producer {
             Ok(_) => true,
             Err(_) => other.inner.context().client_errors.last().is_some_and(|it| !it.is_lasting()),
         };
-        Some(last_error.as_said_of(if is_name { Trouble::Name } else { Trouble::Certificate }))
+        Some(last_error.sentence_for(if is_name { ErrorCause::Name } else { ErrorCause::Certificate }))
     }
 
     /// Begins a batch of so many records. Its time counts from `since`: from when it was last known that this process does
@@ -176,7 +176,7 @@ impl Producer {
     /// Why this producer is good for nothing more, if it is not.
     pub(crate) fn fatal(&self) -> Option<String> {
         if self.spent.load(Ordering::Acquire) {
-            return Some("what it had not sent in time was taken back".to_owned());
+            return Some("unsent records were cancelled at the deadline".to_owned());
         }
         self.inner.client().fatal_error().map(|(_, reason)| reason)
     }
@@ -228,7 +228,7 @@ impl<'p> Flight<'p> {
             }
             match self.board() {
                 Some(mut board) => board.open += 1,
-                None => return Err(Unavailable::new("another batch of the lane has begun")),
+                None => return Err(Unavailable::new("another batch of the lane has started")),
             }
             let is_empty = was_full && self.producer.inner.in_flight_count() == 0;
             let Err((error, back)) = self.producer.inner.send(record) else { return Ok(Ok(())) };

@@ -89,7 +89,7 @@ impl Line {
                 polled.poll(Timeout::After(TICK));
             }
         });
-        thread.map_err(|error| invalid(&format!("no thread can be started: {error}")))?;
+        thread.map_err(|error| invalid(&format!("can't start a thread: {error}")))?;
         Ok(Arc::new(Self { producer, stop }))
     }
 }
@@ -187,15 +187,15 @@ impl ReceiptProducer {
             ErrorClass::HoldTopic => {
                 self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
                 let message = format!(
-                    "the topic {topic} can't be written to: {code}; check that it exists and who may write to it"
+                    "the topic {topic} can't be written to: {code}; check that it exists and that the user may write to it"
                 );
                 Error::new(ErrorKind::Denied, "kafka", message)
             }
             ErrorClass::Reject if code == Code::MessageSizeTooLarge => invalid(&format!(
-                "the topic {topic} takes no record of this size; raise its max.message.bytes"
+                "the record is too large for the topic {topic}; raise its max.message.bytes"
             )),
             ErrorClass::Reject | ErrorClass::Retry => {
-                invalid(&format!("the topic {topic} did not take the record: {code}"))
+                invalid(&format!("the topic {topic} refused the record: {code}"))
             }
         }
     }

@@ -25,6 +25,16 @@ const TAKEN: &str = "ok";
 const UNCONFIRMED: &str = "unconfirmed";
 
 /// Produces events to Kafka.
+///
+/// ```no_run
+/// use postrider::{Relay, postgres::Outbox};
+/// use postrider_kafka::Kafka;
+///
+/// # async fn example(outbox: Outbox) -> postrider::Result<()> {
+/// let kafka = Kafka::builder("broker:9092").topic("{stream}-events").connect().await?;
+/// Relay::new(&outbox).subscribe("to-kafka", |s| s.sink(kafka)).run().await
+/// # }
+/// ```
 pub struct Kafka {
     pub(crate) settings: KafkaBuilder,
     pub(crate) topics: Topics,
@@ -51,6 +61,9 @@ struct Produced {
 }
 
 impl Kafka {
+    /// The default number of events per read. Between two batches the brokers wait for the database: the fewer, the better.
+    pub const BATCH: u32 = 5000;
+
     /// A sink for these brokers: `host:port`, separated by commas.
     pub fn builder(brokers: &str) -> KafkaBuilder {
         KafkaBuilder::new(brokers)
@@ -95,7 +108,7 @@ impl Kafka {
             match producer.fatal() {
                 None => return Ok(Arc::clone(producer)),
                 Some(reason) => {
-                    tracing::debug!(lane, reason, "the producer is given up; a new one takes its place");
+                    tracing::debug!(lane, reason, "the producer can't be used any more; creating a new one");
                 }
             }
         }
@@ -111,11 +124,12 @@ impl Kafka {
         let word = word(code);
         match error_class(code) {
             ErrorClass::Unavailable => None,
-            ErrorClass::Retry => {
-                Some(Outcome::retry(failure(&word, format!("Kafka refused the record for now: {code}"))))
-            }
+            ErrorClass::Retry => Some(Outcome::retry(failure(
+                &word,
+                format!("Kafka refused the record; it will be retried: {code}"),
+            ))),
             ErrorClass::Reject => {
-                Some(Outcome::reject(failure(&word, format!("Kafka refused the record for good: {code}"))))
+                Some(Outcome::reject(failure(&word, format!("Kafka rejected the record: {code}"))))
             }
             ErrorClass::HoldTopic => {
                 self.forget(topic);
@@ -317,9 +331,8 @@ fn word(code: Code) -> String {
 
 #[async_trait]
 impl Sink for Kafka {
-    /// Between two batches the brokers wait for the database: the fewer, the better.
     fn batch(&self) -> u32 {
-        5000
+        Self::BATCH
     }
 
     /// What is in the client is too old to be sent half as long again after its time, and a third of a lease may be gone
@@ -339,7 +352,7 @@ impl Sink for Kafka {
         let plan = self.plan(&producer, &delivery).await?;
         if since.elapsed() >= self.settings.timeout {
             // Brokers that are slow to say which topics there are, or a process that stood still: its heir may be at work.
-            return Err(Unavailable::new("it took too long to find out which topics there are"));
+            return Err(Unavailable::new("the brokers took too long to list the topics"));
         }
         since = Instant::now();
         let all: Vec<usize> = (0..delivery.events.len()).collect();

@@ -30,11 +30,11 @@ async fn a_broker_killed_during_a_drain_loses_and_reorders_nothing() {
     let mut broker = Broker::create(&Options::new()).expect("a broker starts");
     broker.create_topic("orders", PARTITIONS).expect("a topic");
     let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     // Most of it is there when the relay starts, the rest comes while the broker dies.
-    ground.write(wanted / 2).join_all().await;
-    let writers = ground.write(wanted / 2);
-    let relay = relay(&ground.outbox, &broker).await;
+    fixture.write(wanted / 2).join_all().await;
+    let writers = fixture.write(wanted / 2);
+    let relay = relay(&fixture.outbox, &broker).await;
     let mut kills = 0;
     for part in [wanted / 5, wanted * 3 / 5] {
         until("records arrive", async || topic.count() >= part).await;
@@ -45,9 +45,9 @@ async fn a_broker_killed_during_a_drain_loses_and_reorders_nothing() {
     }
     writers.join_all().await;
     until("everything is delivered", async || figures(&relay).await.0 == 0).await;
-    assert_eq!(ground.delivery_rows().await, 0, "nothing went wrong with any event");
+    assert_eq!(fixture.delivery_rows().await, 0, "nothing went wrong with any event");
     relay.stop().await.expect("stopped");
-    let again = assert_whole(&topic.arrivals(), &ground.versions().await);
-    assert_eq!(ground.versions().await.values().sum::<i64>(), wanted);
+    let again = assert_whole(&topic.arrivals(), &fixture.versions().await);
+    assert_eq!(fixture.versions().await.values().sum::<i64>(), wanted);
     assert!(again <= kills * BATCH as usize, "{again} came again: more than was in flight");
 }

@@ -35,11 +35,11 @@ impl Fixture {
         let schema = made.name().to_owned();
         let pool = connect(&url).await;
         let outbox = Outbox::builder().schema(&schema).migrated(&pool).await.expect("migrated");
-        let ground = Self { outbox, url, schema, pool, _made: Arc::new(made) };
+        let fixture = Self { outbox, url, schema, pool, _made: Arc::new(made) };
         let table = "create table {schema}.account (id bigint primary key, version bigint not null);
                      insert into {schema}.account select n, 0 from generate_series(1, {accounts}) n;";
-        sqlx::raw_sql(ground.sql(table)).execute(&ground.pool).await.expect("the application's table");
-        ground
+        sqlx::raw_sql(fixture.sql(table)).execute(&fixture.pool).await.expect("the application's table");
+        fixture
     }
 
     /// The outbox of a schema that somebody else made.
@@ -55,10 +55,10 @@ impl Fixture {
     pub(crate) fn write(&self, events: i64) -> JoinSet<()> {
         let mut writers = JoinSet::new();
         for writer in 0..8 {
-            let ground = self.clone();
+            let fixture = self.clone();
             writers.spawn(async move {
                 for turn in 0..events / 8 / CHANGES {
-                    ground.change((writer * 5 + turn * 3) % ACCOUNTS).await;
+                    fixture.change((writer * 5 + turn * 3) % ACCOUNTS).await;
                 }
             });
         }

@@ -21,7 +21,7 @@ use crate::relays::{deliverers, undelivered};
 use crate::{PATIENCE, until};
 
 /// What the relay is told: the address of PostgreSQL, the schema, the brokers, its name.
-const RIDE: &str = "POSTRIDER_TEST_FREEZE";
+const ARGUMENTS: &str = "POSTRIDER_TEST_FREEZE";
 const PARTITIONS: u16 = 4;
 const BATCH: u32 = 500;
 /// How much a record has beside it. Each has a request of its own, of which the system takes a part while nobody reads, and the
@@ -49,9 +49,11 @@ impl Sink for Telling {
 /// Not a test: the relay that is frozen, and its heir.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the relay of another test, in a process of its own"]
-async fn ride() {
-    let Ok(ride) = std::env::var(RIDE) else { return };
-    let [url, schema, brokers, name] = ride.split(' ').collect::<Vec<_>>()[..] else { panic!("{ride}") };
+async fn relay_process() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    let [url, schema, brokers, name] = arguments.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{arguments}")
+    };
     let outbox = Fixture::reach(url, schema).await;
     let sink = Kafka::builder(brokers)
         .send_timeout(Duration::from_secs(4))
@@ -77,11 +79,11 @@ struct RelayProcess {
 }
 
 impl RelayProcess {
-    fn start(ground: &Fixture, brokers: &str, name: &str) -> Self {
-        let ride = [&*ground.url, &*ground.schema, brokers, name].join(" ");
+    fn start(fixture: &Fixture, brokers: &str, name: &str) -> Self {
+        let arguments = [&*fixture.url, &*fixture.schema, brokers, name].join(" ");
         let mut process = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "freezes::ride", "--ignored", "--nocapture"])
-            .env(RIDE, ride)
+            .args(["--exact", "freezes::relay_process", "--ignored", "--nocapture"])
+            .env(ARGUMENTS, arguments)
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
@@ -134,7 +136,7 @@ struct Stage {
     /// How the one that is frozen reaches the broker.
     way: Proxy,
     topic: Topic,
-    ground: Fixture,
+    fixture: Fixture,
     store: PgStore,
     /// The last to go: the others talk to it.
     broker: Broker,
@@ -145,19 +147,19 @@ impl Stage {
         let broker = Broker::create(&Options::new()).expect("a broker starts");
         broker.create_topic("orders", PARTITIONS).expect("a topic");
         let topic = Topic::new(&broker.bootstrap(), "orders", PARTITIONS.into());
-        let ground = Fixture::new().await;
-        let store = ground.outbox.store().await.expect("the log");
+        let fixture = Fixture::new().await;
+        let store = fixture.outbox.store().await.expect("the log");
         let way = Proxy::to(broker.port()).expect("a proxy");
-        let frozen = RelayProcess::start(&ground, &way.bootstrap(), "frozen");
-        let stage = Self { frozen, way, topic, ground, store, broker };
-        stage.ground.record_numbers(1..=200).await;
+        let frozen = RelayProcess::start(&fixture, &way.bootstrap(), "frozen");
+        let stage = Self { frozen, way, topic, fixture, store, broker };
+        stage.fixture.record_numbers(1..=200).await;
         until("the first arrive", async || stage.topic.count() >= 200).await;
         stage.until_all_is_delivered().await;
         stage
     }
 
     async fn deliver(&self, numbers: RangeInclusive<i64>) {
-        self.ground.record_numbers(numbers).await;
+        self.fixture.record_numbers(numbers).await;
         self.until_all_is_delivered().await;
     }
 
@@ -169,7 +171,7 @@ impl Stage {
     async fn freeze(&self, bytes: usize, is_so_far: impl Fn() -> bool) {
         // What it said of the first is over.
         self.frozen.said.try_iter().for_each(drop);
-        self.ground.record_padded(201..=300, bytes).await;
+        self.fixture.record_padded(201..=300, bytes).await;
         self.frozen.until_it_waits();
         until("it is so far", async || is_so_far()).await;
         self.frozen.signal("-STOP");
@@ -220,7 +222,7 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     stage.broker.kill().expect("killed");
     stage.freeze(0, || true).await;
     stage.broker.start().expect("started again");
-    let heir = RelayProcess::start(&stage.ground, &stage.broker.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
@@ -229,7 +231,7 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     drop(heir);
     // It is awake, knows that it lost its lane, and works again: what it held would have been sent by now.
     stage.deliver(401..=500).await;
-    assert_eq!(deliverers(&stage.ground).await, ["frozen", "heir"]);
+    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "heir"]);
     let late = late(&before, &stage.partitions());
     assert!(late.values().all(Vec::is_empty), "nothing old came after it woke up: {late:?}");
     stage.assert_whole(500);
@@ -241,7 +243,7 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
 async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition() {
     let stage = Stage::new().await;
     stage.freeze_in_the_middle_of_a_request().await;
-    let heir = RelayProcess::start(&stage.ground, &stage.broker.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "heir");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
@@ -250,7 +252,7 @@ async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition(
     stage.frozen.signal("-CONT");
     drop(heir);
     stage.deliver(401..=500).await;
-    assert_eq!(deliverers(&stage.ground).await, ["frozen", "heir"]);
+    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "heir"]);
     let late = late(&before, &stage.partitions());
     let count = late.values().map(Vec::len).sum::<usize>();
     assert_eq!(count, 1, "the request that was half written is whole now, and nothing else came: {late:?}");
@@ -269,7 +271,7 @@ async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order()
     stage.freeze_in_the_middle_of_a_request().await;
     let way = Proxy::to(stage.broker.port()).expect("a proxy");
     way.shut();
-    let heir = RelayProcess::start(&stage.ground, &way.bootstrap(), "heir");
+    let heir = RelayProcess::start(&stage.fixture, &way.bootstrap(), "heir");
     heir.until_it_waits();
     let before = stage.partitions();
 
@@ -278,7 +280,7 @@ async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order()
         stage.topic.count() > before.values().map(|numbers| numbers.len() as i64).sum()
     })
     .await;
-    assert_eq!(stage.ground.holder().await.as_deref(), Some("heir"));
+    assert_eq!(stage.fixture.holder().await.as_deref(), Some("heir"));
     way.open();
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;

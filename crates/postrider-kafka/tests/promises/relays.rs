@@ -16,23 +16,23 @@ const BATCH: u32 = 200;
 const PARTITIONS: u16 = 4;
 
 /// What a relay in a process of its own is told: the address of PostgreSQL, the schema, the brokers, its name, the order.
-const RIDE: &str = "POSTRIDER_TEST_RIDE";
+const ARGUMENTS: &str = "POSTRIDER_TEST_RELAY";
 
 /// Starts a relay in a process of its own. Dropped, it is killed.
-fn start_relay(ground: &Fixture, broker: &Broker, name: &str, order: Order) -> Process {
-    let ride = [&ground.url, &ground.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
+fn start_relay(fixture: &Fixture, broker: &Broker, name: &str, order: Order) -> Process {
+    let arguments = [&fixture.url, &fixture.schema, &broker.bootstrap(), name, order.as_str()].join(" ");
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "relays::ride", "--ignored", "--nocapture"]).env(RIDE, ride);
+    command.args(["--exact", "relays::relay_process", "--ignored", "--nocapture"]).env(ARGUMENTS, arguments);
     Process::start(command.stdout(Stdio::null()))
 }
 
 /// Not a test: what such a relay does until it is killed.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the relay of other tests, in a process of its own"]
-async fn ride() {
-    let Ok(ride) = std::env::var(RIDE) else { return };
-    let [url, schema, brokers, name, order] = ride.split(' ').collect::<Vec<_>>()[..] else {
-        panic!("{ride}")
+async fn relay_process() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    let [url, schema, brokers, name, order] = arguments.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{arguments}")
     };
     let outbox = Fixture::reach(url, schema).await;
     let sink = Kafka::builder(brokers).send_timeout(Duration::from_secs(2));
@@ -58,17 +58,17 @@ async fn set_up() -> (Broker, Topic, Fixture) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partition() {
     const EVENTS: i64 = 30_000;
-    let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(1..=EVENTS).await;
+    let (broker, topic, fixture) = set_up().await;
+    fixture.record_numbers(1..=EVENTS).await;
     let mut killed = 0;
-    let mut relay_process = start_relay(&ground, &broker, "relay_process-0", Order::Key);
+    let mut relay_process = start_relay(&fixture, &broker, "relay_process-0", Order::Key);
     for part in [EVENTS / 10, EVENTS / 3, EVENTS / 2] {
         until("records arrive", async || topic.count() >= part).await;
         relay_process.kill();
         killed += 1;
-        relay_process = start_relay(&ground, &broker, &format!("relay_process-{killed}"), Order::Key);
+        relay_process = start_relay(&fixture, &broker, &format!("relay_process-{killed}"), Order::Key);
     }
-    let store = ground.outbox.store().await.expect("the log");
+    let store = fixture.outbox.store().await.expect("the log");
     until("everything is delivered", async || undelivered(&store).await == 0).await;
     let arrivals = topic.arrivals();
     let again = assert_ordered_by_partition(&arrivals);
@@ -80,21 +80,21 @@ async fn a_relay_that_is_killed_and_started_again_keeps_the_order_of_each_partit
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_relays_on_a_strict_stream_one_works_and_the_other_takes_over() {
     const EVENTS: i64 = 1500;
-    let (broker, topic, ground) = set_up().await;
-    ground.record_numbers(1..=EVENTS).await;
+    let (broker, topic, fixture) = set_up().await;
+    fixture.record_numbers(1..=EVENTS).await;
     let mut relay_processes =
-        ["one", "two"].map(|name| (name, Some(start_relay(&ground, &broker, name, Order::Strict))));
+        ["one", "two"].map(|name| (name, Some(start_relay(&fixture, &broker, name, Order::Strict))));
     until("records arrive", async || topic.count() >= EVENTS / 5).await;
-    let holder = ground.holder().await.expect("somebody holds the lane");
-    assert_eq!(deliverers(&ground).await, [holder.as_str()], "one works, the other waits");
+    let holder = fixture.holder().await.expect("somebody holds the lane");
+    assert_eq!(deliverers(&fixture).await, [holder.as_str()], "one works, the other waits");
     for (name, relay_process) in &mut relay_processes {
         if *name == holder {
-            relay_process.take().expect("it rides").kill();
+            relay_process.take().expect("it runs").kill();
         }
     }
-    let store = ground.outbox.store().await.expect("the log");
+    let store = fixture.outbox.store().await.expect("the log");
     until("everything is delivered", async || undelivered(&store).await == 0).await;
-    assert_eq!(deliverers(&ground).await.len(), 2, "the other took over");
+    assert_eq!(deliverers(&fixture).await.len(), 2, "the other took over");
     let arrivals = topic.arrivals();
     let again = assert_ordered_by_partition(&arrivals);
     assert_eq!((arrivals.len() - again) as i64, EVENTS, "nothing is lost");
@@ -107,9 +107,9 @@ pub(crate) async fn undelivered(store: &dyn postrider::store::Store) -> u64 {
 }
 
 /// Who has delivered something so far.
-pub(crate) async fn deliverers(ground: &Fixture) -> Vec<String> {
+pub(crate) async fn deliverers(fixture: &Fixture) -> Vec<String> {
     use postrider::store::Inspect as _;
-    let store = ground.outbox.store().await.expect("the log");
+    let store = fixture.outbox.store().await.expect("the log");
     let query = postrider::store::StateQuery { limit: 100_000, ..postrider::store::StateQuery::default() };
     let states = store.states(&query).await.expect("states");
     let names: std::collections::BTreeSet<String> =

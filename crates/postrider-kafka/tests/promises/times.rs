@@ -54,21 +54,21 @@ async fn until_swept(broker: &Broker) {
     until("a record of ten days ago is gone", async || control.is_emptied()).await;
 }
 
-async fn record(ground: &Fixture, occurred_at: OffsetDateTime) -> Vec<Uuid> {
+async fn record(fixture: &Fixture, occurred_at: OffsetDateTime) -> Vec<Uuid> {
     let mut ids = Vec::new();
     for (_, stream, _) in FORMATS {
         let mut event = NewEvent::of(stream, "OrderPaid", "Order", "order-1", &1).expect("an event");
         event.occurred_at = Some(occurred_at);
-        let mut tx = ground.outbox.pool().begin().await.expect("a transaction");
-        ids.push(ground.outbox.record(&mut tx, &event).await.expect("recorded"));
+        let mut tx = fixture.outbox.pool().begin().await.expect("a transaction");
+        ids.push(fixture.outbox.record(&mut tx, &event).await.expect("recorded"));
         tx.commit().await.expect("committed");
     }
     ids
 }
 
 /// A relay with a subscription for each format, each to a topic of its own.
-async fn relay(ground: &Fixture, broker: &Broker) -> Running {
-    let mut relay = Relay::new(&ground.outbox);
+async fn relay(fixture: &Fixture, broker: &Broker) -> Running {
+    let mut relay = Relay::new(&fixture.outbox);
     for (format, name, _) in FORMATS {
         let sink = Kafka::builder(&broker.bootstrap()).format(format).connect().await.expect("a sink");
         relay = relay.subscribe(name, |s| s.sink(sink).streams([name]));
@@ -98,10 +98,10 @@ fn assert_kept(broker: &Broker, count: usize, occurred_at: OffsetDateTime) {
 }
 
 /// What a handler behind each topic is told of when events occurred. One that comes twice at once is told of once.
-async fn told(broker: &Broker, ground: &Fixture) -> Vec<OffsetDateTime> {
+async fn told(broker: &Broker, fixture: &Fixture) -> Vec<OffsetDateTime> {
     let seen: Arc<Mutex<Vec<OffsetDateTime>>> = Arc::default();
     let handled = Arc::clone(&seen);
-    let consumer = Consumer::new(&ground.outbox, &broker.bootstrap(), "times")
+    let consumer = Consumer::new(&fixture.outbox, &broker.bootstrap(), "times")
         .topics(FORMATS.map(|(_, name, _)| name))
         .on_type("OrderPaid", move |event: Received<i64>| {
             handled.lock().expect("a list").push(event.event().occurred_at);
@@ -123,14 +123,14 @@ fn ago(time: Duration) -> OffsetDateTime {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_ten_days_ago_and_its_replay_stay_in_a_topic_that_keeps_a_day() {
-    let (broker, ground) = (broker(), Fixture::new().await);
+    let (broker, fixture) = (broker(), Fixture::new().await);
     let occurred_at = ago(10 * DAY);
-    let ids = record(&ground, occurred_at).await;
-    let relay = relay(&ground, &broker).await;
+    let ids = record(&fixture, occurred_at).await;
+    let relay = relay(&fixture, &broker).await;
     until_all_quiet(&relay).await;
     until_swept(&broker).await;
     assert_kept(&broker, 1, occurred_at);
-    let operator = ground.outbox.store().await.expect("a store");
+    let operator = fixture.outbox.store().await.expect("a store");
     for ((_, name, _), id) in FORMATS.into_iter().zip(ids) {
         let replay = Replay {
             subscription: name.to_owned(),
@@ -146,21 +146,21 @@ async fn an_event_of_ten_days_ago_and_its_replay_stay_in_a_topic_that_keeps_a_da
     .await;
     until_swept(&broker).await;
     assert_kept(&broker, 2, occurred_at);
-    let told = told(&broker, &ground).await;
+    let told = told(&broker, &fixture).await;
     assert!(told.iter().all(|time| *time == occurred_at), "{told:?}");
     relay.stop().await.expect("stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_a_clock_nine_hours_ahead_is_delivered() {
-    let (broker, ground) = (broker(), Fixture::new().await);
+    let (broker, fixture) = (broker(), Fixture::new().await);
     let occurred_at = ago(Duration::ZERO) + Duration::from_secs(9 * 60 * 60);
-    let ids = record(&ground, occurred_at).await;
-    let relay = relay(&ground, &broker).await;
+    let ids = record(&fixture, occurred_at).await;
+    let relay = relay(&fixture, &broker).await;
     for ((_, name, _), id) in FORMATS.into_iter().zip(ids) {
         relay.delivered(name, id, PATIENCE).await.expect("delivered, and not dead");
     }
     assert_kept(&broker, 1, occurred_at);
-    assert_eq!(told(&broker, &ground).await, [occurred_at; 3]);
+    assert_eq!(told(&broker, &fixture).await, [occurred_at; 3]);
     relay.stop().await.expect("stopped");
 }

@@ -356,14 +356,14 @@ async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
         .await;
     }
     let mut stale = lease.clone();
-    let mut standing = None;
+    let mut status = None;
     retrying(async || {
         let _ = log.store.extend(&mut stale, LONG, Some(&batch.next)).await;
-        standing = log.store.settle(&mut stale, &Settlement::of(&batch)).await.ok();
-        standing.is_some()
+        status = log.store.settle(&mut stale, &Settlement::of(&batch)).await.ok();
+        status.is_some()
     })
     .await;
-    assert_eq!(standing, Some(LeaseStatus::Lost));
+    assert_eq!(status, Some(LeaseStatus::Lost));
     log.store.release(stale).await.expect("release");
     assert_eq!(ids(&drain(&log.store, "s").await), written, "what took the lost ones' ids is delivered");
 }

@@ -8,6 +8,7 @@
 //! Alone in the process, whatever its lane or subscription: two that bear the mark when a process dies would both be counted,
 //! and one of them had nothing to do with it.
 
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,7 @@ use crate::engine::work::{Hand, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 pub(crate) const SUSPECT: &str = "#suspect";
-/// The code of an event that is being tried alone: how often a process will have died of it, should this one, and which process
-/// tries it: `#crashed:1@5f2c…`. The process, not its owner's name: one that is started again under the same name is another.
+/// How the code of a [`Mark`] begins.
 const CRASHED: &str = "#crashed:";
 /// The code of an event that processes have died of.
 const DIED: &str = "crashed";
@@ -35,18 +35,41 @@ const BEHIND: Duration = Duration::from_secs(1);
 /// Held by the lane that is trying an event alone.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// How many processes have died of it, if it is under suspicion. A mark of our own is no death: we are alive.
+/// What is written down of an event before it is tried alone. The log has no columns for it: it is the error code of its delivery,
+/// `#crashed:1@5f2c…`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mark<'c> {
+    /// How many processes will have died of it, should this one.
+    deaths: u32,
+    /// The process that tries it. Not its owner's name: one that is started again under the same name is another.
+    process: &'c str,
+}
+
+impl<'c> Mark<'c> {
+    fn of(code: &'c str) -> Option<Self> {
+        let (deaths, process) = code.strip_prefix(CRASHED)?.split_once('@')?;
+        Some(Self { deaths: deaths.parse().ok()?, process })
+    }
+}
+
+impl fmt::Display for Mark<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{CRASHED}{}@{}", self.deaths, self.process)
+    }
+}
+
+/// How many processes have died of it, if it is under suspicion.
 fn deaths(item: &Item) -> Option<u32> {
     deaths_by(item.code.as_deref()?, &PROCESS)
 }
 
+/// The same as `process` sees it. A mark of its own is no death: it is alive.
 fn deaths_by(code: &str, process: &str) -> Option<u32> {
     if code == SUSPECT {
         return Some(0);
     }
-    let (count, marked_by) = code.strip_prefix(CRASHED)?.split_once('@')?;
-    let count: u32 = count.parse().ok()?;
-    Some(if marked_by == process { count.saturating_sub(1) } else { count })
+    let mark = Mark::of(code)?;
+    Some(if mark.process == process { mark.deaths.saturating_sub(1) } else { mark.deaths })
 }
 
 fn suspicion(deaths: u32) -> DeliveryFailure {
@@ -55,7 +78,7 @@ fn suspicion(deaths: u32) -> DeliveryFailure {
     }
     let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
     let message = format!("the process died {times} while it handled this event");
-    DeliveryFailure::new(format!("{CRASHED}{deaths}@{}", *PROCESS), message)
+    DeliveryFailure::new(Mark { deaths, process: &PROCESS }.to_string(), message)
 }
 
 /// What became of an event that was tried alone.

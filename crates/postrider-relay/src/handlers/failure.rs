@@ -9,6 +9,27 @@ use postrider_core::{DeliveryFailure, Excerpt, Outcome};
 /// Why a handler failed, and what happens next.
 ///
 /// `?` converts any error into one that is retried. It does not implement `Error` itself, which makes that conversion possible.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider::{Event, Failure, Received};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: String, amount: i64 }
+/// async fn invoice(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     let order: i64 = event.order.parse()?; // any error: retried
+///     if event.amount < 0 {
+///         return Err(Failure::reject("the amount is negative").code("amount")); // dead at once
+///     }
+///     if event.attempt() == 1 {
+///         return Err(Failure::retry_after(Duration::from_secs(60), "the order is not ready"));
+///     }
+///     println!("order {order}: {}", event.amount);
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub(crate) remedy: FailureClass,

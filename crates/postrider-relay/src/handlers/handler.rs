@@ -95,6 +95,27 @@ impl<E: Into<Failure> + Send, F: Into<Failure> + Send> Answers for Result<Vec<Re
 }
 
 /// A struct that handles one type of event.
+///
+/// ```
+/// use postrider::{Context, Event, Failure, Handle, Received, Relay, testing::Outbox};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// struct Mailer {
+///     sender: String,
+/// }
+///
+/// impl Handle<OrderPaid> for Mailer {
+///     async fn handle(&self, event: Received<OrderPaid>, _: Context) -> Result<(), Failure> {
+///         println!("{}: order {} is paid", self.sender, event.order);
+///         Ok(())
+///     }
+/// }
+///
+/// let mailer = Mailer { sender: "shop@example.org".into() };
+/// let relay = Relay::new(&Outbox::new()).subscribe("mail", |s| s.on(mailer));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not handle `{T}`",
     label = "no `Handle<{T}>`",

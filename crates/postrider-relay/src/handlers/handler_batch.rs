@@ -17,14 +17,14 @@ use crate::observe::{line::line, metrics};
 use crate::{Context, Failure, Tx};
 
 /// Why events that were to be handled together were not.
-enum Trouble {
+enum BatchError {
     /// One of them failed.
     Failed(Failure),
     /// Nothing can be handled now.
     Unavailable(Unavailable),
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for BatchError {
     fn from(failure: Failure) -> Self {
         match failure.remedy {
             FailureClass::Wait => Self::Unavailable(Unavailable::new(failure.message())),
@@ -35,23 +35,23 @@ impl From<Failure> for Trouble {
 
 /// What the database says when a handler's transaction can't be had: no event is to blame for that. Behind a broker there
 /// is no lease, and nobody who waits for an operator: there, what is no outage counts as a failure, and ends as one.
-fn not_begun(delivery: &Delivery, error: Error) -> Trouble {
+fn not_begun(delivery: &Delivery, error: Error) -> BatchError {
     if delivery.lease.is_none() {
         return not_kept(error);
     }
     if error.kind() == ErrorKind::Invalid {
-        return Trouble::Failed(Failure::from(error).code("database"));
+        return BatchError::Failed(Failure::from(error).code("database"));
     }
-    Trouble::Unavailable(Unavailable::new(error.to_string()))
+    BatchError::Unavailable(Unavailable::new(error.to_string()))
 }
 
 /// What the database says when a handler's transaction can't be kept: the handler may be what it objects to.
-fn not_kept(error: Error) -> Trouble {
+fn not_kept(error: Error) -> BatchError {
     match error.kind() {
         ErrorKind::Unreachable | ErrorKind::PoolExhausted => {
-            Trouble::Unavailable(Unavailable::new(error.to_string()))
+            BatchError::Unavailable(Unavailable::new(error.to_string()))
         }
-        _ => Trouble::Failed(Failure::from(error).code("database")),
+        _ => BatchError::Failed(Failure::from(error).code("database")),
     }
 }
 
@@ -100,8 +100,8 @@ async fn handle_together<S: Source>(
 ) -> Result<bool, Unavailable> {
     let outcomes = match handle(routes, delivery, together).await {
         Ok(outcomes) => outcomes,
-        Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
-        Err(Trouble::Failed(failure)) => {
+        Err(BatchError::Unavailable(unavailable)) => return Err(unavailable),
+        Err(BatchError::Failed(failure)) => {
             let Attempt { event, attempt } = &delivery.events[together[0]];
             line!(debug, delivery.subscription, event, attempt, "alone",
                 { events = together.len(), error = %failure, }, "the batch failed; retrying its events one by one");
@@ -129,8 +129,8 @@ async fn handle_alone<S: Source>(
     }
     let outcome = match handle(routes, delivery, &[index]).await {
         Ok(mut outcomes) => outcomes.pop().unwrap_or(Outcome::Delivered),
-        Err(Trouble::Failed(failure)) => failure.into_outcome(),
-        Err(Trouble::Unavailable(unavailable)) => return Err(unavailable),
+        Err(BatchError::Failed(failure)) => failure.into_outcome(),
+        Err(BatchError::Unavailable(unavailable)) => return Err(unavailable),
     };
     note(routes, delivery, index, outcome, stopped);
     Ok(())
@@ -207,7 +207,7 @@ async fn handle<S: Source>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[usize],
-) -> Result<Vec<Outcome>, Trouble> {
+) -> Result<Vec<Outcome>, BatchError> {
     let attempts: Vec<&Attempt> = events.iter().map(|&index| &delivery.events[index]).collect();
     let Some(first) = attempts.first() else { return Ok(Vec::new()) };
     let Some(route) = routes.find(&first.event.event_type) else {
@@ -235,7 +235,7 @@ async fn call<S: Source>(
     route: &Route<S>,
     events: &[&Attempt],
     transaction: Option<Tx<S>>,
-) -> Result<Vec<Outcome>, Trouble> {
+) -> Result<Vec<Outcome>, BatchError> {
     let Some(first) = events.first() else { return Ok(Vec::new()) };
     let event = &first.event;
     let context = Context {
@@ -278,7 +278,7 @@ async fn in_transaction<S: Source>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[&Attempt],
-) -> Result<Vec<Outcome>, Trouble> {
+) -> Result<Vec<Outcome>, BatchError> {
     let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
     // The database must not end what one of the handlers may still take.
     let timeouts = events.iter().filter_map(|each| routes.find(&each.event.event_type)?.timeout);
@@ -332,7 +332,7 @@ async fn with_inbox<S: Source>(
     delivery: &Delivery,
     route: &Route<S>,
     events: &[&Attempt],
-) -> Result<Vec<Outcome>, Trouble> {
+) -> Result<Vec<Outcome>, BatchError> {
     let consumer = &delivery.subscription;
     let ids: Vec<Uuid> = events.iter().map(|each| each.event.event_id).collect();
     let handled = routes.source.handled(consumer, &ids).await.map_err(|error| not_begun(delivery, error))?;

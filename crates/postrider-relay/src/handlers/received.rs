@@ -6,6 +6,23 @@ use std::sync::Arc;
 use postrider_core::Recorded;
 
 /// An event as a handler receives it: the decoded payload and everything else.
+///
+/// It dereferences to the payload:
+///
+/// ```
+/// use postrider::{Event, Failure, Received};
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// #[event(aggregate = "Order", id = order)]
+/// struct OrderPaid {
+///     order: i64,
+/// }
+///
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {}, event {}, attempt {}", event.order, event.event().event_id, event.attempt());
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received<T> {
     payload: T,

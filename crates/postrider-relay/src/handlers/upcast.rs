@@ -36,6 +36,30 @@ type Step = Arc<dyn Fn(Value) -> Result<Value, Box<dyn StdError + Send + Sync>> 
 /// - An event of a **newer** version (this program is older than the one that recorded it) waits, loses no attempts, and is
 ///   checked again every 30 s: a rolling deployment resolves it. [`NewerVersion::Try`] reads it instead.
 /// - An **unknown field** is ignored, as in `serde`, unless the type denies it.
+///
+/// ```
+/// use postrider::{Event, Failure, Received, Relay, Upcasters, testing::Outbox};
+/// use serde_json::{Value, json};
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// #[event(aggregate = "Order", id = order, version = 2)]
+/// struct OrderPaid {
+///     order: i64,
+///     currency: String,
+/// }
+///
+/// async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> {
+///     println!("order {}, in {}", event.order, event.currency);
+///     Ok(())
+/// }
+///
+/// // Version 1 had no currency.
+/// let upcasters = Upcasters::new().of::<OrderPaid>(1, |mut payload: Value| {
+///     payload["currency"] = json!("EUR");
+///     payload
+/// });
+/// let relay = Relay::new(&Outbox::new()).upcasters(upcasters).subscribe("receipts", |s| s.on(receipt));
+/// ```
 #[derive(Clone, Default)]
 pub struct Upcasters {
     steps: BTreeMap<String, BTreeMap<u32, Step>>,

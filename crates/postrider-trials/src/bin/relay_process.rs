@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use postrider_trials::log::Log;
-use postrider_trials::ride::Ride;
-use postrider_trials::riding::ride;
+use postrider_trials::relay_options::RelayOptions;
+use postrider_trials::relay_program::run;
 use postrider_trials::test_store::StoreKind;
 use postrider_trials::test_store_mysql::MyTestStore;
 use postrider_trials::test_store_postgres::PgTestStore;
@@ -25,13 +25,13 @@ async fn main() -> ExitCode {
 }
 
 async fn start(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let wanted = Ride::from_arguments(arguments)?;
+    let wanted = RelayOptions::from_arguments(arguments)?;
     if wanted.store.starts_with("postgres") {
-        ride(PgTestStore::reach(&wanted).await?, wanted).await?;
+        run(PgTestStore::reach(&wanted).await?, wanted).await?;
     } else if wanted.store.starts_with("mysql") {
-        ride(MyTestStore::reach(&wanted).await?, wanted).await?;
+        run(MyTestStore::reach(&wanted).await?, wanted).await?;
     } else {
-        ride(LiteTestStore::reach(&wanted).await?, wanted).await?;
+        run(LiteTestStore::reach(&wanted).await?, wanted).await?;
     }
     Ok(())
 }

@@ -2,11 +2,15 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Reader, Scene};
+use crate::scene::{Scene, TestSubscription};
 
 /// The batch in hand is all the standby knows of; the one behind it never was.
-fn of_twenty() -> Vec<Reader> {
-    vec![Reader::plain().batch(20), Reader::filtered().batch(20), Reader::laned().batch(10)]
+fn of_twenty() -> Vec<TestSubscription> {
+    vec![
+        TestSubscription::plain().batch(20),
+        TestSubscription::filtered().batch(20),
+        TestSubscription::laned().batch(10),
+    ]
 }
 
 async fn with_a_batch_read_ahead(clients: Clients) {
@@ -33,7 +37,11 @@ async fn a_batch_read_ahead_hides_nothing_behind_a_pooler_that_keeps_its_connect
 /// The read ahead is asked of the old server and answered by the new one, from where a batch ended that never was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_ahead_that_the_new_primary_answers_hides_nothing_that_it_has() {
-    let readers = vec![Reader::plain().batch(60), Reader::filtered().batch(60), Reader::laned().batch(30)];
+    let readers = vec![
+        TestSubscription::plain().batch(60),
+        TestSubscription::filtered().batch(60),
+        TestSubscription::laned().batch(30),
+    ];
     let mut scene = Scene::set(Clients::Kept, readers).await;
     let lanes = scene.lanes();
     scene.take_some_in_hand(20, lanes).await;

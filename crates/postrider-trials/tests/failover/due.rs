@@ -2,12 +2,12 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{MANY, Reader, Scene};
+use crate::scene::{MANY, Scene, TestSubscription};
 use crate::wait_for;
 
 /// The first of `k1` fails, so that the others of it wait behind it: what vanished is in hand together with what did not.
 async fn with_due_deliveries_in_hand(clients: Clients) {
-    let mut scene = Scene::set(clients, vec![Reader::plain(), Reader::laned()]).await;
+    let mut scene = Scene::set(clients, vec![TestSubscription::plain(), TestSubscription::laned()]).await;
     scene.readers.iter().for_each(|reader| reader.endpoint.refuse("k1"));
     scene.old.record("wanted", &["k1"], 5).await;
     scene.until_settled().await;

@@ -8,7 +8,7 @@ use postrider_trials::proxy::Clients;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
-use crate::scene::{LEASE, Log, MANY, PATIENCE, READ, Reader, Scene};
+use crate::scene::{LEASE, Log, MANY, PATIENCE, READ, Scene, TestSubscription};
 use crate::wait_for;
 
 #[derive(Debug, Serialize, Deserialize, Event)]
@@ -34,7 +34,7 @@ struct Licences {
 impl Licences {
     /// One event is applied and settled, and the standby knows it.
     async fn set(clients: Clients) -> Self {
-        let scene = Scene::set(clients, vec![Reader::plain()]).await;
+        let scene = Scene::set(clients, vec![TestSubscription::plain()]).await;
         scene.old.run("create table licence (event_id uuid not null)").await;
         let retry = Retry::fixed(Duration::from_millis(50)).max_attempts(1000);
         let relay = Relay::new(&scene.outbox).lease(LEASE).poll_interval(Duration::from_millis(100));

@@ -2,14 +2,18 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Reader, Scene};
+use crate::scene::{Scene, TestSubscription};
 
 const INSERT: &str = "insert into postrider.event (stream, event_type, aggregate_type, aggregate_id, payload) \
                       select 'wanted', 'Paid', 'Order', 'open' || n, 'null' from generate_series(1, 4) as n";
 
 /// Two are open when the lanes pass their events: one commits, is read as late, and vanishes; one never ends.
 async fn with_late_events_in_hand(clients: Clients) {
-    let mut scene = Scene::set(clients, vec![Reader::plain(), Reader::filtered(), Reader::laned()]).await;
+    let mut scene = Scene::set(
+        clients,
+        vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()],
+    )
+    .await;
     let mut commits = scene.old.0.begin().await.expect("begin");
     sqlx::query(INSERT).execute(&mut *commits).await.expect("recorded");
     let mut stays = scene.old.0.begin().await.expect("begin");

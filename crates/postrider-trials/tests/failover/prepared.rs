@@ -2,7 +2,7 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Log, Reader, Scene};
+use crate::scene::{Log, Scene, TestSubscription};
 use crate::wait_for;
 
 /// Prepares a transaction with an event of the key `p`. While publishers ring, none can be prepared.
@@ -20,8 +20,11 @@ async fn prepare(log: &Log) {
 /// It is passed by all lanes before the promotion, and committed after it, when transactions on the new primary have gone on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_prepared_before_a_promotion_and_committed_after_it_is_delivered() {
-    let mut scene =
-        Scene::set(Clients::Cut, vec![Reader::plain(), Reader::filtered(), Reader::laned()]).await;
+    let mut scene = Scene::set(
+        Clients::Cut,
+        vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()],
+    )
+    .await;
     scene.hold_reads().await;
     prepare(&scene.old).await;
     scene.proxy.let_go();
@@ -43,8 +46,11 @@ async fn an_event_prepared_before_a_promotion_and_committed_after_it_is_delivere
 /// has read it and failed to deliver it: the row that says so can't be written where the event is not there yet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_event_whose_prepared_transaction_is_committed_again_is_delivered_in_the_end() {
-    let mut scene =
-        Scene::set(Clients::Kept, vec![Reader::plain(), Reader::filtered(), Reader::laned()]).await;
+    let mut scene = Scene::set(
+        Clients::Kept,
+        vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()],
+    )
+    .await;
     scene.close();
     scene.readers.iter().for_each(|reader| reader.endpoint.refuse("p"));
     scene.hold_reads().await;
@@ -77,7 +83,7 @@ async fn a_failed_event_whose_prepared_transaction_is_committed_again_is_deliver
 /// primary, as a snapshot of the old one shows them, in which the prepared transaction is committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_prepared_among_many_late_ones_is_delivered_when_it_is_committed_again() {
-    let mut scene = Scene::set(Clients::Kept, vec![Reader::plain().batch(20)]).await;
+    let mut scene = Scene::set(Clients::Kept, vec![TestSubscription::plain().batch(20)]).await;
     scene.hold_reads().await;
     let mut many = scene.old.0.begin().await.expect("begin");
     let sql = "insert into postrider.event (stream, event_type, aggregate_type, aggregate_id, payload) \

@@ -2,10 +2,10 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{MANY, Reader, Scene};
+use crate::scene::{MANY, Scene, TestSubscription};
 
-fn all() -> Vec<Reader> {
-    vec![Reader::plain(), Reader::filtered(), Reader::laned()]
+fn all() -> Vec<TestSubscription> {
+    vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()]
 }
 
 /// The endpoint answers when clients write to the new primary already.

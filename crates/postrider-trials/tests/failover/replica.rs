@@ -4,13 +4,13 @@ use postrider_trials::proxy::Clients;
 use sqlx::Row;
 use xtask::postgres::Cluster;
 
-use crate::scene::{PATIENCE, Reader, SMALL, Scene, blocking};
+use crate::scene::{PATIENCE, SMALL, Scene, TestSubscription, blocking};
 
 /// What publishers record meanwhile has numbers below those rows: a frontier that jumped to them would hide it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_applied_above_the_sequence_hide_nothing_and_come_once_it_is_set() {
     let primary = blocking(|| Cluster::create(&SMALL));
-    let readers = vec![Reader::plain(), Reader::filtered(), Reader::laned()];
+    let readers = vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()];
     let scene = Scene::set_on(primary, None, Clients::Cut, readers).await;
     let log = &scene.old;
     let applied = "set local session_replication_role = replica";
@@ -49,7 +49,13 @@ async fn rows_applied_above_the_sequence_hide_nothing_and_come_once_it_is_set() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_come_although_their_sequence_was_restarted_behind_them() {
     let primary = blocking(|| Cluster::create(&SMALL));
-    let scene = Scene::set_on(primary, None, Clients::Cut, vec![Reader::plain(), Reader::filtered()]).await;
+    let scene = Scene::set_on(
+        primary,
+        None,
+        Clients::Cut,
+        vec![TestSubscription::plain(), TestSubscription::filtered()],
+    )
+    .await;
     scene.hold_reads().await;
     scene.old.record("wanted", &["k1", "k2"], 10).await;
     scene.old.run("alter sequence postrider.event_id restart with 1000").await;

@@ -4,14 +4,20 @@ use postrider_trials::proxy::Clients;
 use xtask::postgres::Cluster;
 use xtask::postgres::restore::ARCHIVING;
 
-use crate::scene::{Log, MANY, Reader, SMALL, Scene, blocking};
+use crate::scene::{Log, MANY, SMALL, Scene, TestSubscription, blocking};
 
 async fn archived(clients: Clients) -> Scene {
     let settings: Vec<_> = SMALL.iter().chain(ARCHIVING).copied().collect();
     let primary = blocking(|| Cluster::create(&settings));
     let backup = primary.folder().join("backup");
     blocking(|| primary.back_up_to(&backup));
-    Scene::set_on(primary, None, clients, vec![Reader::plain(), Reader::filtered(), Reader::laned()]).await
+    Scene::set_on(
+        primary,
+        None,
+        clients,
+        vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()],
+    )
+    .await
 }
 
 async fn set_back(scene: &mut Scene) -> Log {

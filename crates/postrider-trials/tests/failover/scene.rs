@@ -88,7 +88,7 @@ impl Log {
 }
 
 /// A subscription of the trial: what it wants, and where it goes.
-pub struct Reader {
+pub struct TestSubscription {
     pub name: &'static str,
     streams: &'static [&'static str],
     lanes: u32,
@@ -96,7 +96,7 @@ pub struct Reader {
     pub endpoint: Endpoint,
 }
 
-impl Reader {
+impl TestSubscription {
     fn new(name: &'static str, streams: &'static [&'static str], lanes: u32) -> Self {
         Self { name, streams, lanes, batch: 500, endpoint: Endpoint::default() }
     }
@@ -128,7 +128,7 @@ impl Reader {
     }
 
     /// Finds that all events of its streams that the log has were taken in time, those of a key in their order.
-    async fn verdict(&self, log: &Log, end: Instant) -> Result<(), String> {
+    async fn check(&self, log: &Log, end: Instant) -> Result<(), String> {
         let events = log.events(self.streams).await;
         let missing = self.endpoint.missing(&events, end.saturating_duration_since(Instant::now())).await;
         if !missing.is_empty() {
@@ -159,7 +159,7 @@ pub struct Scene {
     pub outbox: Outbox,
     /// The log on the old primary.
     pub old: Log,
-    pub readers: Vec<Reader>,
+    pub readers: Vec<TestSubscription>,
     relay: Option<Running>,
     /// The last number that the old primary handed out.
     vanished_up_to: i64,
@@ -167,7 +167,7 @@ pub struct Scene {
 
 impl Scene {
     /// A relay that has delivered and settled some events, which the standby knows of.
-    pub async fn set(clients: Clients, readers: Vec<Reader>) -> Self {
+    pub async fn set(clients: Clients, readers: Vec<TestSubscription>) -> Self {
         let primary = blocking(|| Cluster::create(&SMALL));
         let standby = blocking(|| Standby::of(&primary));
         Self::set_on(primary, Some(standby), clients, readers).await
@@ -178,7 +178,7 @@ impl Scene {
         primary: Cluster,
         standby: Option<Standby>,
         clients: Clients,
-        readers: Vec<Reader>,
+        readers: Vec<TestSubscription>,
     ) -> Self {
         let proxy = Proxy::before(primary.port(), clients).await;
         let direct = connect(&primary).await;
@@ -353,7 +353,7 @@ impl Scene {
         let mut troubles = Vec::new();
         let end = Instant::now() + PATIENCE;
         for reader in &self.readers {
-            troubles.extend(reader.verdict(log, end).await.err());
+            troubles.extend(reader.check(log, end).await.err());
         }
         assert!(troubles.is_empty(), "{}", troubles.join("; "));
     }

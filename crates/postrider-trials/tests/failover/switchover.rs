@@ -2,12 +2,16 @@
 
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{Reader, Scene};
+use crate::scene::{Scene, TestSubscription};
 use crate::wait_for;
 
 /// Batches are in hand; they are settled on the new server, and nothing comes twice.
 async fn with_nothing_lost(clients: Clients) {
-    let mut scene = Scene::set(clients, vec![Reader::plain(), Reader::filtered(), Reader::laned()]).await;
+    let mut scene = Scene::set(
+        clients,
+        vec![TestSubscription::plain(), TestSubscription::filtered(), TestSubscription::laned()],
+    )
+    .await;
     scene.close();
     scene.hold_reads().await;
     let known = scene.old.record("wanted", &["k1", "k2", "k3", "k4", "k5", "k6"], 20).await;
@@ -39,7 +43,8 @@ async fn a_switchover_without_loss_loses_and_repeats_nothing_behind_a_pooler() {
 /// The address leads to the standby before that is promoted: it answers, but takes no writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_that_is_not_promoted_yet_is_waited_for() {
-    let mut scene = Scene::set(Clients::Cut, vec![Reader::plain(), Reader::filtered()]).await;
+    let mut scene =
+        Scene::set(Clients::Cut, vec![TestSubscription::plain(), TestSubscription::filtered()]).await;
     scene.take_in_hand(20).await;
     scene.kill().await;
     scene.lead_to_the_standby().await;

@@ -7,7 +7,7 @@ use postrider::{Relay, Start};
 use postrider_trials::endpoint::Endpoint;
 use postrider_trials::proxy::Clients;
 
-use crate::scene::{LEASE, MANY, PATIENCE, Reader, Scene};
+use crate::scene::{LEASE, MANY, PATIENCE, Scene, TestSubscription};
 
 /// A piece of the statement that finds the end of the log.
 const STAND: &str = "as bound";
@@ -15,7 +15,7 @@ const STAND: &str = "as bound";
 /// Lanes change: all are to read up to one position. It is found on the old server and aimed at on the new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_lanes_that_aims_beyond_the_new_primary_loses_nothing_that_it_has() {
-    let mut scene = Scene::set(Clients::Kept, vec![Reader::plain()]).await;
+    let mut scene = Scene::set(Clients::Kept, vec![TestSubscription::plain()]).await;
     let store = scene.outbox.store().await.expect("a store");
     scene.proxy.hold(STAND);
     let changing = tokio::spawn(async move {
@@ -47,7 +47,7 @@ async fn a_change_of_lanes_that_aims_beyond_the_new_primary_loses_nothing_that_i
 /// A subscription begins at the end of the log: the old server's, written on the new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_that_begins_now_gets_all_that_the_new_primary_records_afterwards() {
-    let mut scene = Scene::set(Clients::Kept, vec![Reader::plain()]).await;
+    let mut scene = Scene::set(Clients::Kept, vec![TestSubscription::plain()]).await;
     scene.cut_off();
     scene.vanish(&["k1", "k2", "k3"], MANY).await;
     scene.until_settled().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_trials::KAFKA;
-use postrider_trials::ride::Ride;
+use postrider_trials::relay_options::RelayOptions;
 use postrider_trials::test_store::TestStore;
 use postrider_trials::topic::{Mark, Topic, keeps_order, loses_nothing, repeats_only_what_was_open};
 use postrider_trials::trial::{Trial, is_soak, until};
@@ -28,14 +28,14 @@ async fn relays_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: T
     });
     let bootstrap = broker.bootstrap();
     let topic = Topic::new(&bootstrap, "moves", PARTITIONS);
-    let to_kafka = |ride: &mut Ride| {
-        ride.brokers = bootstrap.clone();
-        (ride.batch, ride.lanes, ride.deaths) = (BATCH, LANES, 1000);
-        ride.lease = Duration::from_secs(5);
+    let to_kafka = |options: &mut RelayOptions| {
+        options.brokers = bootstrap.clone();
+        (options.batch, options.lanes, options.deaths) = (BATCH, LANES, 1000);
+        options.lease = Duration::from_secs(5);
     };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
-    let (mut one, mut other) = (trial.ride(to_kafka).await, trial.ride(to_kafka).await);
+    let writers = Writers::start(&trial.test_store);
+    let (mut one, mut other) = (trial.start_ready(to_kafka).await, trial.start_ready(to_kafka).await);
     let (mut marks, mut kills) = (Vec::new(), 0);
     for round in 1..=rounds {
         arrives(&topic, 40).await;
@@ -46,12 +46,12 @@ async fn relays_killed_and_a_broker_that_goes_away_lose_and_reorder_nothing<G: T
         let dying = std::mem::replace(&mut one, other);
         trial.kill_beside(dying);
         block_in_place(|| broker.start().expect("it comes back"));
-        other = trial.ride(to_kafka).await;
+        other = trial.start_ready(to_kafka).await;
         arrives(&topic, 40).await;
         marks.push(mark(&trial, &topic).await);
         let dying = std::mem::replace(&mut one, other);
         trial.kill_beside(dying);
-        other = trial.ride(to_kafka).await;
+        other = trial.start_ready(to_kafka).await;
         kills += 2;
     }
     arrives(&topic, 40).await;

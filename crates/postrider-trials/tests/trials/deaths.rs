@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use postrider::Uuid;
 use postrider::store::State;
+use postrider_trials::relay_options::{Poison, RelayOptions};
 use postrider_trials::relay_process::RelayProcess;
-use postrider_trials::ride::{Poison, Ride};
 use postrider_trials::test_store::{Change, TestStore};
 use postrider_trials::trial::{Trial, until};
-use postrider_trials::verdict::Verdict;
+use postrider_trials::trial_report::TrialReport;
 use postrider_trials::{EFFECTS, PLAIN};
 
 use crate::{RELAY_PROCESS, on_each};
@@ -27,7 +27,7 @@ const MOST_DEATHS: u32 = 2;
 
 async fn change<G: TestStore>(trial: &Trial<G>, account: &str, poison: bool) -> Uuid {
     let change = Change { account: account.to_owned(), hold: Duration::ZERO, give_up: false, poison };
-    trial.ground.change(&change).await.expect("a change").expect("its event")
+    trial.test_store.change(&change).await.expect("a change").expect("its event")
 }
 
 /// Three accounts, ten changes each; the fifth of the second is poison if asked for.
@@ -78,22 +78,22 @@ async fn poison_as<G: TestStore>(
     slow: Duration,
 ) {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let wanted = |ride: &mut Ride| {
+    let wanted = |options: &mut RelayOptions| {
         if let Some(name) = name {
-            name.clone_into(&mut ride.name);
+            name.clone_into(&mut options.name);
         }
-        ride.slow = slow;
+        options.slow = slow;
         if poison == Poison::Late {
             // The poison alone, which outlives its batch.
-            (ride.slow_one_in, ride.patience) = (1000, Duration::from_millis(10));
+            (options.slow_one_in, options.patience) = (1000, Duration::from_millis(10));
         }
-        ride.deaths = MOST_DEATHS;
-        ride.poison = Some((subscription.to_owned(), poison));
+        options.deaths = MOST_DEATHS;
+        options.poison = Some((subscription.to_owned(), poison));
     };
     let start = || trial.start(wanted);
     let (relay_process, event) = if busy {
         // It has settled something, and holds its lane, when the poison comes.
-        let relay_process = trial.ride(wanted).await;
+        let relay_process = trial.start_ready(wanted).await;
         changes(&trial, false).await;
         trial.until_it_left(&relay_process, 60).await;
         trial.until_quiet(&relay_process).await;
@@ -117,11 +117,11 @@ async fn poison_as<G: TestStore>(
         deaths <= MOST_DEATHS + 1,
         "{deaths} relay_processes died; {MOST_DEATHS}, and the one that nobody could know of"
     );
-    let (verdict, poison) = (Verdict::on(&trial.ground).await, HashSet::from([event]));
+    let (report, poison) = (TrialReport::of(&trial.test_store).await, HashSet::from([event]));
     let none = HashSet::new();
-    verdict.loses_nothing(if subscription == PLAIN { &poison } else { &none });
-    verdict.applies_once(if subscription == EFFECTS { &poison } else { &none });
-    verdict.keeps_order_but(&poison);
+    report.loses_nothing(if subscription == PLAIN { &poison } else { &none });
+    report.applies_once(if subscription == EFFECTS { &poison } else { &none });
+    report.keeps_order_but(&poison);
 }
 
 async fn an_event_that_aborts_the_process_is_dead_after_the_set_number_of_deaths<G: TestStore>() {

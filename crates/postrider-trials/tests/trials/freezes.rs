@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use postrider_trials::dice::Dice;
-use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::relay_options::{Point, RelayOptions, Stand};
 use postrider_trials::test_store::TestStore;
 use postrider_trials::test_store_postgres::PgTestStore;
 use postrider_trials::trial::{Trial, is_soak};
-use postrider_trials::verdict::Verdict;
+use postrider_trials::trial_report::TrialReport;
 use postrider_trials::writers::Writers;
 use postrider_trials::{EFFECTS, PLAIN};
 
@@ -25,47 +25,51 @@ on_each!(
 const BATCH: u32 = 16;
 
 /// A handler that is frozen in its transaction keeps its lane until the database ends that: for as long as a handler may take.
-fn quick(ride: &mut Ride) {
-    ride.batch = BATCH;
-    ride.timeout = Duration::from_secs(1);
-    ride.lease = Duration::from_secs(2);
+fn quick(options: &mut RelayOptions) {
+    options.batch = BATCH;
+    options.timeout = Duration::from_secs(1);
+    options.lease = Duration::from_secs(2);
 }
 
 async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let stand = Stand { point, subscription: subscription.to_owned(), nth };
-    let mut frozen = trial.start(|ride| {
-        quick(ride);
-        ride.lease = Duration::from_secs(1);
-        ride.stand = Some(stand);
+    let mut frozen = trial.start(|options| {
+        quick(options);
+        options.lease = Duration::from_secs(1);
+        options.stand = Some(stand);
     });
     frozen.stands_at(point).await;
     trial.freeze(&frozen).await;
-    let heir = trial.ride(quick).await;
+    let heir = trial.start_ready(quick).await;
     trial.until_it_left(&heir, 60).await;
     let mut committed = writers.stop().await;
     trial.until_idle(&heir).await;
 
-    let left = trial.ground.traces().await.expect("the traces");
-    let seen = trial.ground.sights().await.expect("what was seen").len();
+    let left = trial.test_store.traces().await.expect("the traces");
+    let seen = trial.test_store.sights().await.expect("what was seen").len();
     frozen.signal("CONT");
     frozen.go_on();
     // It has understood, and given back what it does not have.
     frozen.hear(&format!("released {subscription}")).await;
-    assert_eq!(trial.ground.traces().await.expect("the traces"), left, "the one that woke changed something");
-    Verdict::on(&trial.ground).await.keeps_its_promises(&committed);
+    assert_eq!(
+        trial.test_store.traces().await.expect("the traces"),
+        left,
+        "the one that woke changed something"
+    );
+    TrialReport::of(&trial.test_store).await.keeps_its_promises(&committed);
 
     // From now on it is a relay like any other, and an heir in its turn.
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     assert_eq!(heir.stop().await, Some(0));
     trial.until_it_left_more(&frozen, 60).await;
     committed.extend(writers.stop().await);
-    let verdict = trial.finish(frozen).await;
-    verdict.keeps_its_promises(&committed);
+    let report = trial.finish(frozen).await;
+    report.keeps_its_promises(&committed);
     // Its batch came again to the heir; and what it was in the middle of when it woke, at most one for each worker.
     let most = BATCH as usize + 4;
-    assert!(verdict.repetitions() <= most, "{} came again, of {seen}", verdict.repetitions());
+    assert!(report.repetitions() <= most, "{} came again, of {seen}", report.repetitions());
 }
 
 async fn a_relay_frozen_after_its_claim_changes_nothing_when_it_wakes<G: TestStore>() {
@@ -98,16 +102,16 @@ async fn a_relay_frozen_in_its_transaction_changes_nothing_when_it_wakes() {
 async fn two_relays_that_are_frozen_in_turn_apply_everything_once_and_in_order<G: TestStore>() {
     let rounds = if is_soak() { 60 } else { 3 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let mut dice = Dice::thrown();
-    let wanted = |ride: &mut Ride| {
-        quick(ride);
-        ride.lease = Duration::from_secs(1);
-        ride.lanes = 2;
-        ride.deaths = 1000;
-        ride.slow = Duration::from_millis(5);
+    let wanted = |options: &mut RelayOptions| {
+        quick(options);
+        options.lease = Duration::from_secs(1);
+        options.lanes = 2;
+        options.deaths = 1000;
+        options.slow = Duration::from_millis(5);
     };
-    let relay_processes = [trial.ride(wanted).await, trial.ride(wanted).await];
+    let relay_processes = [trial.start_ready(wanted).await, trial.start_ready(wanted).await];
     for round in 0..rounds {
         let frozen = &relay_processes[round % 2];
         trial.until_it_left(frozen, 1).await;
@@ -121,9 +125,9 @@ async fn two_relays_that_are_frozen_in_turn_apply_everything_once_and_in_order<G
     let [one, other] = relay_processes;
     trial.until_quiet(&other).await;
     assert_eq!(one.stop().await, Some(0));
-    let verdict = trial.finish(other).await;
-    verdict.keeps_its_promises(&committed);
+    let report = trial.finish(other).await;
+    report.keeps_its_promises(&committed);
     let most = rounds * (BATCH as usize + 4) * 2;
-    assert!(verdict.repetitions() <= most, "{} came again; at most {most} could", verdict.repetitions());
-    eprintln!("{} moves, {rounds} freezes, {} came again", verdict.moves(), verdict.repetitions());
+    assert!(report.repetitions() <= most, "{} came again; at most {most} could", report.repetitions());
+    eprintln!("{} moves, {rounds} freezes, {} came again", report.moves(), report.repetitions());
 }

@@ -1,6 +1,6 @@
 //! A relay is killed at each step of a batch, and its heir goes on.
 
-use postrider_trials::ride::{Point, Ride, Stand};
+use postrider_trials::relay_options::{Point, RelayOptions, Stand};
 use postrider_trials::test_store::TestStore;
 use postrider_trials::trial::Trial;
 use postrider_trials::writers::Writers;
@@ -17,14 +17,14 @@ on_each!(
     a_relay_with_an_inbox_killed_before_it_settles_repeats_nothing,
 );
 
-/// As many as the ride's batch.
+/// As many as the options's batch.
 const BATCH: u32 = 16;
 
-fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut Ride) {
+fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut RelayOptions) {
     let stand = Stand { point, subscription: subscription.to_owned(), nth };
-    move |ride| {
-        ride.batch = BATCH;
-        ride.stand = Some(stand);
+    move |options| {
+        options.batch = BATCH;
+        options.stand = Some(stand);
     }
 }
 
@@ -32,21 +32,21 @@ fn standing_at(point: Point, subscription: &str, nth: u32) -> impl FnOnce(&mut R
 /// finish. What of the plain subscription may come again after the first kill is said by `most`.
 async fn kill_at<G: TestStore>(point: Point, nth: u32, most: usize) {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let mut first = trial.start(standing_at(point, PLAIN, nth));
     first.stands_at(point).await;
     let first = trial.kill(first).await;
     let mut second = trial.start(standing_at(point, EFFECTS, nth));
     second.stands_at(point).await;
     let second = trial.kill(second).await;
-    let heir = trial.ride(|ride| ride.batch = BATCH).await;
+    let heir = trial.start_ready(|options| options.batch = BATCH).await;
     trial.until_it_left(&heir, 100).await;
     let committed = writers.stop().await;
-    let verdict = trial.finish(heir).await;
-    verdict.keeps_its_promises(&committed);
+    let report = trial.finish(heir).await;
+    report.keeps_its_promises(&committed);
     let name = first.relay_process.clone();
-    verdict.repeats_only_what_was_open(&[first, second], BATCH as usize);
-    let again = verdict.seen_again_after(&name);
+    report.repeats_only_what_was_open(&[first, second], BATCH as usize);
+    let again = report.seen_again_after(&name);
     assert!(again <= most, "{again} came again after the first kill; at most {most} could");
 }
 
@@ -73,17 +73,17 @@ async fn a_relay_killed_after_it_settled_leaves_everything_to_its_heir<G: TestSt
 /// Every handler was done, and marked in the inbox; only the batch was not settled.
 async fn a_relay_with_an_inbox_killed_before_it_settles_repeats_nothing<G: TestStore>() {
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
-    let mut first = trial.start(|ride| {
-        standing_at(Point::Delivered, PLAIN, 3)(ride);
-        ride.inbox = true;
+    let writers = Writers::start(&trial.test_store);
+    let mut first = trial.start(|options| {
+        standing_at(Point::Delivered, PLAIN, 3)(options);
+        options.inbox = true;
     });
     first.stands_at(Point::Delivered).await;
     trial.kill(first).await;
-    let heir = trial.ride(|ride| ride.inbox = true).await;
+    let heir = trial.start_ready(|options| options.inbox = true).await;
     trial.until_it_left(&heir, 100).await;
     let committed = writers.stop().await;
-    let verdict = trial.finish(heir).await;
-    verdict.keeps_its_promises(&committed);
-    verdict.repeats_nothing();
+    let report = trial.finish(heir).await;
+    report.keeps_its_promises(&committed);
+    report.repeats_nothing();
 }

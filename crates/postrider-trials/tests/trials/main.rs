@@ -13,7 +13,7 @@ mod stops;
 /// The program that the relays run.
 const RELAY_PROCESS: &str = env!("CARGO_BIN_EXE_relay_process");
 
-/// Makes tests of functions that are generic over the ground: one each on PostgreSQL, on MariaDB and on SQLite.
+/// Makes tests of functions that are generic over the store: one each on PostgreSQL, on MariaDB and on SQLite.
 macro_rules! on_each {
     ($($name:ident),* $(,)?) => {
         mod on_postgres {

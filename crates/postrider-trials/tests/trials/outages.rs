@@ -19,8 +19,8 @@ fn cluster() -> Cluster {
 }
 
 async fn trial_on(cluster: &Cluster) -> Trial<PgTestStore> {
-    let (ground, keep) = PgTestStore::make_on(&cluster.url("postgres")).await;
-    Trial::on(RELAY_PROCESS, ground, keep).await
+    let (test_store, keep) = PgTestStore::make_on(&cluster.url("postgres")).await;
+    Trial::on(RELAY_PROCESS, test_store, keep).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,11 +28,11 @@ async fn a_relay_goes_on_by_itself_when_its_database_is_restarted() {
     let restarts = if is_soak() { 20 } else { 2 };
     let mut cluster = cluster();
     let trial = trial_on(&cluster).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let relay_process = trial
-        .ride(|ride| {
-            ride.batch = BATCH;
-            ride.lease = Duration::from_secs(1);
+        .options(|options| {
+            options.batch = BATCH;
+            options.lease = Duration::from_secs(1);
         })
         .await;
     for round in 1..=restarts {
@@ -45,12 +45,12 @@ async fn a_relay_goes_on_by_itself_when_its_database_is_restarted() {
     }
     trial.until_it_left_more(&relay_process, 60).await;
     let committed = writers.stop().await;
-    let verdict = trial.finish(relay_process).await;
-    verdict.keeps_its_promises(&committed);
+    let report = trial.finish(relay_process).await;
+    report.keeps_its_promises(&committed);
     // The lease runs out while the database is away: what was in flight may come again.
     let most = restarts * BATCH as usize;
-    assert!(verdict.repetitions() <= most, "{} came again; at most {most} could", verdict.repetitions());
-    eprintln!("{} moves, {restarts} restarts, {} came again", verdict.moves(), verdict.repetitions());
+    assert!(report.repetitions() <= most, "{} came again; at most {most} could", report.repetitions());
+    eprintln!("{} moves, {restarts} restarts, {} came again", report.moves(), report.repetitions());
 }
 
 /// Those of the relay and of its transactional handlers. The connections of the plain handler stand for the outside world,
@@ -60,12 +60,12 @@ async fn a_relay_whose_connections_are_ended_again_and_again_repeats_nothing() {
     let cuts = if is_soak() { 300 } else { 25 };
     let cluster = cluster();
     let trial = trial_on(&cluster).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let mut dice = Dice::thrown();
     let relay_process = trial
-        .ride(|ride| {
-            ride.batch = BATCH;
-            ride.lease = Duration::from_secs(10);
+        .options(|options| {
+            options.batch = BATCH;
+            options.lease = Duration::from_secs(10);
         })
         .await;
     let mut ended = 0;
@@ -74,13 +74,14 @@ async fn a_relay_whose_connections_are_ended_again_and_again_repeats_nothing() {
         tokio::time::sleep(dice.millis(60)).await;
         let cut = "select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity \
                    where application_name in ('relay_process', 'postrider')";
-        let row = sqlx::query(cut).fetch_one(&trial.ground.pool).await.expect("the connections are ended");
+        let row =
+            sqlx::query(cut).fetch_one(&trial.test_store.pool).await.expect("the connections are ended");
         ended += row.get::<i64, _>(0);
     }
     assert!(ended >= cuts, "connections were ended each time");
     let committed = writers.stop().await;
-    let verdict = trial.finish(relay_process).await;
-    verdict.keeps_its_promises(&committed);
-    verdict.repeats_nothing();
-    eprintln!("{} moves, {ended} connections ended", verdict.moves());
+    let report = trial.finish(relay_process).await;
+    report.keeps_its_promises(&committed);
+    report.repeats_nothing();
+    eprintln!("{} moves, {ended} connections ended", report.moves());
 }

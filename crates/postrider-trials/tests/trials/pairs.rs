@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider_trials::PLAIN;
 use postrider_trials::dice::Dice;
-use postrider_trials::ride::Ride;
+use postrider_trials::relay_options::RelayOptions;
 use postrider_trials::test_store::TestStore;
 use postrider_trials::trial::{Trial, is_soak};
 use postrider_trials::writers::Writers;
@@ -16,19 +16,19 @@ on_each!(two_relays_of_whom_one_is_killed_now_and_then_share_everything);
 const BATCH: u32 = 16;
 const LANES: u32 = 4;
 
-fn sharing(ride: &mut Ride) {
-    ride.batch = BATCH;
-    ride.lanes = LANES;
-    ride.deaths = 1000;
-    ride.lease = Duration::from_secs(2);
+fn sharing(options: &mut RelayOptions) {
+    options.batch = BATCH;
+    options.lanes = LANES;
+    options.deaths = 1000;
+    options.lease = Duration::from_secs(2);
 }
 
 async fn two_relays_of_whom_one_is_killed_now_and_then_share_everything<G: TestStore>() {
     let kills = if is_soak() { 30 } else { 3 };
     let trial = Trial::<G>::new(RELAY_PROCESS).await;
-    let writers = Writers::start(&trial.ground);
+    let writers = Writers::start(&trial.test_store);
     let mut dice = Dice::thrown();
-    let (mut one, mut other) = (trial.ride(sharing).await, trial.ride(sharing).await);
+    let (mut one, mut other) = (trial.start_ready(sharing).await, trial.start_ready(sharing).await);
     let mut deaths = Vec::new();
     for _ in 0..kills {
         // Both have lanes: whoever is killed now has something in its hands.
@@ -39,13 +39,13 @@ async fn two_relays_of_whom_one_is_killed_now_and_then_share_everything<G: TestS
         tokio::time::sleep(dice.millis(300)).await;
         let dying = std::mem::replace(&mut one, other);
         deaths.push(trial.kill_beside(dying));
-        other = trial.ride(sharing).await;
+        other = trial.start_ready(sharing).await;
     }
     let committed = writers.stop().await;
     trial.until_quiet(&other).await;
     assert_eq!(one.stop().await, Some(0));
-    let verdict = trial.finish(other).await;
-    verdict.keeps_its_promises(&committed);
-    verdict.repeats_only_what_was_open(&deaths, (BATCH * LANES) as usize);
-    eprintln!("{} moves, {} kills, {} came again", verdict.moves(), deaths.len(), verdict.repetitions());
+    let report = trial.finish(other).await;
+    report.keeps_its_promises(&committed);
+    report.repeats_only_what_was_open(&deaths, (BATCH * LANES) as usize);
+    eprintln!("{} moves, {} kills, {} came again", report.moves(), deaths.len(), report.repetitions());
 }

@@ -48,15 +48,15 @@ struct DeadView {
 }
 
 impl DeadView {
-    fn of(stuck: OpenDelivery) -> Self {
+    fn of(delivery: OpenDelivery) -> Self {
         Self {
-            subscription: stuck.subscription,
-            attempts: stuck.attempts,
-            first_failed_at: stuck.first_failed_at.map(Time),
-            last_attempt_at: stuck.last_attempt_at.map(Time),
-            error_code: stuck.error_code,
-            error_message: stuck.error_message,
-            event: EventView::of(&LoggedEvent { event: stuck.event, archived: false }, None),
+            subscription: delivery.subscription,
+            attempts: delivery.attempts,
+            first_failed_at: delivery.first_failed_at.map(Time),
+            last_attempt_at: delivery.last_attempt_at.map(Time),
+            error_code: delivery.error_code,
+            error_message: delivery.error_message,
+            event: EventView::of(&LoggedEvent { event: delivery.event, archived: false }, None),
         }
     }
 }
@@ -65,10 +65,10 @@ impl DeadView {
 pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
     arguments.wanted.check(log).await?;
     let (mut dead, mut more) = (Vec::new(), false);
-    each_dead(log, &arguments.wanted, |stuck| {
+    each_dead(log, &arguments.wanted, |delivery| {
         more = dead.len() == arguments.limit as usize;
         if !more {
-            dead.push(stuck);
+            dead.push(delivery);
         }
         !more
     })
@@ -107,21 +107,21 @@ fn stacked(dead: &[OpenDelivery], width: usize) -> String {
         Column::number("last").spare(),
         Column::text("type").spare(),
     ]);
-    for stuck in dead {
+    for delivery in dead {
         table.row([
-            stuck.event.event_id.to_string(),
-            stuck.subscription.clone(),
-            stuck.attempts.to_string(),
-            stuck.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
-            stuck.event.event_type.to_string(),
+            delivery.event.event_id.to_string(),
+            delivery.subscription.clone(),
+            delivery.attempts.to_string(),
+            delivery.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
+            delivery.event.event_type.to_string(),
         ]);
     }
     let text = table.text(Some(width));
     let mut lines = text.lines();
     let mut out = format!("{}\n", lines.next().unwrap_or_default());
-    for (line, stuck) in lines.zip(dead) {
-        let code = stuck.error_code.as_deref().unwrap_or("failed");
-        let what = format!("{code}: {}", stuck.error_message.as_deref().unwrap_or_default());
+    for (line, delivery) in lines.zip(dead) {
+        let code = delivery.error_code.as_deref().unwrap_or("failed");
+        let what = format!("{code}: {}", delivery.error_message.as_deref().unwrap_or_default());
         let below = output::wrapped(&what, width.saturating_sub(2), LINES);
         out.push_str(&format!("{line}\n"));
         out.extend(below.iter().map(|line| format!("  {line}\n")));
@@ -141,15 +141,15 @@ fn table(dead: &[OpenDelivery]) -> Table {
         Column::text("type").spare(),
         Column::text("aggregate").spare(),
     ]);
-    for stuck in dead {
-        let event = &stuck.event;
+    for delivery in dead {
+        let event = &delivery.event;
         table.row([
             event.event_id.to_string(),
-            stuck.subscription.clone(),
-            stuck.attempts.to_string(),
-            stuck.error_code.clone().unwrap_or_default(),
-            stuck.error_message.clone().unwrap_or_default(),
-            stuck.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
+            delivery.subscription.clone(),
+            delivery.attempts.to_string(),
+            delivery.error_code.clone().unwrap_or_default(),
+            delivery.error_message.clone().unwrap_or_default(),
+            delivery.last_attempt_at.map(|at| output::since(at.min(now), now)).unwrap_or_default(),
             event.event_type.to_string(),
             format!("{}:{}", event.aggregate_type, event.aggregate_id),
         ]);

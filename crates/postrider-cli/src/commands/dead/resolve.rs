@@ -143,15 +143,15 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments, verb: Verb) ->
 async fn choose(log: &SharedStore, arguments: &Arguments) -> Result<Vec<Dead>, Failure> {
     let named: HashSet<Uuid> = arguments.ids.iter().copied().collect();
     let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
-    each_dead(log, &arguments.wanted, |stuck| {
-        let event_id = stuck.event.event_id;
+    each_dead(log, &arguments.wanted, |delivery| {
+        let event_id = delivery.event.event_id;
         if named.is_empty() || named.contains(&event_id) {
             seen.insert(event_id);
             chosen.push(Dead {
                 event_id,
-                number: stuck.event.id,
-                event_type: stuck.event.event_type.to_string(),
-                subscription: stuck.subscription,
+                number: delivery.event.id,
+                event_type: delivery.event.event_type.to_string(),
+                subscription: delivery.subscription,
             });
         }
         true

@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// Only letters of this consumer group
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// Letters that were requeued, too, as long as the topic keeps them
+    /// Include letters that were requeued, as long as the topic keeps them
     #[arg(long)]
     all: bool,
     /// Maximum number of letters

@@ -17,7 +17,7 @@ use crate::output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     place: Place,
-    /// Consumer group that gave the records up, and that gets them again
+    /// Consumer group that failed on the records and receives them again
     #[arg(long, value_name = "NAME")]
     group: String,
     /// Maximum number of letters, the oldest of each partition first (default: all)

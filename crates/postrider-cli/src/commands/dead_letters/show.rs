@@ -15,7 +15,7 @@ use crate::output;
 /// The flags of `dead-letters show`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Partition and offset in the topic for dead letters, as `list` shows them
+    /// Partition and offset in the dead-letter topic, as `list` shows them
     #[arg(value_name = "PARTITION:OFFSET", value_parser = position)]
     letter: (i32, i64),
     #[command(flatten)]

@@ -63,11 +63,12 @@ fn unopened(failure: &Failure) -> Finding {
     let Some(error) = failure.downcast_ref::<postrider::Error>() else {
         return Finding::bad_as_it_says(DATABASE, failure.to_string());
     };
-    let what = error.message();
-    if let Some((what, remedy)) = what.split_once("; to fix it: ") {
+    if let Some(remedy) = error.hint() {
+        let what = error.problem();
         let about = if what.contains("the sequence") { "sequence" } else { DATABASE };
         return Finding::bad(about, what, remedy);
     }
+    let what = error.message();
     match error.kind() {
         ErrorKind::Unreachable => Finding::bad(
             DATABASE,

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::kafka::{Kafka, TopicHealth};
-use postrider::store::LoggedEvent;
-use postrider::{Filter, Pattern};
+use postrider::store::{Filter, LoggedEvent, Pattern};
 
 use super::finding::Finding;
 use crate::config::sink::KafkaSink;
@@ -71,15 +70,15 @@ pub(super) async fn examine(name: &str, kafka: &Kafka, wanted: Wanted) -> Vec<Fi
         })
         .collect();
     let names: BTreeSet<String> = wanted.topics.keys().cloned().collect();
-    let surveyed = match kafka.survey(&names).await {
-        Ok(surveyed) => surveyed,
+    let described = match kafka.describe_topics(&names).await {
+        Ok(described) => described,
         Err(error) => {
             let remedy = "fix this, then run doctor again";
             findings.push(Finding::bad(format!("sink {name}"), error.message(), remedy));
             return findings;
         }
     };
-    for (topic, health) in surveyed {
+    for (topic, health) in described {
         let of = wanted.topics.get(&topic).map_or("", String::as_str);
         findings.push(match health {
             None => Finding::bad(

@@ -79,8 +79,8 @@ impl Search<'_> {
         loop {
             let page = self.log.open_deliveries(&query).await?;
             let last = page.len() < PAGE as usize;
-            for stuck in page {
-                let event = stuck.event;
+            for delivery in page {
+                let event = delivery.event;
                 if self.query.before.is_some_and(|before| event.id >= before) {
                     found.complete = true;
                     return Ok(found);
@@ -90,7 +90,7 @@ impl Search<'_> {
                 }
                 found.looked += 1;
                 found.reached = Some((event.id, event.recorded_at));
-                query.after = Some((event.id, stuck.subscription));
+                query.after = Some((event.id, delivery.subscription));
                 if self.query.wants(&event) {
                     found.events.push((LoggedEvent { event, archived: false }, Some(state)));
                 }

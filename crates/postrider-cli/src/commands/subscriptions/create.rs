@@ -1,13 +1,13 @@
 //! `postrider subscriptions create`: by flags, or as the settings have it.
 
 use clap::Args;
-use postrider::store::Subscription;
+use postrider::store::{Subscription, nearest};
 use postrider::{OnDead, Order, Start};
 
 use super::super::times;
 use super::{Answer, wanted};
 use crate::Failure;
-use crate::config::nearest::nearest;
+use crate::config::subscription::{ON_DEAD, ORDERS, START};
 use crate::config::{Config, Problem, SubscriptionSection};
 use crate::confirm::Consent;
 use crate::database::SharedStore;
@@ -24,17 +24,17 @@ pub(crate) struct Arguments {
     /// Only events of this type; * matches any characters; can be repeated
     #[arg(long = "type", value_name = "PATTERN", requires = "name")]
     types: Vec<String>,
-    /// Number of lanes: how many relays can share it (default: 1)
-    #[arg(long, value_name = "COUNT", requires = "name")]
+    #[arg(long, value_name = "COUNT", requires = "name",
+        help = format!("Number of lanes: how many relays can share it (default: {})", Subscription::LANES))]
     lanes: Option<u32>,
-    /// Where it starts to read: beginning, now, or a time (default: beginning)
-    #[arg(long, value_name = "START", value_parser = start, requires = "name")]
+    #[arg(long, value_name = "START", value_parser = start, requires = "name",
+        help = format!("Where it starts to read: beginning, now, or a time (default: {START})"))]
     start: Option<Start>,
-    /// What a failing event blocks: its key (key), its lane (strict) or nothing (none) (default: key)
-    #[arg(long, value_parser = order, requires = "name")]
+    #[arg(long, value_parser = order, requires = "name", help = format!(
+        "What a failing event blocks: its key (key), its lane (strict) or nothing (none) (default: {})", ORDERS[0].0))]
     order: Option<Order>,
-    /// After an event died: go on with its key (skip) or block it (hold) (default: skip)
-    #[arg(long, value_name = "WHAT", value_parser = on_dead, requires = "name")]
+    #[arg(long, value_name = "WHAT", value_parser = on_dead, requires = "name",
+        help = format!("After an event died: go on with its key (skip) or block it (hold) (default: {})", ON_DEAD[0].0))]
     on_dead: Option<OnDead>,
     /// Forbid replay
     #[arg(long, requires = "name")]

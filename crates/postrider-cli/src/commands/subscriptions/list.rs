@@ -37,7 +37,7 @@ struct Listed {
 impl Listed {
     fn of(info: &SubscriptionInfo) -> Self {
         let subscription = &info.subscription;
-        let texts = |patterns: &[postrider::Pattern]| {
+        let texts = |patterns: &[postrider::store::Pattern]| {
             patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
         };
         Self {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider::store::{EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
+use postrider::NewEvent;
+use postrider::store::{Clock, EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
 use postrider::testing::Outbox;
-use postrider::{Clock, NewEvent};
 use time::macros::datetime;
 
 use super::*;
@@ -65,10 +65,14 @@ impl Fixture {
     }
 
     async fn note(&self) -> Option<String> {
-        let duty =
-            self.log.acquire_leader_lease(DUTY, "test", DAY).await.expect("a duty").expect("nobody has it");
-        self.log.release_leader_lease(DUTY, "test").await.expect("left");
-        duty.note
+        let leader = self
+            .log
+            .acquire_leader_lease(LEASE_NAME, "test", DAY)
+            .await
+            .expect("a lease")
+            .expect("nobody has it");
+        self.log.release_leader_lease(LEASE_NAME, "test").await.expect("left");
+        leader.note
     }
 
     fn left(&self) -> (usize, usize) {
@@ -126,105 +130,108 @@ fn each_day_begins_once_also_when_clocks_change() {
 /// X2: the zone of the settings is the one that the relay keeps.
 #[tokio::test]
 async fn retention_runs_at_its_time_in_the_zone_of_the_settings() {
-    let ground = Fixture::new().await;
-    let mut relay = ground.relay("one");
+    let fixture = Fixture::new().await;
+    let mut relay = fixture.relay("one");
     relay.retention.zone = TimeZone::get("Asia/Seoul").expect("a zone");
-    ground.look(&relay).await;
-    ground.deliver(5).await;
+    fixture.look(&relay).await;
+    fixture.deliver(5).await;
     // It is 16:59 UTC of the eighth day: 01:59 in Seoul.
-    ground.clock.advance(DAY * 7 + Duration::from_secs(15 * 3600 + 59 * 60));
-    ground.look(&relay).await;
-    let before = ground.note().await;
-    ground.deliver(1).await;
-    ground.clock.advance(Duration::from_secs(60));
-    assert!(matches!(ground.look(&relay).await, Look::Waiting(wait) if wait == DAY));
-    assert_eq!((before.as_deref(), ground.note().await.as_deref()), (Some("2026-01-08"), Some("2026-01-09")));
+    fixture.clock.advance(DAY * 7 + Duration::from_secs(15 * 3600 + 59 * 60));
+    fixture.look(&relay).await;
+    let before = fixture.note().await;
+    fixture.deliver(1).await;
+    fixture.clock.advance(Duration::from_secs(60));
+    assert!(matches!(fixture.look(&relay).await, Look::Waiting(wait) if wait == DAY));
+    assert_eq!(
+        (before.as_deref(), fixture.note().await.as_deref()),
+        (Some("2026-01-08"), Some("2026-01-09"))
+    );
 }
 
 /// T7, L13: a season of nights in batches of one: ten thousand of them, as ten million events take in batches of a thousand.
 #[tokio::test]
 async fn every_night_takes_what_has_become_old_and_once() {
-    let ground = Fixture::new().await;
-    let relays = [ground.relay("one"), ground.relay("two")];
+    let fixture = Fixture::new().await;
+    let relays = [fixture.relay("one"), fixture.relay("two")];
     let (mut nights, mut most_archived) = (0, 0);
     for day in 0..100 {
-        ground.deliver(100).await;
+        fixture.deliver(100).await;
         // Before its time nothing happens, but for the first night: nobody knows whether it was done.
         if day > 0 {
-            let before = ground.outbox.recorded().len();
-            assert!(matches!(ground.look(&relays[0]).await, Look::Waiting(wait) if wait <= DAY / 24));
-            assert_eq!(ground.outbox.recorded().len(), before, "it is not time yet");
+            let before = fixture.outbox.recorded().len();
+            assert!(matches!(fixture.look(&relays[0]).await, Look::Waiting(wait) if wait <= DAY / 24));
+            assert_eq!(fixture.outbox.recorded().len(), before, "it is not time yet");
         }
-        ground.clock.advance(DAY / 12);
-        let note = ground.note().await;
-        assert!(matches!(ground.look(&relays[day % 2]).await, Look::Waiting(wait) if wait <= DAY));
-        assert_ne!(ground.note().await, note, "it is noted that it was done");
+        fixture.clock.advance(DAY / 12);
+        let note = fixture.note().await;
+        assert!(matches!(fixture.look(&relays[day % 2]).await, Look::Waiting(wait) if wait <= DAY));
+        assert_ne!(fixture.note().await, note, "it is noted that it was done");
         nights += 1;
-        let after = ground.left();
-        ground.clock.advance(DAY / 4);
+        let after = fixture.left();
+        fixture.clock.advance(DAY / 4);
         for relay in &relays {
-            assert!(matches!(ground.look(relay).await, Look::Waiting(_)));
+            assert!(matches!(fixture.look(relay).await, Look::Waiting(_)));
         }
-        assert_eq!(ground.outbox.recorded().len(), after.0, "it is done once");
+        assert_eq!(fixture.outbox.recorded().len(), after.0, "it is done once");
         assert!(after.0 <= 900, "a week stays in the log: {after:?}");
         most_archived = most_archived.max(after.1);
-        ground.clock.advance(DAY - DAY / 12 - DAY / 4);
+        fixture.clock.advance(DAY - DAY / 12 - DAY / 4);
     }
     assert_eq!(nights, 100);
     assert!((6000..=10_000).contains(&most_archived), "{most_archived} were in the archive");
-    let (log, archive) = ground.left();
+    let (log, archive) = fixture.left();
     assert!(log + archive < 10_000, "old months are gone: {log} and {archive} are left");
-    let first = ground.outbox.archived().iter().map(|event| event.recorded_at).min().expect("an archive");
+    let first = fixture.outbox.archived().iter().map(|event| event.recorded_at).min().expect("an archive");
     assert_eq!((first.day(), first.hour()), (1, 1), "whole months are gone: the first is of {first}");
 }
 
 #[tokio::test]
 async fn a_relay_that_was_away_at_its_time_does_it_when_it_is_back() {
-    let ground = Fixture::new().await;
-    let relay = ground.relay("one");
-    ground.look(&relay).await;
-    ground.deliver(5).await;
-    ground.clock.advance(DAY * 8 + DAY / 2);
-    assert!(matches!(ground.look(&relay).await, Look::Waiting(_)));
-    assert_eq!(ground.left(), (0, 5));
-    assert_eq!(ground.note().await.as_deref(), Some("2026-01-09"));
+    let fixture = Fixture::new().await;
+    let relay = fixture.relay("one");
+    fixture.look(&relay).await;
+    fixture.deliver(5).await;
+    fixture.clock.advance(DAY * 8 + DAY / 2);
+    assert!(matches!(fixture.look(&relay).await, Look::Waiting(_)));
+    assert_eq!(fixture.left(), (0, 5));
+    assert_eq!(fixture.note().await.as_deref(), Some("2026-01-09"));
 }
 
 #[tokio::test]
 async fn while_one_is_at_it_another_leaves_it_alone() {
-    let ground = Fixture::new().await;
-    ground.deliver(5).await;
-    ground.clock.advance(DAY * 8);
-    let log: Arc<dyn postrider::store::Store> = ground.log.clone();
-    log.acquire_leader_lease(DUTY, "somebody", DAY).await.expect("a duty").expect("nobody has it");
-    assert_eq!(ground.look(&ground.relay("one")).await, Look::Elsewhere);
-    assert_eq!(ground.left(), (5, 0));
-    ground.clock.advance(DAY);
-    assert!(matches!(ground.look(&ground.relay("one")).await, Look::Waiting(_)), "it has an heir");
-    assert_eq!(ground.left(), (0, 5));
+    let fixture = Fixture::new().await;
+    fixture.deliver(5).await;
+    fixture.clock.advance(DAY * 8);
+    let log: Arc<dyn postrider::store::Store> = fixture.log.clone();
+    log.acquire_leader_lease(LEASE_NAME, "somebody", DAY).await.expect("a lease").expect("nobody has it");
+    assert_eq!(fixture.look(&fixture.relay("one")).await, Look::Elsewhere);
+    assert_eq!(fixture.left(), (5, 0));
+    fixture.clock.advance(DAY);
+    assert!(matches!(fixture.look(&fixture.relay("one")).await, Look::Waiting(_)), "it has an heir");
+    assert_eq!(fixture.left(), (0, 5));
 }
 
 #[tokio::test]
 async fn a_stop_ends_it_between_two_batches_and_the_next_one_goes_on() {
-    let ground = Fixture::new().await;
-    ground.deliver(50).await;
-    ground.clock.advance(DAY * 8);
-    let mut relay = ground.relay("one");
+    let fixture = Fixture::new().await;
+    fixture.deliver(50).await;
+    fixture.clock.advance(DAY * 8);
+    let mut relay = fixture.relay("one");
     relay.retention.pacing.pause = Duration::from_millis(5);
     let end = async {
         let patience = Instant::now() + Duration::from_secs(60);
-        while ground.left().1 < 5 {
+        while fixture.left().1 < 5 {
             assert!(Instant::now() < patience, "it does not begin");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        ground.end.send_replace(true);
+        fixture.end.send_replace(true);
     };
-    let (look, ()) = tokio::join!(ground.look(&relay), end);
+    let (look, ()) = tokio::join!(fixture.look(&relay), end);
     assert_eq!(look, Look::Stopped);
-    let (left, archived) = ground.left();
+    let (left, archived) = fixture.left();
     assert!(left > 0 && left + archived == 50, "{left} and {archived}");
-    assert_eq!(ground.note().await, None, "the night is not done");
-    ground.end.send_replace(false);
-    assert!(matches!(ground.look(&ground.relay("two")).await, Look::Waiting(_)));
-    assert_eq!(ground.left(), (0, 50));
+    assert_eq!(fixture.note().await, None, "the night is not done");
+    fixture.end.send_replace(false);
+    assert!(matches!(fixture.look(&fixture.relay("two")).await, Look::Waiting(_)));
+    assert_eq!(fixture.left(), (0, 50));
 }

@@ -23,7 +23,7 @@ pub(super) const RETENTION: Described = Described {
             "archive",
             FLAG,
             Usual::Flag(retention::ARCHIVE),
-            "Move them to the archive then. With `false` they are deleted.",
+            "Move these events to the archive. With `false` they are deleted.",
         ),
         other(
             "archived",
@@ -40,13 +40,13 @@ pub(super) const RETENTION: Described = Described {
             "at",
             "time of day",
             Usual::TimeOfDay(retention::AT),
-            "When retention runs, on one of the relays. A run that was missed happens when a relay is back.",
+            "When retention runs, on one of the relays. A missed run happens as soon as a relay is running again.",
         ),
         usual(
             "zone",
             TEXT,
             Usual::Text(retention::ZONE),
-            "Time zone of `at`: a name of the IANA database, as in `Asia/Seoul`. A time that a change of clocks leaves out is replaced by the one after the change; one that comes twice counts once.",
+            "Time zone of `at`: a name of the IANA database, as in `Asia/Seoul`. If daylight saving skips the time, retention runs right after the change; if the time occurs twice, it runs once.",
         ),
         usual("batch", COUNT, Usual::Count(Pacing::USUAL.batch), "Rows per batch."),
         usual("pause", TIME, Usual::Time(Pacing::USUAL.pause), "Shortest pause between two batches."),
@@ -88,7 +88,7 @@ pub(super) const TARGET: Described = Described {
             "existing",
             "`fail` or `skip`",
             Usual::Text(retention::EXISTING[0].0),
-            "What happens to an event whose id is in the table already: the batch fails and is tried again, or the row is left as it is, for a table that a subscriber fills as well. With `skip` the column that stores `event_id` must be unique, and the relay's role needs `select` on it.",
+            "What happens if the table already has the event: `fail` fails the batch and retries it, `skip` leaves the row as it is, for a table that a subscriber also fills. With `skip` the column that stores `event_id` must be unique, and the relay's role needs `select` on it.",
         ),
     ],
 };

@@ -120,6 +120,6 @@ pub(super) const RETRY: Described = Described {
             Usual::Count(Retry::ATTEMPTS),
             "Number of attempts, including the first. Unlimited if only `max_age` is set.",
         ),
-        other("max_age", TIME, "How long after its first failure an event is dead."),
+        other("max_age", TIME, "An event is dead when this much time has passed since its first failure."),
     ],
 };

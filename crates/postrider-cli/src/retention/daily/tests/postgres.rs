@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use postrider::postgres::Outbox;
-use postrider::store::{ArchiveOptions, EventLog as _, ManualClock, Pacing, Settlement, Subscription};
-use postrider::{Clock, NewEvent, Payload};
+use postrider::store::{ArchiveOptions, Clock, EventLog as _, ManualClock, Pacing, Settlement, Subscription};
+use postrider::{NewEvent, Payload};
 use sqlx::{AssertSqlSafe, PgPool};
 use time::macros::datetime;
 use tokio::task::JoinHandle;

@@ -11,10 +11,10 @@ use crate::task_error::TaskError;
 const WAIT: &str = "read -r _ && exit 0\n";
 
 /// A script for `sh` that writes its own process id into the folder `$1` and turns into the program that follows, with the same
-/// id: there is no moment at which a server runs and its keeper can't find it.
+/// id: there is no moment at which a server runs and its watchdog can't find it.
 pub const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
 
-/// A script for a keeper: ends the process that [`LAUNCH`] started in the folder `$1`, and removes the folder. The process with
+/// A script for a watchdog: ends the process that [`LAUNCH`] started in the folder `$1`, and removes the folder. The process with
 /// that id may be a stranger by now: ours mentions its folder.
 pub const CLEAN_UP: &str = r#"
 if pid=$(cat "$1/pid"); then
@@ -33,19 +33,19 @@ done
 /// It covers what `Drop` cannot: a kill, an abort, `exit`, and servers held in a `static`. It notices by its
 /// input, a pipe that the system closes with its owner, so it needs no process ids and cannot mistake one.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Watchdog {
     shell: Child,
 }
 
-impl Keeper {
+impl Watchdog {
     /// Has `script` run under `account` with `arguments` as `$1`, `$2`, … when this process ends, however it ends.
-    pub fn hire(account: &Account, script: &str, arguments: &[&str]) -> Result<Self, TaskError> {
+    pub fn spawn(account: &Account, script: &str, arguments: &[&str]) -> Result<Self, TaskError> {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &format!("{WAIT}{script}"), "sh"])
             .args(arguments)
             .current_dir("/")
-            // Ctrl-C reaches everything in the group of the terminal's foreground: not the keeper.
+            // Ctrl-C reaches everything in the group of the terminal's foreground: not the watchdog.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -58,15 +58,15 @@ impl Keeper {
     }
 
     /// There is nothing left to clean up, or it shall stay: the script does not run.
-    pub fn dismiss(mut self) {
+    pub fn disarm(mut self) {
         if let Some(mut input) = self.shell.stdin.take() {
-            let _ = input.write_all(b"dismissed\n");
+            let _ = input.write_all(b"disarmed\n");
         }
     }
 }
 
-impl Drop for Keeper {
-    /// Ends the keeper; unless it was dismissed its script runs now.
+impl Drop for Watchdog {
+    /// Ends the watchdog; unless it was disarmed its script runs now.
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
@@ -80,16 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_cleans_up_unless_it_was_dismissed() {
+    fn a_watchdog_cleans_up_unless_it_was_disarmed() {
         let account = Account::for_servers().expect("an account");
         let folder = crate::folder::create(&account).expect("a folder");
         let path = folder.join("left");
-        let hire = || Keeper::hire(&account, r#"rm "$1""#, &[&path.to_string_lossy()]).expect("a keeper");
+        let spawn =
+            || Watchdog::spawn(&account, r#"rm "$1""#, &[&path.to_string_lossy()]).expect("a watchdog");
         fs::write(&path, "").expect("written");
 
-        hire().dismiss();
+        spawn().disarm();
         assert!(path.exists());
-        drop(hire());
+        drop(spawn());
         assert!(!path.exists());
         crate::folder::remove(&folder).expect("removed");
     }

@@ -1,4 +1,4 @@
-//! How a relay is to ride: written by a test, read by the relay's process.
+//! The options of a relay: written by a test, read by the relay's process.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,9 +77,9 @@ pub enum Poison {
 const POISONS: [(Poison, &str); 3] =
     [(Poison::Abort, "abort"), (Poison::Overflow, "overflow"), (Poison::Late, "late")];
 
-/// How a relay is to ride.
+/// The options of a relay.
 #[derive(Debug, Clone)]
-pub struct Ride {
+pub struct RelayOptions {
     /// Its name, and its relay's.
     pub name: String,
     /// The database: the address of a PostgreSQL server, or the path of an SQLite file.
@@ -116,8 +116,8 @@ pub struct Ride {
     pub poison: Option<(String, Poison)>,
 }
 
-impl Ride {
-    /// A ride as most trials want it.
+impl RelayOptions {
+    /// The options that most trials want.
     pub fn new(name: &str, store: &str, schema: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -238,12 +238,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ride_survives_its_way_to_the_process() {
-        let mut ride = Ride::new("r1", "postgres://here", "s");
-        ride.stand = Some(Stand { point: Point::Settling, subscription: "plain".into(), nth: 3 });
-        ride.brokers = "127.0.0.1:9092".into();
-        ride.poison = Some(("effects".into(), Poison::Overflow));
-        let read = Ride::from_arguments(&ride.to_arguments()).expect("a ride");
-        assert_eq!(format!("{read:?}"), format!("{ride:?}"));
+    fn options_survive_their_way_to_the_process() {
+        let mut options = RelayOptions::new("r1", "postgres://here", "s");
+        options.stand = Some(Stand { point: Point::Settling, subscription: "plain".into(), nth: 3 });
+        options.brokers = "127.0.0.1:9092".into();
+        options.poison = Some(("effects".into(), Poison::Overflow));
+        let read = RelayOptions::from_arguments(&options.to_arguments()).expect("options");
+        assert_eq!(format!("{read:?}"), format!("{options:?}"));
     }
 }

@@ -1,4 +1,4 @@
-//! A desk where some orders hang, for promises about slow events.
+//! A handler that some orders hang in, for promises about slow events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A handler that some orders hang in until they are let go, and what it saw.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct HangingHandler {
     /// The orders that hang.
     pub(super) slow: Arc<HashSet<&'static str>>,
     /// What came to the handler, in order.
@@ -28,7 +28,7 @@ pub(super) struct Desk {
     pub(super) most: Arc<AtomicUsize>,
 }
 
-impl Desk {
+impl HangingHandler {
     pub(super) fn new(slow: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
             slow: Arc::new(slow.into_iter().collect()),
@@ -54,8 +54,8 @@ impl Desk {
     pub(super) fn handler(
         &self,
     ) -> impl Fn(Received<OrderChanged>) -> HandledBy + Clone + Send + Sync + 'static {
-        let operator = self.clone();
-        move |event| Box::pin(operator.clone().handle(event)) as HandledBy
+        let hanging = self.clone();
+        move |event| Box::pin(hanging.clone().handle(event)) as HandledBy
     }
 
     /// Lets so many that hang go.
@@ -86,9 +86,9 @@ impl Drop for Leave {
 
 pub(super) async fn start<S: Source>(
     outbox: &S,
-    operator: &Desk,
+    hanging: &HangingHandler,
     also: impl FnOnce(postrider::Subscriber<S>) -> postrider::Subscriber<S>,
 ) -> Running {
-    let handler = operator.handler();
+    let handler = hanging.handler();
     relay(outbox).subscribe("s", |s| also(s.on(handler).patience(PATIENCE))).start().await.expect("started")
 }

@@ -9,47 +9,48 @@ use postrider::kafka::Kafka;
 use postrider::{Context, Failure, Received, Relay, Result, Retry, Subscriber, Tx, asked_to_end};
 
 use crate::gate::{Gate, Gated, say};
-use crate::ride::{Point, Poison, Ride};
+use crate::relay_options::{Point, Poison, RelayOptions};
 use crate::test_store::{Sight, TestStore};
 use crate::{EFFECTS, KAFKA, Moved, Noted, PLAIN};
 
 /// What both handlers need.
-struct Saddle<G> {
-    ground: G,
-    ride: Ride,
+struct Handlers<G> {
+    test_store: G,
+    options: RelayOptions,
     gate: Arc<Gate>,
 }
 
-/// Rides until the process is asked to end, and stops then.
-pub async fn ride<G: TestStore>(ground: G, ride: Ride) -> Result<()> {
-    let gate = Gate::new(ride.stand.clone());
-    let outbox = Gated::new(ground.outbox(), &gate);
-    let saddle = Arc::new(Saddle { ground, ride: ride.clone(), gate });
-    let (plain, effects) = (Arc::clone(&saddle), saddle);
+/// Runs until the process is asked to end, and stops then.
+pub async fn run<G: TestStore>(test_store: G, options: RelayOptions) -> Result<()> {
+    let gate = Gate::new(options.stand.clone());
+    let outbox = Gated::new(test_store.outbox(), &gate);
+    let handlers = Arc::new(Handlers { test_store, options: options.clone(), gate });
+    let (plain, effects) = (Arc::clone(&handlers), handlers);
     let see = move |event: Received<Moved>, context: Context| {
-        let saddle = Arc::clone(&plain);
-        async move { saddle.see(&event, &context).await }
+        let handlers = Arc::clone(&plain);
+        async move { handlers.see(&event, &context).await }
     };
     let apply = move |event: Received<Moved>, tx: Tx<Gated<G::Outbox>>| {
-        let saddle = Arc::clone(&effects);
-        async move { saddle.apply(&event, tx).await }
+        let handlers = Arc::clone(&effects);
+        async move { handlers.apply(&event, tx).await }
     };
     // Asked once already, so that a signal finds somebody who listens from now on.
     let mut end = pin!(asked_to_end());
     tokio::select! { biased; () = &mut end => return Ok(()), () = std::future::ready(()) => {} }
     let relay = Relay::new(&outbox)
-        .owner(&ride.name)
-        .lease(ride.lease)
-        .shutdown_grace(ride.grace)
+        .owner(&options.name)
+        .lease(options.lease)
+        .shutdown_grace(options.grace)
         .figures_every(None);
-    let relay = if ride.brokers.is_empty() {
-        let plain = |s| if ride.inbox { as_wanted(s, &ride).inbox() } else { as_wanted(s, &ride) }.on(see);
-        let effects = |s| as_wanted(s, &ride).max_tx_batch(ride.max_tx_batch as usize).on(apply);
+    let relay = if options.brokers.is_empty() {
+        let plain =
+            |s| if options.inbox { as_wanted(s, &options).inbox() } else { as_wanted(s, &options) }.on(see);
+        let effects = |s| as_wanted(s, &options).max_tx_batch(options.max_tx_batch as usize).on(apply);
         relay.subscribe(PLAIN, plain).subscribe(EFFECTS, effects)
     } else {
         // So short that what is in hand comes to its end within the lease.
-        let sink = Kafka::builder(&ride.brokers).send_timeout(ride.lease * 2 / 5).connect().await?;
-        relay.subscribe(KAFKA, |s| as_wanted(s, &ride).sink(sink))
+        let sink = Kafka::builder(&options.brokers).send_timeout(options.lease * 2 / 5).connect().await?;
+        relay.subscribe(KAFKA, |s| as_wanted(s, &options).sink(sink))
     };
     let relay = relay.start().await?;
     say("ready");
@@ -57,25 +58,28 @@ pub async fn ride<G: TestStore>(ground: G, ride: Ride) -> Result<()> {
     relay.stop().await
 }
 
-fn as_wanted<S: postrider::store::Source>(subscriber: Subscriber<S>, ride: &Ride) -> Subscriber<S> {
+fn as_wanted<S: postrider::store::Source>(
+    subscriber: Subscriber<S>,
+    options: &RelayOptions,
+) -> Subscriber<S> {
     // A broken connection in a handler is that event's failure: it must neither wait for long nor be given up.
     let retry = Retry::fixed(Duration::from_millis(50)).max_attempts(1000);
-    let subscriber = subscriber.streams(["moves"]).lanes(ride.lanes).batch(ride.batch).concurrency(4);
+    let subscriber = subscriber.streams(["moves"]).lanes(options.lanes).batch(options.batch).concurrency(4);
     subscriber
-        .timeout(ride.timeout)
-        .patience(ride.patience)
-        .max_deaths(ride.deaths)
+        .timeout(options.timeout)
+        .patience(options.patience)
+        .max_deaths(options.deaths)
         .retry(retry)
         .longest_pause(Duration::from_millis(500))
 }
 
-impl<G: TestStore> Saddle<G> {
+impl<G: TestStore> Handlers<G> {
     async fn see(&self, event: &Received<Moved>, context: &Context) -> Result<(), Failure> {
         self.swallow(event, PLAIN);
-        let slow = event.version % i64::from(self.ride.slow_one_in.max(1)) == 0;
+        let slow = event.version % i64::from(self.options.slow_one_in.max(1)) == 0;
         let late = event.poison && self.poison_of(PLAIN) == Some(Poison::Late);
-        if !self.ride.slow.is_zero() && (slow || late) {
-            tokio::time::sleep(self.ride.slow).await;
+        if !self.options.slow.is_zero() && (slow || late) {
+            tokio::time::sleep(self.options.slow).await;
         }
         if late {
             std::process::abort();
@@ -87,16 +91,16 @@ impl<G: TestStore> Saddle<G> {
             account: event.account.clone(),
             version: event.version,
             attempt: context.attempt().into(),
-            relay_process: self.ride.name.clone(),
+            relay_process: self.options.name.clone(),
         };
-        self.ground.see(&sight).await?;
+        self.test_store.see(&sight).await?;
         self.gate.pass(Point::Handling, PLAIN).await;
         Ok(())
     }
 
     async fn apply(&self, event: &Received<Moved>, mut tx: Tx<Gated<G::Outbox>>) -> Result<(), Failure> {
         self.swallow(event, EFFECTS);
-        self.ground.apply(&mut tx, event.event().event_id, event).await?;
+        self.test_store.apply(&mut tx, event.event().event_id, event).await?;
         tx.record(&Noted { account: event.account.clone(), version: event.version }).await?;
         self.gate.pass(Point::Handling, EFFECTS).await;
         Ok(())
@@ -114,7 +118,7 @@ impl<G: TestStore> Saddle<G> {
     }
 
     fn poison_of(&self, subscription: &str) -> Option<Poison> {
-        let (wanted, poison) = self.ride.poison.as_ref()?;
+        let (wanted, poison) = self.options.poison.as_ref()?;
         (wanted == subscription).then_some(*poison)
     }
 }

@@ -9,7 +9,7 @@ use crate::Moved;
 use crate::test_store::{Applied, Sight, TestStore};
 
 /// What was recorded, and what became of it.
-pub struct Verdict {
+pub struct TrialReport {
     moves: Vec<(Uuid, Moved)>,
     notes: HashMap<Uuid, usize>,
     sights: Vec<Sight>,
@@ -25,13 +25,13 @@ pub struct Kill {
     pub settled: HashSet<Uuid>,
 }
 
-impl Verdict {
+impl TrialReport {
     /// Looks at everything there is.
-    pub async fn on<G: TestStore>(ground: &G) -> Self {
+    pub async fn of<G: TestStore>(test_store: &G) -> Self {
         let mut log = Vec::new();
         loop {
             let after = log.last().map_or(0, |event: &postrider::Recorded| event.id);
-            let page = ground.outbox().recorded(after, 1000).await.expect("the log");
+            let page = test_store.outbox().recorded(after, 1000).await.expect("the log");
             if page.is_empty() {
                 break;
             }
@@ -44,8 +44,8 @@ impl Verdict {
         let moves = log.iter().filter(|event| &*event.stream == "moves");
         let moved = |event: &postrider::Recorded| <Moved as postrider::store::Decode>::decode(event, None);
         let moves = moves.map(|event| (event.event_id, moved(event).expect("a move"))).collect();
-        let sights = ground.sights().await.expect("what was seen");
-        Self { moves, notes, sights, applied: ground.applied().await.expect("what was applied") }
+        let sights = test_store.sights().await.expect("what was seen");
+        Self { moves, notes, sights, applied: test_store.applied().await.expect("what was applied") }
     }
 
     /// How many moves there are.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     /// Three moves of one account, seen in this order by these relays, and applied in this order.
-    fn verdict(seen: &[(i64, &str)], applied: &[i64]) -> Verdict {
+    fn report(seen: &[(i64, &str)], applied: &[i64]) -> TrialReport {
         let events: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
         let event = |version: i64| events[version as usize - 1];
         let moved = |version| Moved { account: "a".to_owned(), version, poison: false };
@@ -185,7 +185,7 @@ mod tests {
             relay_process: relay_process.to_owned(),
         };
         let effect = |&version: &i64| Applied { event: event(version), account: "a".to_owned(), version };
-        Verdict {
+        TrialReport {
             moves: (1..=3).map(|version| (event(version), moved(version))).collect(),
             notes: events.iter().map(|event| (*event, 1)).collect(),
             sights: seen.iter().enumerate().map(sight).collect(),
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_as_it_should_be_passes() {
-        let good = verdict(&[(1, "x"), (2, "x"), (3, "x")], &[1, 2, 3]);
+        let good = report(&[(1, "x"), (2, "x"), (3, "x")], &[1, 2, 3]);
         good.keeps_its_promises(&[]);
         good.repeats_nothing();
     }
@@ -207,17 +207,17 @@ mod tests {
     #[test]
     fn what_is_lost_repeated_or_out_of_order_is_noticed() {
         let all = [(1, "x"), (2, "x"), (3, "x")];
-        assert!(fails(|| verdict(&[(1, "x"), (2, "x")], &[1, 2, 3]).keeps_its_promises(&[])));
-        assert!(fails(|| verdict(&[(1, "x"), (3, "x"), (2, "x")], &[1, 2, 3]).keeps_its_promises(&[])));
-        assert!(fails(|| verdict(&all, &[1, 2]).keeps_its_promises(&[])));
-        assert!(fails(|| verdict(&all, &[1, 2, 2, 3]).keeps_its_promises(&[])));
-        assert!(fails(|| verdict(&all, &[2, 1, 3]).keeps_its_promises(&[])));
-        assert!(fails(|| verdict(&all, &[1, 2, 3]).keeps_its_promises(&[Uuid::now_v7()])));
+        assert!(fails(|| report(&[(1, "x"), (2, "x")], &[1, 2, 3]).keeps_its_promises(&[])));
+        assert!(fails(|| report(&[(1, "x"), (3, "x"), (2, "x")], &[1, 2, 3]).keeps_its_promises(&[])));
+        assert!(fails(|| report(&all, &[1, 2]).keeps_its_promises(&[])));
+        assert!(fails(|| report(&all, &[1, 2, 2, 3]).keeps_its_promises(&[])));
+        assert!(fails(|| report(&all, &[2, 1, 3]).keeps_its_promises(&[])));
+        assert!(fails(|| report(&all, &[1, 2, 3]).keeps_its_promises(&[Uuid::now_v7()])));
     }
 
     #[test]
     fn only_what_a_dead_relay_had_open_may_come_again() {
-        let again = verdict(&[(1, "x"), (2, "x"), (2, "y"), (3, "y")], &[1, 2, 3]);
+        let again = report(&[(1, "x"), (2, "x"), (2, "y"), (3, "y")], &[1, 2, 3]);
         let open = Kill { relay_process: "x".to_owned(), settled: HashSet::from([again.moves[0].0]) };
         again.keeps_its_promises(&[]);
         again.repeats_only_what_was_open(std::slice::from_ref(&open), 1);

@@ -1,4 +1,4 @@
-//! What is promised of duties: one process at a time does what is done for all.
+//! What is promised of leader leases: one process at a time does what is done for all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use crate::relay::{log, log_with_clock};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Who holds a duty keeps it as long as it prolongs it; another gets it when it has run out or was given back.
-pub async fn a_duty_is_done_by_one_at_a_time(harness: &dyn Harness) {
+/// Who holds a leader lease keeps it as long as it prolongs it; another gets it when it has run out or was given back.
+pub async fn a_task_is_done_by_one_at_a_time(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (first, second) = (log.store(), log.second_store().await);
-    let duty =
+    let held =
         first.acquire_leader_lease("retention", "a", MINUTE).await.expect("taken").expect("it was free");
-    assert_eq!((duty.at, duty.until, duty.note), (clock.now(), clock.now() + MINUTE, None));
+    assert_eq!((held.at, held.until, held.note), (clock.now(), clock.now() + MINUTE, None));
     assert_eq!(second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked"), None);
     second
         .acquire_leader_lease("alerts", "b", MINUTE)
         .await
         .expect("asked")
-        .expect("another duty is another matter");
+        .expect("another task has another lease");
     clock.advance(MINUTE / 2);
-    let duty = first
+    let held = first
         .acquire_leader_lease("retention", "a", MINUTE)
         .await
         .expect("prolonged")
         .expect("it is still held");
-    assert_eq!(duty.until, clock.now() + MINUTE);
+    assert_eq!(held.until, clock.now() + MINUTE);
     clock.advance(MINUTE / 2);
     assert_eq!(
         second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked"),
@@ -46,7 +46,7 @@ pub async fn a_duty_is_done_by_one_at_a_time(harness: &dyn Harness) {
 }
 
 /// What a holder noted is read by the next one, and one that holds it no longer changes nothing.
-pub async fn the_next_holder_of_a_duty_reads_what_was_noted(harness: &dyn Harness) {
+pub async fn the_next_leader_reads_what_was_noted(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (first, second) = (log.store(), log.second_store().await);
     assert!(!first.save_leader_note("alerts", "a", "{}").await.expect("asked"), "nobody holds it");
@@ -65,8 +65,8 @@ pub async fn the_next_holder_of_a_duty_reads_what_was_noted(harness: &dyn Harnes
     second.release_leader_lease("alerts", "b").await.expect("given back");
     let taken = first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("taken");
     assert_eq!(taken.note.as_deref(), Some("three"));
-    for (duty, owner, note) in [("", "a", ""), ("alerts", "", ""), ("alerts", "a", "a\0b")] {
-        let error = first.save_leader_note(duty, owner, note).await.expect_err("must be refused");
+    for (task, owner, note) in [("", "a", ""), ("alerts", "", ""), ("alerts", "a", "a\0b")] {
+        let error = first.save_leader_note(task, owner, note).await.expect_err("must be refused");
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
 }
@@ -76,7 +76,7 @@ pub async fn of_sixteen_who_want_a_duty_one_gets_it(harness: &dyn Harness) {
     let log = log(harness).await;
     let operator = log.store();
     for round in 0..5 {
-        let name = Arc::new(format!("duty {round}"));
+        let name = Arc::new(format!("task {round}"));
         let asking = (0..16).map(|number| {
             let (operator, name) = (Arc::clone(&operator), Arc::clone(&name));
             tokio::spawn(async move {

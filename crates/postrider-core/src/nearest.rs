@@ -1,7 +1,8 @@
 //! The word that somebody meant.
 
 /// The nearest of several words, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[doc(hidden)]
+pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = word.chars().count() / 3 + 1;
     let found = words.into_iter().map(|each| (strsim::levenshtein(word, each), each)).min()?;
     (found.0 <= near).then_some(found.1)
