@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ledger::adapters::outbox::event_id;
@@ -15,6 +16,9 @@ use ledger::domain::{AccountId, TransactionId};
 use postrider::Uuid;
 use support::{World, deposit, deposit_with, insist, refused, reverse, transfer, withdraw};
 
+/// At the commit, others were faster.
+const CONFLICT: &str = "a conflict at the commit";
+
 /// A ledger that breaks before one of its steps.
 struct Faulty<'a>(&'a MySqlLedger, &'static str);
 
@@ -22,7 +26,11 @@ struct FaultyUnit(Unit, &'static str);
 
 impl FaultyUnit {
     fn reaches(&self, step: &str) -> Answer<()> {
-        if self.1 == step { Err(Problem::broken(format!("it breaks before {step}"))) } else { Ok(()) }
+        match self.1 {
+            CONFLICT if step == "the commit" => Err(Problem::Conflict),
+            fault if fault == step => Err(Problem::broken(format!("it breaks before {step}"))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -207,6 +215,34 @@ async fn writers_that_begin_again_leave_one_event_per_leg() {
     let uneven = "select count(*) from balances b where b.amount <> (select sum(if(side = 'CREDIT', j.amount, -j.amount))
         from journal_entries j where j.account_id = b.account_id)";
     assert_eq!(world.number(uneven).await, 0, "balances are the sums of their entries");
+}
+
+/// A ledger that is slower than others until its commit, so often.
+struct Slow<'a>(&'a MySqlLedger, Arc<AtomicU32>);
+
+impl LedgerPort for Slow<'_> {
+    type Unit = FaultyUnit;
+
+    async fn begin(&self) -> Answer<FaultyUnit> {
+        let left = self.1.load(Ordering::SeqCst);
+        self.1.store(left.saturating_sub(1), Ordering::SeqCst);
+        Ok(FaultyUnit(self.0.begin().await?, if left > 0 { CONFLICT } else { "nothing" }))
+    }
+}
+
+/// L5: a conflict that shows after the events were recorded takes them back with all the rest: one event per leg in the end, and none
+/// where every try was in vain.
+#[tokio::test]
+async fn a_conflict_at_the_commit_takes_the_events_back() {
+    let world = World::new().await;
+    deposit(&world.ledger, 1, 10, 500).await.expect("posted");
+    let slow = Slow(&world.ledger, Arc::new(AtomicU32::new(2)));
+    let receipt = transfer(&slow, 2, 10, 20, 100).await.expect("posted");
+    assert_eq!((receipt.tries, receipt.repeated), (3, false));
+    assert_eq!(world.counts().await, [2, 4, 500, 3], "one event for each of the three legs");
+    slow.1.store(3, Ordering::SeqCst);
+    assert!(matches!(transfer(&slow, 3, 10, 20, 100).await, Err(Problem::Conflict)), "three tries");
+    assert_eq!(world.counts().await, [2, 4, 500, 3]);
 }
 
 /// Every other one is a transfer to an account of the writer's own.

@@ -13,6 +13,16 @@ use crate::consumers::ready;
 use crate::feed::Feed;
 use crate::world::{World, paid};
 
+impl World {
+    /// What `postrider dead-letters` says of the letters of the sales.
+    fn letters(&self, command: &str, flags: &[&str]) -> String {
+        let (topic, group) = (self.name("order-events"), self.name(SALES));
+        let file = self.relay_file("letters", &[]);
+        let of = ["dead-letters", command, "--topic", &topic, "--group", &group, "--config", &file];
+        self.said(&[&of[..], flags].concat())
+    }
+}
+
 /// C18: a letter is listed, put back for its group alone, and counted once; another group of the topic does not see it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_letter_is_put_back_for_its_group_alone_and_counts_once() {
@@ -34,22 +44,7 @@ async fn a_letter_is_put_back_for_its_group_alone_and_counts_once() {
     feed.raw("1", "not an event", "text/plain");
     feed.flush();
     world.until_committed(SALES, "order-events", 2).await;
-    let file = world.relay_file("letters", &[]);
-    let (topic, group) = (world.name("order-events"), world.name(SALES));
-    let list = || -> Value {
-        let said = world.said(&[
-            "dead-letters",
-            "list",
-            "--topic",
-            &topic,
-            "--group",
-            &group,
-            "--json",
-            "--config",
-            &file,
-        ]);
-        serde_json::from_str(&said).expect("JSON")
-    };
+    let list = || serde_json::from_str::<Value>(&world.letters("list", &["--json"])).expect("JSON");
     let letters = list();
     assert_eq!(letters.as_array().map(Vec::len), Some(2), "garbage is a letter, too: {letters}");
     assert_eq!(
@@ -58,20 +53,7 @@ async fn a_letter_is_put_back_for_its_group_alone_and_counts_once() {
     );
     // The root cause is mended, and the first letter put back.
     world.orders(1).await;
-    let requeue = [
-        "dead-letters",
-        "requeue",
-        "--topic",
-        &topic,
-        "--group",
-        &group,
-        "--limit",
-        "1",
-        "--yes",
-        "--config",
-        &file,
-    ];
-    assert!(world.said(&requeue).contains("put 1 dead letter back"));
+    assert!(world.letters("requeue", &["--limit", "1", "--yes"]).contains("put 1 dead letter back"));
     until("it is counted", async || world.sold().await == 1).await;
     world.until_committed(SALES, "order-events", 3).await;
     assert_eq!(list().as_array().map(Vec::len), Some(1), "the garbage stays");

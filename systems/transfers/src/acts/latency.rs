@@ -17,20 +17,21 @@ const TIMES: &str = "with times as materialized (
     ), taken as (
         select max(first) as at from (
             select lane, min(settled_at) as first from postrider.settled_batch
-            where settled_at > $1::timestamptz and count > 0 group by lane) each_lane
+            where settled_at > $1::timestamptz and settled_by <> $2 and count > 0 group by lane) each_lane
     ), over as (
         select coalesce(max(logged), max(taken.at)) as at from times cross join taken
         where committed between $1::timestamptz and taken.at
     )
     select extract(epoch from times.logged - times.committed)::float8 * 1000,
            times.committed <= over.at and times.logged >= $1::timestamptz,
-           extract(epoch from over.at - $1::timestamptz)::float8
+           extract(epoch from over.at - $1::timestamptz)::float8,
+           extract(epoch from times.committed - $1::timestamptz)::float8
     from times cross join over";
 
 /// Tells p50 and p99 outside of the take-over, and whether they are what is asked for.
-pub async fn tell(story: &Story, stage: &Stage, killed_at: &str) {
-    let rows: Result<Vec<(f64, bool, f64)>, _> =
-        sqlx::query_as(TIMES).bind(killed_at).fetch_all(&stage.db).await;
+pub async fn tell(story: &Story, stage: &Stage, killed_at: &str, killed: &str) {
+    let rows: Result<Vec<(f64, bool, f64, f64)>, _> =
+        sqlx::query_as(TIMES).bind(killed_at).bind(killed).fetch_all(&stage.db).await;
     let rows = rows.unwrap_or_else(|error| panic!("no times: {error}"));
     let take_over = rows.first().map(|row| row.2).unwrap_or_default();
     let times = |within: bool| {
@@ -42,11 +43,23 @@ pub async fn tell(story: &Story, stage: &Stage, killed_at: &str) {
     story.figure("the take-over, by a lease of 3 s", format!("{take_over:.1} s, {} transfers", during.len()));
     story.figure("commit → risk log during it", shown(&during));
     story.figure("commit → risk log outside of it", shown(&usual));
+    story.figure("slower than 500 ms outside of it", slow(&rows));
     let p99 = percentile(&usual, 99);
     for (limit, what) in [(ASKED, "what the documents ask for"), (AIM, "our aim")] {
         let word = if p99 < limit { "met" } else { "missed" };
         println!("    {word:<8} p99 {p99:.1} ms, and {limit:.0} ms is {what}");
     }
+}
+
+/// How many were slow outside of the take-over, and when they were committed, in seconds from the kill.
+fn slow(rows: &[(f64, bool, f64, f64)]) -> String {
+    let slow = || rows.iter().filter(|row| !row.1 && row.0 >= ASKED).map(|row| row.3);
+    let (before, after) = (slow().filter(|at| *at < 0.0).count(), slow().filter(|at| *at >= 0.0).count());
+    if before + after == 0 {
+        return "none".to_owned();
+    }
+    let (first, last) = (slow().fold(f64::INFINITY, f64::min), slow().fold(f64::NEG_INFINITY, f64::max));
+    format!("{before} before the kill and {after} after it, committed from {first:.1} s to {last:.1} s of it")
 }
 
 fn shown(times: &[f64]) -> String {

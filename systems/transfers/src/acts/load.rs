@@ -24,6 +24,8 @@ use crate::application::transfer::{TransferCommand, TransferService};
 const WRITERS: usize = 32;
 /// Among how many accounts.
 const ACCOUNTS: usize = 10_000;
+/// The relay that is killed halfway.
+const KILLED: &str = "relay-0";
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +86,16 @@ pub async fn run(options: Options) -> ExitCode {
         done.seconds,
         done.transfers as f64 / done.seconds
     ));
+    // The last transfer is due one step before the end, and takes its own time.
+    let word = if done.seconds <= options.seconds as f64 + 1.0 { "met" } else { "missed" };
+    println!("    {word:<8} {} transfers a second were asked for", options.rate);
     let transfers = stage.transfers().await;
     story.equal("nothing is lost, and each is analysed once", stage.analysed().await, (transfers, transfers));
     story.figure(
         "repetitions in the topic, of the batches that were open at the kill",
-        stage.records().await - transfers - 1,
+        stage.records().await - transfers,
     );
-    latency::tell(&story, &stage, &done.killed_at).await;
+    latency::tell(&story, &stage, &done.killed_at, KILLED).await;
     story.figure(
         "the documents",
         "polling every second (transfers); CDC from 1,000 a second or below 500 ms (ledger)",
@@ -115,7 +120,7 @@ pub struct Done {
 pub async fn act(stage: &Stage, options: Options) -> Done {
     let outbox = Outbox::connect(&stage.db).await.unwrap_or_else(|error| panic!("no outbox: {error}"));
     open_accounts(&stage.db).await;
-    let mut relays = [stage.relay("relay-0", &[]), stage.relay("relay-1", &[])];
+    let mut relays = [stage.relay(KILLED, &[]), stage.relay("relay-1", &[])];
     let _fraud = stage.fraud("fraud");
     stage.until_shared_by(2).await;
     let service = TransferService::new(PgUnits::new(outbox));

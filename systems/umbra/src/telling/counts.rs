@@ -52,6 +52,7 @@ fn addresses(story: &mut Story, stage: &Stage) {
     ] {
         story.address(what, address.clone());
     }
+    story.address("worker", format!("{}/metrics", stage.worker));
     let url = stage.url();
     let command = match stage.is_postgres() {
         true => {

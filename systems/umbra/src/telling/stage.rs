@@ -25,6 +25,7 @@ pub(super) struct Stage {
     pub(super) discord: String,
     pub(super) api: String,
     pub(super) bot: String,
+    pub(super) worker: String,
     pub(super) operators: Stub,
     /// The processes that may be killed.
     pub(super) api_process: Program,
@@ -84,6 +85,7 @@ impl Stage {
             discord,
             api,
             bot,
+            worker: String::new(),
             operators,
             api_process,
             worker_process: None,
@@ -110,15 +112,14 @@ impl Stage {
         (self.api_process, self.api) = listening("api", &mut self.command("api")).await;
     }
 
-    /// Starts a worker, and returns where its metrics are.
-    pub(super) async fn start_worker(&mut self) -> String {
+    /// Starts a worker.
+    pub(super) async fn start_worker(&mut self) {
         let mut command = self.command("worker");
         if self.is_postgres() {
             command.env("UMBRA_SETTINGS", settings()).env("POSTRIDER", process::postrider_path());
         }
         let (worker, address) = listening("worker", &mut command).await;
-        self.worker_process = Some(worker);
-        address
+        (self.worker_process, self.worker) = (Some(worker), address);
     }
 
     /// The binary `postrider` on this database.

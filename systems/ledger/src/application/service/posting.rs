@@ -35,21 +35,21 @@ pub(super) enum Draft {
 pub(super) async fn post<L: LedgerPort>(ledger: &L, draft: &Draft) -> Answer<Receipt> {
     let mut tries = 1;
     loop {
-        let mut unit = ledger.begin().await?;
-        match book(&mut unit, draft).await {
-            Ok(transaction) => {
-                unit.commit().await?;
-                return Ok(Receipt { transaction: transaction.id, tries, repeated: false });
-            }
-            Err(Stop::Repeated(transaction)) => {
-                return Ok(Receipt { transaction, tries, repeated: true });
-            }
+        match attempt(ledger, draft).await {
+            Ok(transaction) => return Ok(Receipt { transaction, tries, repeated: false }),
+            Err(Stop::Repeated(transaction)) => return Ok(Receipt { transaction, tries, repeated: true }),
             Err(Stop::Problem(Problem::Conflict)) if tries < TRIES => tries += 1,
             Err(Stop::Problem(problem)) => return Err(problem),
         }
-        // The whole of it is taken back, also the events, before it begins again.
-        drop(unit);
     }
+}
+
+/// One try, in a unit of work of its own: whatever stops it takes back all of it, also the events.
+async fn attempt<L: LedgerPort>(ledger: &L, draft: &Draft) -> Result<TransactionId, Stop> {
+    let mut unit = ledger.begin().await?;
+    let transaction = book(&mut unit, draft).await?;
+    unit.commit().await?;
+    Ok(transaction.id)
 }
 
 /// Why a posting ends before its commit.
