@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// use postrider::Retry;
 ///
-/// let minutes = |count| Duration::from_secs(60 * count);
+/// let minutes = |count: u64| Duration::from_secs(60 * count);
 /// let exponential = Retry::exponential().base(Duration::from_secs(2)).max_attempts(5);
 /// let fixed = Retry::fixed(minutes(1)).max_age(minutes(24 * 60));
 /// let schedule = Retry::schedule([minutes(1), minutes(5), minutes(30)]).max_attempts(4);

@@ -30,7 +30,7 @@ async fn a_relay_goes_on_by_itself_when_its_database_is_restarted() {
     let trial = trial_on(&cluster).await;
     let writers = Writers::start(&trial.test_store);
     let relay_process = trial
-        .options(|options| {
+        .start_ready(|options| {
             options.batch = BATCH;
             options.lease = Duration::from_secs(1);
         })
@@ -63,7 +63,7 @@ async fn a_relay_whose_connections_are_ended_again_and_again_repeats_nothing() {
     let writers = Writers::start(&trial.test_store);
     let mut dice = Dice::thrown();
     let relay_process = trial
-        .options(|options| {
+        .start_ready(|options| {
             options.batch = BATCH;
             options.lease = Duration::from_secs(10);
         })
