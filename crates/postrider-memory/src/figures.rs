@@ -1,12 +1,14 @@
 //! How a subscription is doing, in numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
-use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
+use postrider_core::{DeliveryState, Figures, Order, Recorded, Result, State};
 use time::OffsetDateTime;
 
+use crate::delivery::Delivery;
+use crate::hash::lane_of;
 use crate::log::{Data, Log};
 use crate::subscribe::SubscriptionData;
 
@@ -22,11 +24,16 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
     for (event, state, attempts) in open(&data, reader, now, most) {
         streams.entry(&event.stream).or_default().count(event, state, attempts);
     }
+    let mut in_front = InFront::default();
     for (id, delivery) in &reader.deliveries {
+        let is_first = in_front.is_first(reader, delivery);
         let Some((_, event)) = data.event(*id) else { continue };
         let Some(stream) = streams.get_mut(&*event.stream) else { continue };
         match delivery.state {
-            DeliveryState::Waiting => stream.figures.waiting += 1,
+            DeliveryState::Waiting => {
+                stream.figures.waiting += 1;
+                stream.figures.due += u64::from(is_first);
+            }
             DeliveryState::Retrying => {
                 let retry_in = delivery.next_at.map(|next_at| (next_at - now).as_seconds_f64());
                 let known = stream.figures.retry_in;
@@ -42,6 +49,27 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
         ..stream.figures
     });
     Ok(figures.collect())
+}
+
+/// What holds a key or a lane, among the deliveries so far.
+#[derive(Default)]
+struct InFront<'a> {
+    keys: HashSet<&'a str>,
+    lanes: HashSet<usize>,
+}
+
+impl<'a> InFront<'a> {
+    /// Whether nothing is in front of a delivery, which comes after the others by its id.
+    fn is_first(&mut self, reader: &SubscriptionData, delivery: &'a Delivery) -> bool {
+        if !delivery.holds {
+            return true;
+        }
+        match reader.order {
+            Order::None => true,
+            Order::Key => self.keys.insert(&delivery.key),
+            Order::Strict => self.lanes.insert(lane_of(&delivery.key, reader.lanes.len())),
+        }
+    }
 }
 
 /// How many undelivered events of a subscription were recorded longer ago than that.

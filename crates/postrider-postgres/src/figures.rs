@@ -64,6 +64,7 @@ impl PgStore {
                     attempts: number(6)?,
                     waiting: number(8)?,
                     retry_in: row.try_get(9).map_err(during("figures"))?,
+                    due: number(10)?,
                 };
                 Ok((figures, number(7)?))
             })

@@ -62,6 +62,7 @@ impl Count {
                 dead: row.count("dead", op)?,
                 attempts: row.count("attempts", op)?,
                 waiting: row.count("waiting", op)?,
+                due: row.count("due", op)?,
                 ..Figures::default()
             };
             let (before, next_at) = (row.count("earlier", op)?, row.maybe_number("next_at", op)?);

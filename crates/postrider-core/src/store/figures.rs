@@ -15,6 +15,9 @@ pub struct Figures {
     pub retrying: u64,
     /// Of those, the ones that have not failed themselves, and wait for one that did.
     pub waiting: u64,
+    /// Of the waiting ones, those that nothing is in front of, as after a relay gave them back: they are delivered next, and what waits
+    /// behind them follows.
+    pub due: u64,
     /// Dead, until an operator acts.
     pub dead: u64,
     /// Age of the oldest undelivered event in seconds, by the store's clock; 0 if there is none.
