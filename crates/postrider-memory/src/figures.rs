@@ -42,10 +42,14 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
             _ => {}
         }
     }
+    let age = |oldest: Option<OffsetDateTime>| {
+        oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64().max(0.0))
+    };
     let figures = streams.into_iter().map(|(name, stream)| Figures {
         subscription: subscription.to_owned(),
         stream: name.to_owned(),
-        oldest_seconds: stream.oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64().max(0.0)),
+        oldest_seconds: age(stream.oldest),
+        oldest_pending_seconds: age(stream.oldest_pending),
         ..stream.figures
     });
     Ok(figures.collect())
@@ -123,6 +127,7 @@ fn unread<'a>(
 struct Stream {
     figures: Figures,
     oldest: Option<OffsetDateTime>,
+    oldest_pending: Option<OffsetDateTime>,
 }
 
 impl Stream {
@@ -136,8 +141,13 @@ impl Stream {
         }
         if state != State::Dead {
             self.figures.attempts += u64::from(attempts);
-            let oldest = self.oldest.map_or(event.recorded_at, |oldest| oldest.min(event.recorded_at));
-            self.oldest = Some(oldest);
+            let earlier = |known: Option<OffsetDateTime>| {
+                Some(known.map_or(event.recorded_at, |known| known.min(event.recorded_at)))
+            };
+            self.oldest = earlier(self.oldest);
+            if state == State::Pending {
+                self.oldest_pending = earlier(self.oldest_pending);
+            }
         }
     }
 }

@@ -68,5 +68,7 @@ select stream, count(*) filter (where state = 'pending') as pending, count(*) fi
        sum(attempts)::bigint as attempts,
        count(*) filter (where recorded_at < (select now from clock) - make_interval(secs => $5::float8)) as over,
        count(*) filter (where waits) as waiting, extract(epoch from min(next_at) - (select now from clock))::float8 as retry_in,
-       count(*) filter (where due) as due
+       count(*) filter (where due) as due,
+       greatest(coalesce(extract(epoch from (select now from clock) - min(recorded_at) filter (where state = 'pending')), 0), 0)::float8
+           as oldest_pending_seconds
 from found group by stream order by stream

@@ -164,6 +164,7 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!((counts(&orders), orders.undelivered()), ([4, 0, 0, 0, 0], 4));
     assert!((900.0..=1001.0).contains(&orders.oldest_seconds), "{} s", orders.oldest_seconds);
+    assert_eq!(orders.oldest_pending_seconds, orders.oldest_seconds, "nothing is read");
     assert_eq!(counts(&figures(&*store, "s", "billing").await), [1, 0, 0, 0, 0]);
     assert_eq!(store.figures("s").await.expect("figures").len(), 2, "and nothing of what is not wanted");
     assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [0; 5]);
@@ -197,6 +198,7 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
     assert!(orders.oldest_seconds >= 1200.0, "{} s", orders.oldest_seconds);
+    assert_eq!(orders.oldest_pending_seconds, 0.0, "all is read; what is to be tried again is not pending");
     assert_eq!((orders.waiting, orders.due), (1, 1), "one has failed itself, the other waits for nothing");
     assert_eq!(orders.retry_in, Some(LONG.as_secs_f64()), "by the store's clock");
     clock.advance(LONG * 2);
@@ -207,7 +209,11 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     for aggregate in ["d", "e"] {
         commit_one(&*log, aggregate).await;
     }
-    assert_eq!(counts(&figures(&*store, "s", "orders").await), [2, 0, 2, 1, 3]);
+    clock.advance(Duration::from_secs(1));
+    let orders = figures(&*store, "s", "orders").await;
+    assert_eq!(counts(&orders), [2, 0, 2, 1, 3]);
+    let pending = orders.oldest_pending_seconds;
+    assert!(pending > 0.0 && orders.oldest_seconds >= pending, "a retry is older: {orders:?}");
     let all = store.figures_up_to("s", 1000).await.expect("figures");
     assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [[2, 0, 2, 1, 3]]);
     let hurried = &store.figures_up_to("s", 1).await.expect("figures")[0];

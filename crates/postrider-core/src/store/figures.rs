@@ -22,6 +22,9 @@ pub struct Figures {
     pub dead: u64,
     /// Age of the oldest undelivered event in seconds, by the store's clock; 0 if there is none.
     pub oldest_seconds: f64,
+    /// Age of the oldest pending event in seconds, by the store's clock; 0 if there is none. Until it is read, retention keeps it and all
+    /// newer ones.
+    pub oldest_pending_seconds: f64,
     /// Seconds until the next retry, by the store's clock; `None` if there is none. It may already be due.
     pub retry_in: Option<f64>,
     /// Attempts of all undelivered events together.

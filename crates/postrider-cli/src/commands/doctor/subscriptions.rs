@@ -161,9 +161,10 @@ fn is_there(many: u64) -> String {
 fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
     const NAME: &str = "backlog";
     let kept = config.retention.as_ref().map_or(A_DAY, |retention| retention.delivered);
-    let oldest = |figures: &[Figures]| figures.iter().map(|each| each.oldest_seconds).fold(0.0, f64::max);
-    let behind = looked.iter().filter(|(info, _)| info.lanes.iter().any(|lane| lane.behind > 0));
-    let slowest = behind.max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
+    // What is to be tried again stays in the log, and holds nothing newer back.
+    let oldest =
+        |figures: &[Figures]| figures.iter().map(|each| each.oldest_pending_seconds).fold(0.0, f64::max);
+    let slowest = looked.iter().max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
     match slowest {
         Some((info, figures)) if oldest(figures) > kept.as_secs_f64() => {
             let (name, age) = (&info.subscription.name, output::seconds(oldest(figures)));
