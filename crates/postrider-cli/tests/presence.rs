@@ -128,7 +128,10 @@ async fn relays_that_do_not_fit_together_are_shown() {
     let ground = Fixture::new().await;
     assert_eq!(ground.run(&["migrate"]).0, Some(0));
     let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
-    let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
+    let settings = "concurrency = 4\npatience = \"7s\"\nlongest_pause = \"9s\"\n";
+    let other = named.replace("sink = \"out\"\n", &format!("sink = \"out\"\n{settings}"));
+    let other =
+        other.replace("type = \"stdout\"\n", "type = \"stdout\"\nevent_type = \"shop.{event_type}\"\n");
     let first = RelayProcess::with(ground.folder.path(), &ground.url, "a", &named);
     ready(&first).await;
     let second = RelayProcess::with(ground.folder.path(), &ground.url, "b", &other);
@@ -139,10 +142,14 @@ async fn relays_that_do_not_fit_together_are_shown() {
     let conflicts = conflicts();
     assert!(conflicts.contains("two relays are named twin"), "{conflicts}");
     assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: patience is ") && conflicts.contains("7s in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: longest_pause is ") && conflicts.contains("9s in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: sink is stdout"), "{conflicts}");
     assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");
     until_true("the second one says so, too", || {
         let log = second.log();
-        log.contains("another relay has the same name") && log.contains("settings=[\"concurrency\"]")
+        log.contains("another relay has the same name")
+            && log.contains("settings=[\"concurrency\", \"longest_pause\", \"patience\", \"sink\"]")
     })
     .await;
 }
