@@ -9,9 +9,9 @@ use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
+use crate::Failure;
 use crate::bounded;
 use crate::config::{Problem, Store, address, without_password};
-use crate::{Failure, os_user};
 
 /// How long a server may take to answer before it is said that it does not.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -69,21 +69,7 @@ pub(crate) fn place(store: &Store) -> String {
 fn postgres_address(url: &str) -> Option<PgConnectOptions> {
     // A pooler refuses settings that it does not know, and nothing here is a number with a fraction.
     let options = PgConnectOptions::from_str(&address::for_driver(url)).ok()?;
-    let options = options.extra_float_digits(None);
-    // The driver would log in as `anonymous`.
-    Some(match os_user::name().filter(|_| !names_a_user(url)) {
-        Some(name) => options.username(&name),
-        None => options,
-    })
-}
-
-/// Whether an address of PostgreSQL, or the environment, names a user.
-fn names_a_user(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    place.contains('@')
-        || query.split('&').any(|setting| setting.starts_with("user="))
-        || std::env::var_os("PGUSER").is_some_and(|user| !user.is_empty())
+    Some(options.extra_float_digits(None))
 }
 
 impl Database {

@@ -13,8 +13,12 @@ pub(crate) fn filter(log: &Log) -> Result<Targets, Problem> {
         let what = "it must be off, error, warn, info, debug or trace; set it for one module as in \"postrider=debug\"";
         Problem::of("log.level", format!("{part:?} is not a log level; {what}"))
     };
-    // A word that is no level would be taken for the name of a part, and silence all others.
-    let is_level = |part: &&str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    // A word that is no level would be taken for the name of a part, and silence all others; no word at all for `error`.
+    let is_word = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let is_level = |part: &&str| match part.rsplit_once('=') {
+        Some((name, level)) => !name.trim().is_empty() && is_word(level.trim()),
+        None => is_word(part),
+    };
     let mut parts = log.level.split(',').map(str::trim).filter(|part| !part.is_empty());
     if let Some(part) = parts.find(|part| !is_level(part)) {
         return Err(wrong(part));
@@ -54,9 +58,14 @@ mod tests {
         for level in ["info", "OFF", "warn,postrider=debug", "postrider_relay::lane=trace", ""] {
             assert!(told(level).is_ok(), "{level}");
         }
-        for (level, part) in
-            [("inof", "inof"), ("warn,postrider", "postrider"), ("postrider=loud", "postrider=loud")]
-        {
+        for (level, part) in [
+            ("inof", "inof"),
+            ("warn,postrider", "postrider"),
+            ("postrider=loud", "postrider=loud"),
+            ("postrider=", "postrider="),
+            ("info,postrider= ,sqlx=warn", "postrider="),
+            ("=debug", "=debug"),
+        ] {
             let problem = told(level).expect_err("no level").to_string();
             assert!(problem.contains(&format!("{part:?} is not a log level")), "{problem}");
         }

@@ -22,7 +22,6 @@ mod endpoints;
 mod logging;
 mod manual;
 mod migrate;
-mod os_user;
 mod output;
 mod retention;
 mod sinks;

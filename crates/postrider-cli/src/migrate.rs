@@ -53,7 +53,7 @@ async fn postgres_migration(store: &Store, all: bool) -> Result<String, Failure>
 /// What `migrate` did.
 #[derive(Serialize)]
 struct Migrated {
-    /// `created`, `updated`, `repaired` or `nothing`.
+    /// `created`, `updated`, `repaired`, `limited` (the payload limit alone was set) or `nothing`.
     done: Done,
     /// The version before; 0 where there was none.
     from: i64,
@@ -62,6 +62,8 @@ struct Migrated {
     /// Always: it is an error otherwise.
     up_to_date: bool,
     schema: Option<String>,
+    /// The payload limit in bytes, if it was set now.
+    max_payload: Option<usize>,
 }
 
 #[derive(Serialize, Clone, Copy, PartialEq, Eq)]
@@ -70,32 +72,51 @@ enum Done {
     Created,
     Updated,
     Repaired,
+    Limited,
     Nothing,
 }
 
 impl Migrated {
-    fn of(from: i64, to: i64, repaired: bool, schema: Option<String>) -> Self {
+    fn of(from: i64, to: i64, repaired: bool, schema: Option<String>, max_payload: Option<usize>) -> Self {
         let done = match from {
             0 => Done::Created,
             _ if from < to => Done::Updated,
             _ if repaired => Done::Repaired,
+            _ if max_payload.is_some() => Done::Limited,
             _ => Done::Nothing,
         };
-        Self { done, from, to, up_to_date: true, schema }
+        Self { done, from, to, up_to_date: true, schema, max_payload }
     }
 
     fn sentence(&self) -> String {
         let name = self.schema.as_ref().map(|schema| format!(" {schema}")).unwrap_or_default();
         let (from, to) = (self.from, self.to);
-        match self.done {
+        let limit = self.max_payload.map(|bytes| {
+            format!("set the payload limit to {} byte{}", bytes, if bytes == 1 { "" } else { "s" })
+        });
+        let done = match self.done {
             Done::Created => format!("created the schema{name}, version {to}"),
             Done::Updated => format!("updated the schema{name} from version {from} to {to}"),
             Done::Repaired => {
                 format!("recreated the missing parts of the schema{name}; it stays at version {to}")
             }
+            Done::Limited => {
+                let limit = limit.unwrap_or_default();
+                return format!("{limit}; the schema{name} is up to date, at version {to}");
+            }
             Done::Nothing => format!("nothing to do: the schema{name} is up to date, at version {to}"),
+        };
+        match limit {
+            Some(limit) => format!("{done}; {limit}"),
+            None => done,
         }
     }
+}
+
+/// The payload limit that a migration was asked for, if it set it: it was another one before, and it is this one now.
+fn newly_set(store: &Store, before: Option<&Limits>, now: &Limits) -> Option<usize> {
+    let asked = store.max_payload? as usize;
+    (now.payload == asked && before.is_none_or(|before| before.payload != asked)).then_some(asked)
 }
 
 /// The usual limits but for the largest payload.
@@ -112,39 +133,51 @@ pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
             let from = postgres::applied_version(&pool, &store.schema).await?;
             // Migrations are whole transactions: whatever is in between, they work.
             let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
-            let outbox = match store.max_payload {
-                Some(bytes) => outbox.limits(payload_limit(bytes)),
-                None => outbox,
+            let (before, outbox) = match store.max_payload {
+                // A schema that is not up to date may have no limit yet.
+                Some(bytes) => {
+                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
+                }
+                None => (None, outbox),
             };
-            outbox.migrated(&pool).await?;
+            let outbox = outbox.migrated(&pool).await?;
+            let limit = newly_set(store, before.as_ref().map(postgres::Outbox::limits), outbox.limits());
             let to = postgres::applied_version(&pool, &store.schema).await?;
-            Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()))
+            Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()), limit)
         }
         Address::Mysql(options) => {
             let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
             let pool = pool.connect_lazy_with(options);
             let from = mysql::schema_version(&pool).await?;
             let lacks = !mysql::migration_sql(&pool).await?.is_empty();
-            let outbox = match store.max_payload {
-                Some(bytes) => mysql::Outbox::builder().limits(payload_limit(bytes)),
-                None => mysql::Outbox::builder(),
+            let outbox = mysql::Outbox::builder();
+            let (before, outbox) = match store.max_payload {
+                Some(bytes) => {
+                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
+                }
+                None => (None, outbox),
             };
-            outbox.migrated(&pool).await?;
-            Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None)
+            let outbox = outbox.migrated(&pool).await?;
+            let limit = newly_set(store, before.as_ref().map(mysql::Outbox::limits), outbox.limits());
+            Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None, limit)
         }
         Address::Sqlite(options) => {
             let pool = SqlitePoolOptions::new()
                 .max_connections(1)
                 .connect_lazy_with(options.create_if_missing(true));
             let from = sqlite::schema_version(&pool).await?;
-            let outbox = match store.max_payload {
-                Some(bytes) => sqlite::Outbox::builder().limits(payload_limit(bytes)),
-                None => sqlite::Outbox::builder(),
+            let outbox = sqlite::Outbox::builder();
+            let (before, outbox) = match store.max_payload {
+                Some(bytes) => {
+                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
+                }
+                None => (None, outbox),
             };
-            outbox.migrated(&pool).await?;
+            let outbox = outbox.migrated(&pool).await?;
+            let limit = newly_set(store, before.as_ref().map(sqlite::Outbox::limits), outbox.limits());
             let to = sqlite::schema_version(&pool).await?;
             pool.close().await;
-            Migrated::of(from, to, false, None)
+            Migrated::of(from, to, false, None, limit)
         }
     };
     if json {

@@ -9,13 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use support::{Fixture, RelayProcess, until_true};
 
-/// An endpoint that answers everything with the status that it is told.
+/// An endpoint that answers with the status that it is told.
 #[derive(Clone, Default)]
 struct Endpoint(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     answer: &'static str,
+    /// What it answers to a single event, by its body.
+    to_one: Option<(&'static str, &'static str)>,
     failed: usize,
     /// The events that it took, by their bodies.
     took: Vec<String>,
@@ -59,24 +61,43 @@ impl Endpoint {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
+        let body = String::from_utf8_lossy(&body).into_owned();
         let answer = self.with(|state| {
-            if state.answer.starts_with('2') {
-                state.took.push(String::from_utf8_lossy(&body).into_owned());
+            let to_one = state.to_one.filter(|(one, _)| *one == body).map(|(_, answer)| answer);
+            let answer = to_one.unwrap_or(state.answer);
+            if answer.starts_with('2') {
+                state.took.push(body);
             } else {
                 state.failed += 1;
             }
-            state.answer
+            answer
         });
         write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n").ok()
     }
 }
 
-/// What `postrider status` says of the subscription: its state, and why its destination is away.
-fn status(fixture: &Fixture) -> (String, Value) {
+/// What `postrider status` says of the subscription.
+fn whole_status(fixture: &Fixture) -> Value {
     let (code, text) = fixture.run(&["status", "--json"]);
     assert_eq!(code, Some(0), "{text}");
     let mut status: Value = serde_json::from_str(&text).expect("JSON");
-    let mut hook = status["subscriptions"][0].take();
+    status["subscriptions"][0].take()
+}
+
+/// What the doctor finds of this: the verdict, and the sentence.
+fn finding(fixture: &Fixture, about: &str) -> (String, String) {
+    let (_, text) = fixture.run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    let found = findings.iter().find(|finding| finding["about"] == about);
+    let found = found.unwrap_or_else(|| panic!("nothing about {about}: {text}"));
+    let text = |key: &str| found[key].as_str().expect("a text").to_owned();
+    (text("verdict"), text("what"))
+}
+
+/// What `postrider status` says of the subscription: its state, and why its destination is away.
+fn status(fixture: &Fixture) -> (String, Value) {
+    let mut hook = whole_status(fixture);
     (hook["state"].as_str().expect("a state").to_owned(), hook["away"].take())
 }
 
@@ -140,4 +161,55 @@ async fn an_endpoint_that_answers_with_a_failure_for_a_while_kills_nothing() {
         let (_, dead) = fixture.run(&["dead", "list", "--json"]);
         assert!(!dead.contains("http_"), "{answer}: {dead}");
     }
+}
+
+/// One event fails, then dies and holds its key, and then the whole endpoint is away: each has a state of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_a_dead_event_and_an_outage_are_told_apart() {
+    let fixture = Fixture::new().await;
+    fixture.run(&["migrate"]);
+    let (endpoint, address) = Endpoint::start("204 No Content");
+    endpoint.with(|state| state.to_one = Some(("{\"number\": 1}", "500 Oops")));
+    let settings = format!(
+        "[relay]\nlease = \"2s\"\n[http]\nlisten = \"127.0.0.1:0\"\n\
+         [[subscription]]\nname = \"hook\"\nsink = \"hook\"\non_dead = \"hold\"\n\
+         retry = {{ every = \"2s\", max_attempts = 1000 }}\n\
+         [sink.hook]\ntype = \"http\"\nurl = \"http://{address}/\"\n"
+    );
+    // The ninth has the key of the second.
+    fixture.record(0, 9).await;
+    let _relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "hook", &settings);
+
+    until_true("one has failed", || endpoint.with(|state| state.failed) > 0).await;
+    until_true("it waits for a retry", || status(&fixture).0 == "waiting_for_retry").await;
+    let waits = whole_status(&fixture);
+    assert_eq!((&waits["retrying"], &waits["waiting"], &waits["dead"]), (&2.into(), &1.into(), &0.into()));
+    assert_eq!(finding(&fixture, "dead events"), ("ok".into(), "none".into()));
+    let (_, text) = fixture.run(&["status"]);
+    assert!(!text.contains("dead event"), "{text}");
+
+    endpoint.with(|state| state.to_one = Some(("{\"number\": 1}", "422 No")));
+    until_true("it is held", || status(&fixture).0 == "held").await;
+    let behind = "hook: 1 event waits behind 1 dead event";
+    let (_, text) = fixture.run(&["status"]);
+    assert!(
+        text.contains(" held ") && text.contains(&format!("{behind}; see `postrider dead list")),
+        "{text}"
+    );
+    assert_eq!(finding(&fixture, "dead events"), ("warn".into(), behind.into()));
+
+    endpoint.with(|state| state.answer = "503 Busy");
+    fixture.record(9, 10).await;
+    until_true("its destination is away", || status(&fixture).0 == "away").await;
+    let (verdict, what) = finding(&fixture, "destinations");
+    assert!(verdict == "bad" && what.contains("the destination of hook has been unavailable for "), "{what}");
+    assert!(what.contains("the endpoint answered 503"), "{what}");
+    let holds = "hook: 1 dead event holds its key";
+    assert_eq!(finding(&fixture, "dead events"), ("warn".into(), holds.into()));
+    let (_, text) = fixture.run(&["status"]);
+    assert!(text.contains(holds) && !text.contains("behind"), "{text}");
+
+    endpoint.with(|state| state.answer = "204 No Content");
+    until_true("it is held again", || status(&fixture).0 == "held").await;
+    assert_eq!(endpoint.with(|state| state.took.len()), 8, "all but the dead one and the one behind it");
 }

@@ -52,7 +52,8 @@ async fn a_relay_that_was_killed_is_told_from_one_that_is_idle() {
     let gone = status(&fixture);
     assert_eq!((&gone["last_relay"]["name"], &gone["relays"]), (&relay["name"], &Value::Array(vec![])));
     let text = fixture.run(&["status"]).1;
-    assert!(text.contains("out: no relay delivers it; the last one, relay-"), "{text}");
+    assert!(text.contains("out: no relay delivers it; relay-"), "{text}");
+    assert!(text.contains("ago without stopping; start one"), "{text}");
     let text = fixture.run(&["relays"]).1;
     assert!(text.contains("gone") && text.lines().all(|line| line.len() <= 120), "{text}");
     fixture.record(0, 1).await;
@@ -73,7 +74,7 @@ async fn a_relay_that_stops_is_known_no_longer() {
     assert_eq!(json(&fixture, &["relays", "--json"])["relays"], Value::Array(vec![]));
     assert_eq!(status(&fixture)["state"], "no_relay");
     let text = fixture.run(&["relays"]).1;
-    assert!(text.contains("no relay is running"), "{text}");
+    assert!(text.contains("no relay is running, and none disappeared in the last day"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +128,10 @@ async fn relays_that_do_not_fit_together_are_shown() {
     let fixture = Fixture::new().await;
     assert_eq!(fixture.run(&["migrate"]).0, Some(0));
     let named = SETTINGS.replace("[relay]\n", "[relay]\nname = \"twin\"\n");
-    let other = named.replace("sink = \"out\"\n", "sink = \"out\"\nconcurrency = 4\n");
+    let settings = "concurrency = 4\npatience = \"7s\"\nlongest_pause = \"9s\"\n";
+    let other = named.replace("sink = \"out\"\n", &format!("sink = \"out\"\n{settings}"));
+    let other =
+        other.replace("type = \"stdout\"\n", "type = \"stdout\"\nevent_type = \"shop.{event_type}\"\n");
     let first = RelayProcess::with(fixture.folder.path(), &fixture.url, "a", &named);
     ready(&first).await;
     let second = RelayProcess::with(fixture.folder.path(), &fixture.url, "b", &other);
@@ -138,10 +142,14 @@ async fn relays_that_do_not_fit_together_are_shown() {
     let conflicts = conflicts();
     assert!(conflicts.contains("two relays are named twin"), "{conflicts}");
     assert!(conflicts.contains("out: concurrency is 16 in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: patience is ") && conflicts.contains("7s in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: longest_pause is ") && conflicts.contains("9s in twin"), "{conflicts}");
+    assert!(conflicts.contains("out: sink is stdout"), "{conflicts}");
     assert!(!conflicts.contains("lanes is"), "only what differs: {conflicts}");
     until_true("the second one says so, too", || {
         let log = second.log();
-        log.contains("another relay has the same name") && log.contains("settings=[\"concurrency\"]")
+        log.contains("another relay has the same name")
+            && log.contains("settings=[\"concurrency\", \"longest_pause\", \"patience\", \"sink\"]")
     })
     .await;
 }

@@ -72,6 +72,7 @@ macro_rules! conformance {
                 a_replay_forgets_what_is_running, a_new_policy_leaves_what_is_running_in_hand,
                 what_is_running_is_settled_one_by_one;
             states: every_state_is_shown_with_its_details, figures_count_what_is_where,
+                what_waits_behind_a_dead_event_is_told_from_what_is_due,
                 a_subscription_that_is_being_made_is_unknown_or_counted_whole, those_undelivered_for_long_are_counted;
             inbox: an_effect_happens_once_under_sixteen_racers, a_rolled_back_effect_is_not_marked,
                 the_inbox_is_kept_until_its_event_is_settled_everywhere, a_text_key_is_marked_once_per_consumer,

@@ -56,6 +56,8 @@ struct Line {
     given_up: usize,
     /// How often each call was made.
     asked: HashMap<Call, usize>,
+    /// How many sleep on a bell.
+    asleep: usize,
 }
 
 /// A source whose store falls silent on demand. Clones share it.
@@ -96,6 +98,11 @@ impl<S: Source> Silent<S> {
         self.line().asked.get(&call).copied().unwrap_or(0)
     }
 
+    /// How many sleep on a bell now: lanes, and who looks after those that were given back.
+    pub fn asleep(&self) -> usize {
+        self.line().asleep
+    }
+
     fn line(&self) -> std::sync::MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,6 +128,40 @@ impl Drop for Waiting<'_> {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         line.waiting -= 1;
         line.given_up += 1;
+    }
+}
+
+/// A bell that tells who sleeps on it.
+struct SilentBell {
+    bell: Box<dyn Bell>,
+    line: Arc<Mutex<Line>>,
+}
+
+/// Somebody who sleeps, counted while they do.
+struct Asleep<'l>(&'l Mutex<Line>);
+
+impl<'l> Asleep<'l> {
+    fn on(line: &'l Mutex<Line>) -> Self {
+        line.lock().unwrap_or_else(PoisonError::into_inner).asleep += 1;
+        Self(line)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).asleep -= 1;
+    }
+}
+
+#[async_trait]
+impl Bell for SilentBell {
+    async fn wait(&mut self, longest: Duration) -> Result<()> {
+        let _asleep = Asleep::on(&self.line);
+        self.bell.wait(longest).await
+    }
+
+    fn worked(&mut self) {
+        self.bell.worked();
     }
 }
 
@@ -188,7 +229,7 @@ impl EventLog for SilentStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        self.store.bell()
+        Box::new(SilentBell { bell: self.store.bell(), line: Arc::clone(&self.line) })
     }
 }
 

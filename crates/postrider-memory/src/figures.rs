@@ -1,12 +1,14 @@
 //! How a subscription is doing, in numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
-use postrider_core::{DeliveryState, Figures, Recorded, Result, State};
+use postrider_core::{DeliveryState, Figures, Order, Recorded, Result, State};
 use time::OffsetDateTime;
 
+use crate::delivery::Delivery;
+use crate::hash::lane_of;
 use crate::log::{Data, Log};
 use crate::subscribe::SubscriptionData;
 
@@ -22,11 +24,16 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
     for (event, state, attempts) in open(&data, reader, now, most) {
         streams.entry(&event.stream).or_default().count(event, state, attempts);
     }
+    let mut in_front = InFront::default();
     for (id, delivery) in &reader.deliveries {
+        let is_first = in_front.is_first(reader, delivery);
         let Some((_, event)) = data.event(*id) else { continue };
         let Some(stream) = streams.get_mut(&*event.stream) else { continue };
         match delivery.state {
-            DeliveryState::Waiting => stream.figures.waiting += 1,
+            DeliveryState::Waiting => {
+                stream.figures.waiting += 1;
+                stream.figures.due += u64::from(is_first);
+            }
             DeliveryState::Retrying => {
                 let retry_in = delivery.next_at.map(|next_at| (next_at - now).as_seconds_f64());
                 let known = stream.figures.retry_in;
@@ -35,13 +42,38 @@ pub(crate) fn figures(log: &Log, subscription: &str, most: u32) -> Result<Vec<Fi
             _ => {}
         }
     }
+    let age = |oldest: Option<OffsetDateTime>| {
+        oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64().max(0.0))
+    };
     let figures = streams.into_iter().map(|(name, stream)| Figures {
         subscription: subscription.to_owned(),
         stream: name.to_owned(),
-        oldest_seconds: stream.oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64().max(0.0)),
+        oldest_seconds: age(stream.oldest),
+        oldest_pending_seconds: age(stream.oldest_pending),
         ..stream.figures
     });
     Ok(figures.collect())
+}
+
+/// What holds a key or a lane, among the deliveries so far.
+#[derive(Default)]
+struct InFront<'a> {
+    keys: HashSet<&'a str>,
+    lanes: HashSet<usize>,
+}
+
+impl<'a> InFront<'a> {
+    /// Whether nothing is in front of a delivery, which comes after the others by its id.
+    fn is_first(&mut self, reader: &SubscriptionData, delivery: &'a Delivery) -> bool {
+        if !delivery.holds {
+            return true;
+        }
+        match reader.order {
+            Order::None => true,
+            Order::Key => self.keys.insert(&delivery.key),
+            Order::Strict => self.lanes.insert(lane_of(&delivery.key, reader.lanes.len())),
+        }
+    }
 }
 
 /// How many undelivered events of a subscription were recorded longer ago than that.
@@ -95,6 +127,7 @@ fn unread<'a>(
 struct Stream {
     figures: Figures,
     oldest: Option<OffsetDateTime>,
+    oldest_pending: Option<OffsetDateTime>,
 }
 
 impl Stream {
@@ -108,8 +141,13 @@ impl Stream {
         }
         if state != State::Dead {
             self.figures.attempts += u64::from(attempts);
-            let oldest = self.oldest.map_or(event.recorded_at, |oldest| oldest.min(event.recorded_at));
-            self.oldest = Some(oldest);
+            let earlier = |known: Option<OffsetDateTime>| {
+                Some(known.map_or(event.recorded_at, |known| known.min(event.recorded_at)))
+            };
+            self.oldest = earlier(self.oldest);
+            if state == State::Pending {
+                self.oldest_pending = earlier(self.oldest_pending);
+            }
         }
     }
 }

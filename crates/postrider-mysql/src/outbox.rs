@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, RecordOptions, Result};
+use postrider_core::{Clock, Limits, RecordOptions, Result};
 use postrider_sql::Settings;
 use postrider_sql::session::handlers;
 use sqlx_mysql::MySqlPool;
@@ -75,6 +75,11 @@ impl Outbox {
     /// The pool that it was created with.
     pub fn pool(&self) -> &MySqlPool {
         &self.pool
+    }
+
+    /// How large the parts of an event may be: the limits of its own, and for payloads what the log takes, whichever is smaller.
+    pub fn limits(&self) -> &Limits {
+        &self.recording.limits
     }
 }
 

@@ -64,6 +64,8 @@ impl PgStore {
                     attempts: number(6)?,
                     waiting: number(8)?,
                     retry_in: row.try_get(9).map_err(during("figures"))?,
+                    due: number(10)?,
+                    oldest_pending_seconds: row.try_get(11).map_err(during("figures"))?,
                 };
                 Ok((figures, number(7)?))
             })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use postrider_core::{
-    AuditEntry, Clock, Error, ErrorKind, Figures, Limits, Result, Sink, Source, Start, Store, Subscribed,
+    AuditEntry, Clock, Error, ErrorKind, History, Limits, Result, Sink, Source, Start, Store, Subscribed,
     Subscription, Uuid,
 };
 use tokio::sync::{Notify, watch};
@@ -27,8 +27,6 @@ use crate::{Upcasters, defaults};
 
 /// How long a database may take to be opened, at least.
 const OPEN: Duration = Duration::from_secs(30);
-/// More events than these are not counted.
-const COUNTED: u64 = 1_000_000;
 const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Runs subscriptions on a log.
@@ -332,27 +330,25 @@ impl Shared {
 /// Says that a subscription is new, and how much of the log it will read: who renames one has everything delivered again.
 async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     let name = &subscription.name;
-    let figures = store.figures(name).await;
-    let events = figures.map(|figures| figures.iter().map(Figures::undelivered).sum::<u64>());
+    let history = History::of(store, name).await;
     let start = match subscription.start {
         Start::Beginning => "the beginning".to_owned(),
         Start::Now => "now".to_owned(),
         Start::At(time) => time.to_string(),
     };
-    // Of a longer backlog, and of what a filter leaves out, only the beginning is looked at.
-    let exact = subscription.filter.is_all() && events.as_ref().is_ok_and(|events| *events < COUNTED);
-    let at_least = if exact { "" } else { "at least " };
-    match &events {
-        Ok(0) => {
+    match &history {
+        Ok(history) if history.is_empty() => {
             tracing::info!(subscription = %name, start, "created the subscription; the log has no events for it yet");
         }
-        Ok(events) => tracing::warn!(subscription = %name, start, events,
+        Ok(History { events: 0, .. }) => tracing::warn!(subscription = %name, start,
+            "created the subscription; none of the first events in the log is for it, but later ones may be"),
+        Ok(History { events, exact }) => tracing::warn!(subscription = %name, start, events,
             exact, "created the subscription; it will receive events that are already in the log; was it renamed?"),
         Err(error) => tracing::warn!(subscription = %name, start, error = %error, "created the subscription"),
     }
-    let why = match events {
-        Ok(events) => format!(
-            "new to the log; it starts at {start}; events already in the log that it will be sent: {at_least}{events}"
+    let why = match history {
+        Ok(history) => format!(
+            "new to the log; it starts at {start}; events already in the log that it will be sent: {history}"
         ),
         Err(_) => format!("new to the log; it starts at {start}"),
     };

@@ -116,6 +116,8 @@ impl<S: Source> Subscriber<S> {
             ("concurrency", self.concurrency.to_string()),
             ("batch", self.batch.unwrap_or(batch).to_string()),
             ("timeout", format!("{:?}", self.timeout)),
+            ("patience", format!("{:?}", self.patience)),
+            ("longest_pause", format!("{:?}", self.longest_pause)),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
         own.chain(self.shown.clone()).collect()

@@ -18,6 +18,8 @@ struct Counted {
     figures: Figures,
     /// When its oldest undelivered event was recorded.
     oldest: Option<i64>,
+    /// When its oldest pending event was recorded.
+    oldest_pending: Option<i64>,
     /// How many of them were recorded before the limit.
     before: u64,
     /// When the next of those that failed is tried again.
@@ -62,10 +64,12 @@ impl Count {
                 dead: row.count("dead", op)?,
                 attempts: row.count("attempts", op)?,
                 waiting: row.count("waiting", op)?,
+                due: row.count("due", op)?,
                 ..Figures::default()
             };
             let (before, next_at) = (row.count("earlier", op)?, row.maybe_number("next_at", op)?);
-            let counted = Counted { figures, oldest: oldest(row, op)?, before, next_at };
+            let oldest = oldest(row, op)?;
+            let counted = Counted { figures, oldest, oldest_pending: None, before, next_at };
             self.streams.insert(row.text(0, op)?.into_owned(), counted);
         }
         Ok(())
@@ -85,19 +89,21 @@ impl Count {
             counted.figures.processing += 1;
         } else {
             counted.figures.pending += 1;
+            counted.oldest_pending = earlier(counted.oldest_pending, event.recorded_at);
         }
         counted.before += u64::from(self.limit.is_some_and(|limit| event.recorded_at < limit));
-        counted.oldest =
-            Some(counted.oldest.map_or(event.recorded_at, |oldest| oldest.min(event.recorded_at)));
+        counted.oldest = earlier(counted.oldest, event.recorded_at);
     }
 
     /// How many events of the subscription are where, by stream.
     pub fn figures(self, subscription: &str) -> Vec<Figures> {
         let now = self.now;
+        let age = |oldest: Option<i64>| oldest.map_or(0.0, |oldest| seconds_between(oldest, now).max(0.0));
         let finished = |(stream, counted): (String, Counted)| Figures {
             subscription: subscription.to_owned(),
             stream,
-            oldest_seconds: counted.oldest.map_or(0.0, |oldest| seconds_between(oldest, now).max(0.0)),
+            oldest_seconds: age(counted.oldest),
+            oldest_pending_seconds: age(counted.oldest_pending),
             retry_in: counted.next_at.map(|next_at| seconds_between(now, next_at)),
             ..counted.figures
         };
@@ -108,4 +114,9 @@ impl Count {
     pub fn before(&self) -> u64 {
         self.streams.values().map(|counted| counted.before).sum()
     }
+}
+
+/// The earlier of two times, the first of which may not be known.
+fn earlier(known: Option<i64>, at: i64) -> Option<i64> {
+    Some(known.map_or(at, |known| known.min(at)))
 }

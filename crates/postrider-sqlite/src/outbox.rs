@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, RecordOptions, Result};
+use postrider_core::{Clock, Limits, RecordOptions, Result};
 use postrider_sql::Settings;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
@@ -70,6 +70,11 @@ impl Outbox {
     /// The pool that it was created with.
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
+    }
+
+    /// How large the parts of an event may be: the limits of its own, and for payloads what the log takes, whichever is smaller.
+    pub fn limits(&self) -> &Limits {
+        &self.recording.limits
     }
 
     /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).

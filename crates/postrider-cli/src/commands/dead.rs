@@ -1,5 +1,6 @@
 //! `postrider dead`: what was given up, and what is done about it.
 
+pub(crate) mod hold;
 mod list;
 mod replace;
 mod resolve;

@@ -82,7 +82,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     if relays.is_empty() {
         output::line(
-            "no relay is running, and none was running in the last day; start one with `postrider relay`",
+            "no relay is running, and none disappeared in the last day; start one with `postrider relay`",
         )?;
         return Ok(true);
     }

@@ -1,5 +1,7 @@
 //! Where events go: `[sink.NAME]`.
 
+mod destination;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use postrider::http::{HttpBuilder, StatusRule};
 use postrider::kafka::KafkaBuilder;
 
 use super::envelope::{self, EnvelopeTable};
-use super::{Problem, Section, duration, endpoint, without_password};
+use super::{Problem, Section, duration};
 
 /// The defaults: of several words, the first.
 pub(crate) const KAFKA_FORMATS: [(&str, Format); 4] = [
@@ -38,45 +40,6 @@ pub(crate) enum Sink {
     Http(Box<HttpSink>),
     /// `type = "stdout"`.
     Stdout(AsCloudEvents),
-}
-
-impl Sink {
-    /// Where it goes, for comparing two relays: an endpoint's path may be a secret, and is only told from another by a number.
-    pub(crate) fn destination(&self) -> String {
-        let (mut text, cloud_events, envelope) = match self {
-            Self::Kafka(kafka) => {
-                let mut text = format!("kafka {} {} {}", kafka.brokers, kafka.topic, kafka.format);
-                for event_type in &kafka.tombstones {
-                    text.push_str(" -");
-                    text.push_str(event_type);
-                }
-                (text, &kafka.cloud_events, &kafka.envelope)
-            }
-            Self::Http(http) => {
-                let whole = without_password(&http.url);
-                let text = format!("{} ({:08x}) {}", endpoint(&http.url), fingerprint(&whole), http.format);
-                (text, &http.cloud_events, &http.envelope)
-            }
-            Self::Stdout(cloud_events) => ("stdout".to_owned(), cloud_events, &None),
-        };
-        for attribute in &cloud_events.attributes {
-            text.push_str(" +");
-            text.push_str(attribute.as_str());
-        }
-        if let Some(template) = &cloud_events.dataschema {
-            text.push_str(" dataschema ");
-            text.push_str(template);
-        }
-        if let Some(envelope) = envelope {
-            text.push_str(&format!(" ({:08x})", fingerprint(&format!("{:?}", envelope.envelope))));
-        }
-        text
-    }
-}
-
-/// A number that another text hardly has, the same in every version of the program.
-fn fingerprint(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// How events are written as CloudEvents.

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use postrider::postgres;
+use postrider::store::{DeliveryChange, DeliveryFailure, EventLog, Settlement, Subscription};
 use postrider_testkit::address;
 use sqlx::{Connection, PgConnection};
 
@@ -123,6 +125,31 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
     fixture.doctor("").assert("sequence", "bad", &["behind", "setval("]);
     fixture.run("select setval('postrider.event_id', 3)").await;
     fixture.doctor("").assert("sequence", "ok", &[]);
+}
+
+/// An event that is to be tried again stays, and newer ones leave the log in spite of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_event_that_is_retried_is_no_backlog() {
+    let ground = Fixture::new().await;
+    let store =
+        postgres::Outbox::connect(&ground.pool).await.expect("migrated").store().await.expect("a store");
+    store.subscribe(&Subscription::new("hooks")).await.expect("subscribed");
+    ground.record("orders", "OrderPaid").await;
+    let long = Duration::from_secs(600);
+    let mut lease = store.claim("hooks", "relay-1", long).await.expect("claim").expect("a free lane");
+    let batch = store.read(&lease, &lease.position.clone(), 10).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    let failure = DeliveryFailure::new("timeout", "the shop does not answer");
+    settlement.deliveries.push(DeliveryChange::retrying(&batch.events[0].event, 1, long, failure));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    let old = "begin; set local session_replication_role = replica; \
+               update postrider.event set recorded_at = now() - interval '1 hour'; commit";
+    ground.run(old).await;
+    ground.record("orders", "OrderPaid").await;
+    let kept = "[retention]\ndelivered = \"30m\"\n";
+    ground.doctor(kept).assert("backlog", "ok", &[]);
+    ground.run(old).await;
+    ground.doctor(kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ async fn status_shows_what_is_wrong_and_who_holds_what(log: Log) {
         "delivering",
         "paused by ada since",
         "changing from 1 to 3",
-        "3 events wait behind 1 dead event",
+        "mail: 1 dead event holds its key; see `postrider dead list --subscription mail`",
         "relay-1",
         "nobody",
         "RETRYING",

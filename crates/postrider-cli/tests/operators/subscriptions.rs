@@ -6,6 +6,7 @@ use crate::support::{RelayProcess, until_true};
 crate::on_both!(
     subscriptions_are_listed_as_they_are_in_force,
     a_subscription_is_made_by_flags_or_from_the_settings,
+    a_new_subscription_says_how_much_of_the_log_it_will_receive,
     a_pause_holds_and_a_resume_lets_go,
     on_a_terminal_what_adds_something_is_asked_first,
     lanes_are_changed_while_a_relay_runs,
@@ -55,7 +56,22 @@ async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {
     let said = log.run(&["subscriptions", "create", "x", "--order", "keys"]);
     assert!(said.code == Some(2) && said.err.contains("key, strict, none"), "{}", said.err);
     let audit = log.run(&["audit"]).good();
-    assert!(audit.contains("create (streams orders.*, types Order*)"), "{audit}");
+    assert!(audit.contains("create (0 in the log; streams orders.*, types Order*)"), "{audit}");
+}
+
+async fn a_new_subscription_says_how_much_of_the_log_it_will_receive(log: Log) {
+    let text = log.run(&["subscriptions", "create", "early"]).good();
+    assert!(text.ends_with("; the log has no events for it yet\n"), "{text}");
+    log.fill(4).await;
+    let text = log.run(&["subscriptions", "create", "late"]).good();
+    assert!(text.ends_with("; it will receive 4 events that are already in the log\n"), "{text}");
+    let said = log.run(&["subscriptions", "create", "half", "--type", "Even", "--json"]).json();
+    let message = said[0]["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("; it will receive 2 events that are already in the log"), "{said}");
+    let text = log.run(&["subscriptions", "create", "new", "--start", "now"]).good();
+    assert!(text.ends_with("; the log has no events for it yet\n"), "{text}");
+    let audit = log.run(&["audit"]).good();
+    assert!(audit.contains("create (2 in the log; streams *, types Even)"), "{audit}");
 }
 
 async fn on_a_terminal_what_adds_something_is_asked_first(log: Log) {

@@ -124,7 +124,7 @@ async fn a_wrong_password_is_a_sentence_without_it() {
     }
 }
 
-/// As `psql` does; the driver by itself would log in as `anonymous`.
+/// As `psql` does; without the features that postrider-postgres asks for, the driver would log in as `anonymous`.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_user_is_named_it_is_the_one_who_runs_the_program() {
     let cluster = Cluster::create(&[]).expect("this test has a PostgreSQL of its own");

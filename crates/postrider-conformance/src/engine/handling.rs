@@ -12,6 +12,8 @@ use postrider::{
     Unknown, Upcasters,
 };
 
+use crate::silent::Silent;
+
 use super::{Fixture, InvoiceSent, OrderChanged, Seen, record, record_plain, relay, state, until};
 
 async fn ignore(_: Received<OrderChanged>) {}
@@ -312,7 +314,7 @@ pub async fn what_is_wrong_is_said_before_anything_starts<G: Fixture>(fixture: &
 
 /// The bell, not the poll: that is a minute here.
 pub async fn a_relay_that_sleeps_is_woken(fixture: &impl Fixture) {
-    let outbox = fixture.outbox(Clock::Database).await;
+    let outbox = Silent::new(fixture.outbox(Clock::Database).await);
     let seen = Seen::default();
     let notes = seen.clone();
     let handler = move |event: Received<OrderChanged>| {
@@ -326,11 +328,18 @@ pub async fn a_relay_that_sleeps_is_woken(fixture: &impl Fixture) {
         .start()
         .await
         .expect("started");
+    let store = Arc::clone(running.store());
+    let is_given_back = async || {
+        let known = store.subscriptions().await.expect("subscriptions");
+        known.iter().flat_map(|info| &info.lanes).all(|lane| lane.owner.is_none())
+    };
     for version in 1..=3 {
-        // Longer than it takes to fall asleep, and (the last time) to give the idle lane back.
-        tokio::time::sleep(Duration::from_millis(400 * version)).await;
-        record(&outbox, "a", version as i64).await;
-        until("the event was handled", async || seen.count() == version as usize).await;
+        until("it sleeps", async || outbox.asleep() > 0).await;
+        if version == 3 {
+            until("it sleeps without its lane", async || is_given_back().await && outbox.asleep() > 0).await;
+        }
+        record(&outbox, "a", version).await;
+        until("the event was handled", async || seen.versions("a").len() as i64 == version).await;
     }
     running.stop().await.expect("stopped");
 }

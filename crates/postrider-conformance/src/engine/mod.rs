@@ -83,6 +83,7 @@ macro_rules! engine {
                 a_suspect_that_cannot_be_handled_now_is_left_alone_for_a_while;
             sharing: a_clean_stop_repeats_nothing, a_stop_gives_back_what_is_not_done_in_time, relays_share_the_lanes,
                 a_relay_takes_over_from_one_that_is_gone, an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry,
+                an_idle_relay_reports_rarely,
                 lanes_change_under_a_running_relay, one_can_wait_for_ones_own_event;
             effects: an_effect_and_its_follow_up_happen_once, a_failed_effect_leaves_nothing, a_struct_and_any_error_will_do,
                 effects_share_a_transaction_until_one_fails, follow_ups_carry_their_cause, a_plain_handler_with_an_inbox_is_not_called_again,

@@ -1,8 +1,9 @@
 //! Several relays, and relays that stop.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider::store::{Clock, DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
@@ -175,6 +176,35 @@ pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(fixture: &i
     .await;
     let late = record(&outbox, "a", 2).await;
     running.delivered("s", late, Duration::from_secs(5)).await.expect("woken by the bell");
+    running.stop().await.expect("stopped");
+}
+
+/// One report at the start and one when it has its lanes; then one every 20 seconds, however often its idle lanes change hands.
+pub async fn an_idle_relay_reports_rarely(ground: &impl Fixture) {
+    let outbox = ground.outbox(Clock::Database).await;
+    let event = record(&outbox, "a", 1).await;
+    let running = Relay::new(&outbox)
+        .lease(Duration::from_millis(900))
+        .poll_interval(Duration::from_millis(200))
+        .figures_every(None)
+        .subscribe("s", |s| s.sink(Destination::new()).lanes(2))
+        .start()
+        .await
+        .expect("started");
+    running.delivered("s", event, PATIENCE).await.expect("delivered");
+    let store = Arc::clone(running.store());
+    let report = async || store.relays().await.expect("relays").pop().expect("the relay");
+    until("both lanes are known", async || report().await.run("s").is_some_and(|run| run.lanes == [0, 1]))
+        .await;
+    // A report changes when the relay was seen. Time itself is what is waited for: four seconds without a change.
+    let (idle, mut reports) = (Instant::now(), BTreeSet::from([report().await.seen_at]));
+    until("some seconds have passed", async || {
+        reports.insert(report().await.seen_at);
+        idle.elapsed() >= Duration::from_secs(4)
+    })
+    .await;
+    // Of the 20 seconds most are still to come; but what was under way may have come late.
+    assert!(reports.len() <= 2, "{} reports in four seconds", reports.len());
     running.stop().await.expect("stopped");
 }
 

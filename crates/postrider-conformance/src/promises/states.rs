@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, LeaseStatus, NewEvent, ResolveDead,
-    Settlement, Start, State, StateQuery, Store, Subscription,
+    DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, LeaseStatus, NewEvent, OnDead, Order,
+    ResolveDead, Settlement, Start, State, StateQuery, Store, Subscription,
 };
 
 use crate::harness::Harness;
@@ -164,6 +164,7 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!((counts(&orders), orders.undelivered()), ([4, 0, 0, 0, 0], 4));
     assert!((900.0..=1001.0).contains(&orders.oldest_seconds), "{} s", orders.oldest_seconds);
+    assert_eq!(orders.oldest_pending_seconds, orders.oldest_seconds, "nothing is read");
     assert_eq!(counts(&figures(&*store, "s", "billing").await), [1, 0, 0, 0, 0]);
     assert_eq!(store.figures("s").await.expect("figures").len(), 2, "and nothing of what is not wanted");
     assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [0; 5]);
@@ -197,7 +198,8 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let orders = figures(&*store, "s", "orders").await;
     assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
     assert!(orders.oldest_seconds >= 1200.0, "{} s", orders.oldest_seconds);
-    assert_eq!(orders.waiting, 1, "one has failed itself, the other waits");
+    assert_eq!(orders.oldest_pending_seconds, 0.0, "all is read; what is to be tried again is not pending");
+    assert_eq!((orders.waiting, orders.due), (1, 1), "one has failed itself, the other waits for nothing");
     assert_eq!(orders.retry_in, Some(LONG.as_secs_f64()), "by the store's clock");
     clock.advance(LONG * 2);
     let orders = figures(&*store, "s", "orders").await;
@@ -207,7 +209,11 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     for aggregate in ["d", "e"] {
         commit_one(&*log, aggregate).await;
     }
-    assert_eq!(counts(&figures(&*store, "s", "orders").await), [2, 0, 2, 1, 3]);
+    clock.advance(Duration::from_secs(1));
+    let orders = figures(&*store, "s", "orders").await;
+    assert_eq!(counts(&orders), [2, 0, 2, 1, 3]);
+    let pending = orders.oldest_pending_seconds;
+    assert!(pending > 0.0 && orders.oldest_seconds >= pending, "a retry is older: {orders:?}");
     let all = store.figures_up_to("s", 1000).await.expect("figures");
     assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [[2, 0, 2, 1, 3]]);
     let hurried = &store.figures_up_to("s", 1).await.expect("figures")[0];
@@ -218,6 +224,36 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![] };
     assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
     assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 0, 2, 0, 3]);
+}
+
+/// What waits behind a dead event is told from what waits for nothing but its turn.
+pub async fn what_waits_behind_a_dead_event_is_told_from_what_is_due(harness: &dyn Harness) {
+    // Of the three that wait, so many are due while there is a dead one, and afterwards.
+    for (order, due_before, due_after) in [(Order::Key, 1, 2), (Order::Strict, 0, 1), (Order::None, 3, 3)] {
+        let log = log(harness).await;
+        let store = log.store();
+        let wanted = Subscription::new("s").order(order).on_dead(OnDead::Hold);
+        store.subscribe(&wanted).await.expect("subscribe");
+        for aggregate in ["a", "a", "b", "b"] {
+            commit_one(&*log, aggregate).await;
+        }
+        let mut lease = claim(&*store, "s").await;
+        let batch = read(&*store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        for (place, read) in batch.events.iter().enumerate() {
+            settlement.deliveries.push(match place {
+                0 => DeliveryChange::dead(&read.event, 1, DeliveryFailure::new("refused", "it said no")),
+                _ => DeliveryChange::waiting(&read.event),
+            });
+        }
+        assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+        let orders = figures(&*store, "s", "orders").await;
+        assert_eq!((orders.waiting, orders.due, orders.dead), (3, due_before, 1), "{order}");
+        let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![] };
+        assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
+        let orders = figures(&*store, "s", "orders").await;
+        assert_eq!((orders.waiting, orders.due, orders.dead), (3, due_after, 0), "{order}");
+    }
 }
 
 /// L9: how many events were recorded longer ago than that and are not delivered: not read, read, and to be tried again.

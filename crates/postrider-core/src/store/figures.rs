@@ -15,10 +15,16 @@ pub struct Figures {
     pub retrying: u64,
     /// Of those, the ones that have not failed themselves, and wait for one that did.
     pub waiting: u64,
+    /// Of the waiting ones, those that nothing is in front of, as after a relay gave them back: they are delivered next, and what waits
+    /// behind them follows.
+    pub due: u64,
     /// Dead, until an operator acts.
     pub dead: u64,
     /// Age of the oldest undelivered event in seconds, by the store's clock; 0 if there is none.
     pub oldest_seconds: f64,
+    /// Age of the oldest pending event in seconds, by the store's clock; 0 if there is none. Until it is read, retention keeps it and all
+    /// newer ones.
+    pub oldest_pending_seconds: f64,
     /// Seconds until the next retry, by the store's clock; `None` if there is none. It may already be due.
     pub retry_in: Option<f64>,
     /// Attempts of all undelivered events together.

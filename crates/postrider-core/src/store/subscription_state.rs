@@ -72,7 +72,7 @@ impl SubscriptionState {
             Self::Delivering
         } else if failed > 0 {
             Self::WaitingForRetry
-        } else if (waiting > 0 || pending > 0) && holds {
+        } else if (waiting > 0 || pending > 0) && holds && sum(|stream| stream.due) == 0 {
             Self::Held
         } else if waiting > 0 || pending > 0 {
             // Given back by a relay that stopped, or in hand: it is due.
@@ -162,6 +162,9 @@ mod tests {
         holding.subscription = Subscription::new("mail").on_dead(OnDead::Hold);
         assert_eq!(of(&holding, &figures(0, 2, 2, 1)), SubscriptionState::Held);
         assert_eq!(of(&holding, &figures(0, 2, 2, 0)), SubscriptionState::Delivering, "given back, and due");
+        let mut some_due = figures(0, 3, 3, 1);
+        some_due[0].due = 2;
+        assert_eq!(of(&holding, &some_due), SubscriptionState::Delivering, "only one is behind the dead one");
         assert_eq!(
             of(&info(), &figures(0, 2, 2, 1)),
             SubscriptionState::Delivering,

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows of events, except `config`, which holds all settings of a sink.
 
+pub(crate) mod blocking;
 pub(crate) mod client_error;
 pub(crate) mod config;
 pub(crate) mod error_class;

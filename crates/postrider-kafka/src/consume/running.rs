@@ -55,10 +55,7 @@ impl RunningConsumer {
     pub async fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Release);
         match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => {
-                Err(Error::new(ErrorKind::Corrupt, "stop", "the consumer thread ended unexpectedly"))
-            }
+            Ok(ended) => answer(ended),
             Err(_) => {
                 let message = "the brokers did not answer in time; records that were handled last may be delivered again";
                 Err(Error::new(ErrorKind::Unreachable, "stop", message))
@@ -138,4 +135,30 @@ fn close(consumer: &BaseConsumer<Group>) -> Result<()> {
     let message =
         "the consumer could not leave its group; its partitions are free when its session times out";
     Err(Error::new(ErrorKind::Unreachable, "stop", message))
+}
+
+/// What the thread answered at its end. That it ended without an answer is a bug of ours.
+fn answer(ended: std::result::Result<Result<()>, oneshot::error::RecvError>) -> Result<()> {
+    ended.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::Internal, "stop", "the thread of the consumer ended unexpectedly"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_an_internal_error() {
+        let (end, ended) = oneshot::channel::<Result<()>>();
+        let thread = std::thread::spawn(move || {
+            let _end = end;
+            panic!("on purpose");
+        });
+        assert!(thread.join().is_err());
+        assert_eq!(answer(ended.await).expect_err("no answer").kind(), ErrorKind::Internal);
+        let (end, ended) = oneshot::channel();
+        end.send(Ok(())).expect("sent");
+        answer(ended.await).expect("it ended");
+    }
 }

@@ -11,6 +11,7 @@ use postrider_relay::{METRICS, Metric};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
+use crate::client::blocking::blocking;
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_CONSUMERS, broken};
@@ -138,16 +139,14 @@ impl<S: Source> Consumer<S> {
         let latest = self.offsets == Offsets::Latest;
         let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);
         let brokers = self.brokers;
-        let joined = tokio::task::spawn_blocking(move || {
+        blocking("consume", move || {
             let created = client.create_with_context(group).map_err(|error| refused(&error))?;
             let consumer: Arc<BaseConsumer<Group>> = Arc::new(created);
             consumer.context().serves(&consumer);
             join(&consumer, &brokers, &topics)?;
             RunningConsumer::new(consumer)
-        });
-        joined.await.map_err(|error| {
-            Error::new(ErrorKind::Corrupt, "consume", format!("the consumer did not start: {error}"))
-        })?
+        })
+        .await
     }
 
     /// Runs until the future is ready, and stops then.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use postrider_core::{Error, ErrorKind, Result};
 use rdkafka::consumer::BaseConsumer;
 
+use crate::client::blocking::blocking;
 use crate::client::config::KafkaBuilder;
 use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_LETTERS, broken};
@@ -15,6 +16,8 @@ use crate::dead_letter::letter::DeadLetter;
 use crate::dead_letter::record;
 use crate::dead_letter::topic_reader::{Begin, TopicReader};
 use crate::produce::receipt_producer::ReceiptProducer;
+
+const OP: &str = "dead letters";
 
 /// How many letters are put back at a time.
 const CHUNK: usize = 500;
@@ -86,7 +89,7 @@ impl DeadLetters {
     pub async fn list(&self, topic: &str, limit: usize) -> Result<Vec<DeadLetter>> {
         self.settings()?.connect().await?;
         let (mut reader, group) = (self.reader(topic, Begin::Position)?, self.group.clone());
-        blocking(move || {
+        blocking(OP, move || {
             let mut letters = Vec::new();
             while letters.len() < limit {
                 let Some(chunk) = reader.next(Some(&group), limit - letters.len())? else { break };
@@ -108,7 +111,7 @@ impl DeadLetters {
         self.settings()?.connect().await?;
         let mut reader = self.reader(topic, Begin::Oldest)?;
         let (tool, topic) = (self.clone(), topic.to_owned());
-        blocking(move || {
+        blocking(OP, move || {
             let (mut letters, mut requeued) = (Vec::new(), HashMap::new());
             while letters.len() < limit {
                 let Some(chunk) = reader.next(None, CHUNK)? else { break };
@@ -134,7 +137,7 @@ impl DeadLetters {
         self.settings()?.connect().await?;
         let mut reader = self.reader(topic, Begin::At(partition, offset))?;
         let (tool, topic) = (self.clone(), topic.to_owned());
-        blocking(move || {
+        blocking(OP, move || {
             while let Some(chunk) = reader.next(None, 1)? {
                 if let Some(letter) = chunk.into_iter().next() {
                     let seen = tool.seen(&letter, &topic, &mut HashMap::new())?;
@@ -181,7 +184,7 @@ impl DeadLetters {
         while count < most {
             let (group, many) = (self.group.clone(), CHUNK.min(most - count));
             let (back, chunk) =
-                blocking(move || reader.next(Some(&group), many).map(|chunk| (reader, chunk))).await?;
+                blocking(OP, move || reader.next(Some(&group), many).map(|chunk| (reader, chunk))).await?;
             reader = back;
             let Some(chunk) = chunk else { break };
             // One after the other: of a queue that is full nobody knows who comes first.
@@ -189,7 +192,7 @@ impl DeadLetters {
                 receipt_producer.send(record::revived(letter, topic, &self.group)).await?;
             }
             count += chunk.len();
-            reader = blocking(move || reader.commit().map(|()| reader)).await?;
+            reader = blocking(OP, move || reader.commit().map(|()| reader)).await?;
         }
         Ok(count)
     }
@@ -227,10 +230,4 @@ impl DeadLetters {
         let consumer: BaseConsumer = config.create().map_err(|error| refused(&error))?;
         Ok(TopicReader::new(consumer, self.address.of(topic), topic, begin))
     }
-}
-
-/// Runs what waits for the brokers beside the runtime.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|error| Err(Error::new(ErrorKind::Corrupt, "dead letters", error.to_string())))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use postrider::OffsetDateTime;
 use postrider::store::{Away, Figures, RelayInfo, SubscriptionInfo, SubscriptionState};
 
+use super::super::dead::hold::Hold;
 use super::super::relays;
 use super::finding::Finding;
 use crate::config::Config;
@@ -33,7 +34,7 @@ pub(super) async fn examine(
         }
     }
     let now = OffsetDateTime::now_utc();
-    let mut findings = vec![dead(&looked)];
+    let mut findings = vec![dead(&looked, &known)];
     findings.extend(pauses(infos, now));
     findings.extend(aways(infos, &known, now));
     findings.extend(absent(&looked, &known, now));
@@ -50,20 +51,21 @@ fn sum(figures: &[Figures], of: fn(&Figures) -> u64) -> u64 {
     figures.iter().map(of).sum()
 }
 
-fn dead(looked: &[Looked<'_>]) -> Finding {
+fn dead(looked: &[Looked<'_>], known: &[RelayInfo]) -> Finding {
     let mut parts = Vec::new();
     let mut first = None;
     for (info, figures) in looked {
-        let (dead, waiting) = (sum(figures, |each| each.dead), sum(figures, |each| each.waiting));
+        let dead = sum(figures, |each| each.dead);
         if dead == 0 {
             continue;
         }
         let name = &info.subscription.name;
         first.get_or_insert(name);
-        let holds = info.subscription.on_dead == postrider::OnDead::Hold && waiting > 0;
-        let behind =
-            if holds { format!(", {} wait behind them", output::number(waiting)) } else { String::new() };
-        parts.push(format!("{name} has {}{behind}", output::count(dead, "dead event")));
+        let away = Away::of(info, known).is_some();
+        parts.push(match Hold::of(&info.subscription, figures, away).sentence() {
+            Some(what) => format!("{name}: {what}"),
+            None => format!("{name} has {}", output::count(dead, "dead event")),
+        });
     }
     match first {
         None => Finding::good("dead events", "none"),
@@ -159,9 +161,10 @@ fn is_there(many: u64) -> String {
 fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
     const NAME: &str = "backlog";
     let kept = config.retention.as_ref().map_or(A_DAY, |retention| retention.delivered);
-    let oldest = |figures: &[Figures]| figures.iter().map(|each| each.oldest_seconds).fold(0.0, f64::max);
-    let behind = looked.iter().filter(|(info, _)| info.lanes.iter().any(|lane| lane.behind > 0));
-    let slowest = behind.max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
+    // What is to be tried again stays in the log, and holds nothing newer back.
+    let oldest =
+        |figures: &[Figures]| figures.iter().map(|each| each.oldest_pending_seconds).fold(0.0, f64::max);
+    let slowest = looked.iter().max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
     match slowest {
         Some((info, figures)) if oldest(figures) > kept.as_secs_f64() => {
             let (name, age) = (&info.subscription.name, output::seconds(oldest(figures)));

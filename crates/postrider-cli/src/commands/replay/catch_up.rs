@@ -60,11 +60,12 @@ impl Goal {
         Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
     }
 
-    /// How many ids are left.
+    /// How many ids are left. A lane passes over the events of the others, so it is what the last of them has left.
     fn left(&self, info: &SubscriptionInfo) -> u64 {
         let last = self.lanes.values().copied().max().unwrap_or(0);
         let goal = |lane: u32| self.lanes.get(&lane).copied().unwrap_or(last);
-        info.lanes.iter().map(|lane| goal(lane.lane).saturating_sub(lane.reached).max(0).unsigned_abs()).sum()
+        let left = info.lanes.iter().map(|lane| goal(lane.lane).saturating_sub(lane.reached).max(0));
+        left.max().unwrap_or(0).unsigned_abs()
     }
 
     /// Waits until they are there, or somebody has seen enough. That it takes longer is an error that says what is missing.
@@ -111,5 +112,39 @@ impl Goal {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider::OffsetDateTime;
+    use postrider::store::{LaneInfo, Subscription};
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_what_the_last_lane_has_left() {
+        let lane = |lane: u32, reached: i64| LaneInfo {
+            lane,
+            reached,
+            behind: 0,
+            owner: None,
+            lease_until: None,
+            settled_at: None,
+            away: None,
+            away_since: None,
+        };
+        let at = |reached: [i64; 3]| SubscriptionInfo {
+            subscription: Subscription::new("mail").lanes(3),
+            lanes_next: None,
+            paused: false,
+            pause: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            lanes: (0..).zip(reached).map(|(number, reached)| lane(number, reached)).collect(),
+        };
+        let goal = Goal { subscription: "mail".into(), lanes: (0..3).map(|lane| (lane, 100)).collect() };
+        assert_eq!(goal.left(&at([0, 0, 0])), 100, "and not three times as many");
+        assert_eq!(goal.left(&at([90, 40, 120])), 60);
+        assert_eq!(goal.left(&at([100, 100, 120])), 0);
     }
 }

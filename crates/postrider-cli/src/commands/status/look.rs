@@ -4,6 +4,7 @@ use postrider::OffsetDateTime;
 use postrider::store::{Figures, LaneInfo, RelayInfo, SubscriptionInfo, SubscriptionState};
 use serde::{Serialize, Serializer};
 
+use super::super::dead::hold::Hold;
 use super::super::replay::unfinished::{self, Unfinished};
 use crate::Failure;
 use crate::database::SharedStore;
@@ -43,6 +44,9 @@ pub(crate) struct SubscriptionStatus {
     pub(crate) next_retry_at: Option<Time>,
     /// Given up, until an operator acts.
     pub(crate) dead: u64,
+    /// What they hold up.
+    #[serde(skip)]
+    pub(crate) hold: Hold,
     /// How long ago the oldest undelivered one was recorded.
     pub(crate) oldest_seconds: f64,
     /// Whether it is paused.
@@ -53,7 +57,7 @@ pub(crate) struct SubscriptionStatus {
     pub(crate) away: Option<Away>,
     /// The relays that are there and have it.
     pub(crate) relays: Vec<String>,
-    /// While none is: the one that was seen last, if it is still known.
+    /// While none is: the one that disappeared last without stopping, within a day.
     pub(crate) last_relay: Option<Gone>,
     /// The replay that it is paused for: it is under way, or it was cut short.
     pub(crate) paused_for_replay: Option<Unfinished>,
@@ -87,7 +91,7 @@ pub(crate) struct Pause {
     pub(crate) since: Time,
 }
 
-/// A relay that is not there any more.
+/// A relay that disappeared: one that stops is forgotten at once.
 #[derive(Serialize)]
 pub(crate) struct Gone {
     /// Its name.
@@ -167,6 +171,7 @@ impl SubscriptionStatus {
     ) -> Self {
         let now = OffsetDateTime::now_utc();
         let state = SubscriptionState::of(&info, figures, relays);
+        let hold = Hold::of(&info.subscription, figures, state == SubscriptionState::Away);
         let waiting = figures.iter().map(|figures| figures.waiting).sum();
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
         let next_retry_at =
@@ -198,6 +203,7 @@ impl SubscriptionStatus {
             waiting,
             next_retry_at,
             dead: sum(|stream| stream.dead, &streams),
+            hold,
             oldest_seconds: streams.iter().map(|stream| stream.oldest_seconds).fold(0.0, f64::max),
             paused: info.paused,
             pause,
@@ -212,7 +218,7 @@ impl SubscriptionStatus {
     }
 }
 
-/// The relays that have a subscription; and the one that was seen last, where none of them lives.
+/// The relays that have a subscription; and the one that disappeared last, where none of them lives.
 fn relays_of(name: &str, relays: &[RelayInfo]) -> (Vec<String>, Option<Gone>) {
     let its = |relay: &&RelayInfo| relay.run(name).is_some();
     let there = relays.iter().filter(its).filter(|relay| relay.live);

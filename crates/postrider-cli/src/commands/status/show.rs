@@ -41,7 +41,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
         let last = match &each.last_relay {
             None => String::new(),
             Some(relay) => format!(
-                "; the last one, {} on {}, was seen {} ago",
+                "; {} on {} disappeared {} ago without stopping",
                 relay.name,
                 relay.host,
                 output::since(relay.seen_at.0, now)
@@ -60,13 +60,9 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
     if let (SubscriptionState::WaitingForRetry, Some(at)) = (each.state, &each.next_retry_at) {
         notes.push(format!("{name}: the next retry is {}\n", soon(at.0, now)));
     }
-    if each.dead > 0 && each.waiting > 0 && each.state != SubscriptionState::WaitingForRetry {
-        notes.push(format!(
-            "{name}: {} behind {}; see `postrider dead list --subscription {}`\n",
-            waits(each.waiting),
-            output::count(each.dead, "dead event"),
-            output::quoted(name),
-        ));
+    if let Some(what) = each.hold.sentence() {
+        let quoted = output::quoted(name);
+        notes.push(format!("{name}: {what}; see `postrider dead list --subscription {quoted}`\n"));
     }
     if let Some(next) = each.lanes_next {
         let lanes = each.lanes.len();
@@ -80,10 +76,6 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
 
 fn soon(at: OffsetDateTime, now: OffsetDateTime) -> String {
     if at > now { format!("in {}", output::age((at - now).unsigned_abs())) } else { "now".to_owned() }
-}
-
-fn waits(many: u64) -> String {
-    format!("{} wait{}", output::count(many, "event"), if many == 1 { "s" } else { "" })
 }
 
 fn overview(status: &Status) -> Table {

@@ -1,7 +1,7 @@
 //! `postrider subscriptions create`: by flags, or as the settings have it.
 
 use clap::Args;
-use postrider::store::{Subscription, nearest};
+use postrider::store::{History, Subscription, nearest};
 use postrider::{OnDead, Order, Start};
 
 use super::super::times;
@@ -119,6 +119,20 @@ fn from(start: Start) -> String {
     }
 }
 
+/// What a new subscription gets of the log as it is.
+fn will_receive(history: History) -> String {
+    let History { events, exact } = history;
+    let at_least = if exact { "" } else { "at least " };
+    match events {
+        0 if exact => "the log has no events for it yet".to_owned(),
+        0 => "none of the first events in the log is for it; later ones may be".to_owned(),
+        1 => format!("it will receive {at_least}1 event that is already in the log"),
+        _ => {
+            format!("it will receive {at_least}{} events that are already in the log", output::number(events))
+        }
+    }
+}
+
 /// Makes what is not there yet.
 pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     arguments.consent.check()?;
@@ -149,10 +163,18 @@ pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments
             return Ok(false);
         }
         log.subscribe(&subscription).await?;
-        let what = format!("create (streams {streams}, types {types})");
+        // It is created, whether it can be counted or not.
+        let history = History::of(log.as_ref(), name).await.ok();
+        let counted = history.map(|history| format!("{history} in the log; ")).unwrap_or_default();
+        let what = format!("create ({counted}streams {streams}, types {types})");
         let what = what.chars().take(100).collect::<String>();
         arguments.consent.audit(log.as_ref(), &what, Some(name), None).await?;
-        answers.push(Answer::of(name, true, format!("is created: streams {streams}, types {types}")));
+        let counted = history.map(|history| format!("; {}", will_receive(history))).unwrap_or_default();
+        answers.push(Answer::of(
+            name,
+            true,
+            format!("is created: streams {streams}, types {types}{counted}"),
+        ));
     }
     if arguments.json {
         output::json(&answers)?;
@@ -160,4 +182,18 @@ pub(crate) async fn run(log: &SharedStore, config: &Config, arguments: Arguments
         answers.iter().try_for_each(Answer::line)?;
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_there_is_nothing_yet_is_said_only_if_all_was_counted() {
+        let said = |events, exact| will_receive(History { events, exact });
+        assert_eq!(said(0, true), "the log has no events for it yet");
+        assert_eq!(said(0, false), "none of the first events in the log is for it; later ones may be");
+        assert_eq!(said(1, true), "it will receive 1 event that is already in the log");
+        assert_eq!(said(4000, false), "it will receive at least 4,000 events that are already in the log");
+    }
 }
