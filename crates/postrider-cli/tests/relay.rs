@@ -246,17 +246,17 @@ async fn a_migration_says_what_it_did() {
     assert!(code == Some(0) && said.starts_with("created the schema, version "), "{said}");
     let (code, said) = fixture.run(&["migrate", "--store", &url]);
     assert!(code == Some(0) && said.starts_with("nothing to do: the schema is up to date"), "{said}");
-    for url in [&ground.url, &url] {
+    for url in [&fixture.url, &url] {
         let limit = ["migrate", "--store", url, "--set", "store.max_payload=50"];
-        let (code, said) = ground.run(&limit);
+        let (code, said) = fixture.run(&limit);
         assert!(
             code == Some(0) && said.starts_with("set the payload limit to 50 bytes; the schema"),
             "{said}"
         );
-        let (code, said) = ground.run(&limit);
+        let (code, said) = fixture.run(&limit);
         assert!(code == Some(0) && said.starts_with("nothing to do: the schema"), "it is set: {said}");
         let (code, said) =
-            ground.run(&["migrate", "--json", "--store", url, "--set", "store.max_payload=60"]);
+            fixture.run(&["migrate", "--json", "--store", url, "--set", "store.max_payload=60"]);
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!((code, &said["done"], &said["max_payload"]), (Some(0), &"limited".into(), &60.into()));
     }

@@ -130,11 +130,11 @@ async fn what_is_wrong_in_the_log_is_found_with_what_to_do() {
 /// An event that is to be tried again stays, and newer ones leave the log in spite of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_event_that_is_retried_is_no_backlog() {
-    let ground = Fixture::new().await;
+    let fixture = Fixture::new().await;
     let store =
-        postgres::Outbox::connect(&ground.pool).await.expect("migrated").store().await.expect("a store");
+        postgres::Outbox::connect(&fixture.pool).await.expect("migrated").store().await.expect("a store");
     store.subscribe(&Subscription::new("hooks")).await.expect("subscribed");
-    ground.record("orders", "OrderPaid").await;
+    fixture.record("orders", "OrderPaid").await;
     let long = Duration::from_secs(600);
     let mut lease = store.claim("hooks", "relay-1", long).await.expect("claim").expect("a free lane");
     let batch = store.read(&lease, &lease.position.clone(), 10).await.expect("read");
@@ -144,12 +144,12 @@ async fn an_old_event_that_is_retried_is_no_backlog() {
     store.settle(&mut lease, &settlement).await.expect("settle");
     let old = "begin; set local session_replication_role = replica; \
                update postrider.event set recorded_at = now() - interval '1 hour'; commit";
-    ground.run(old).await;
-    ground.record("orders", "OrderPaid").await;
+    fixture.run(old).await;
+    fixture.record("orders", "OrderPaid").await;
     let kept = "[retention]\ndelivered = \"30m\"\n";
-    ground.doctor(kept).assert("backlog", "ok", &[]);
-    ground.run(old).await;
-    ground.doctor(kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
+    fixture.doctor(kept).assert("backlog", "ok", &[]);
+    fixture.run(old).await;
+    fixture.doctor(kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
