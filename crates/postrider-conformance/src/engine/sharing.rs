@@ -180,8 +180,8 @@ pub async fn an_idle_relay_gives_its_lane_back_and_wakes_for_a_retry(fixture: &i
 }
 
 /// One report at the start and one when it has its lanes; then one every 20 seconds, however often its idle lanes change hands.
-pub async fn an_idle_relay_reports_rarely(ground: &impl Fixture) {
-    let outbox = ground.outbox(Clock::Database).await;
+pub async fn an_idle_relay_reports_rarely(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
     let event = record(&outbox, "a", 1).await;
     let running = Relay::new(&outbox)
         .lease(Duration::from_millis(900))

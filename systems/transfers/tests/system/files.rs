@@ -14,7 +14,7 @@ fn the_dashboard_shows_figures_that_exist() {
         let begin = expression.find("postrider_").expect("a figure");
         let figure: String =
             expression[begin..].chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect();
-        assert!(postrider::METRICS.iter().any(|metric| metric.name == figure), "{figure}");
+        assert!(postrider::metrics::METRICS.iter().any(|metric| metric.name == figure), "{figure}");
     }
 }
 

@@ -76,7 +76,7 @@ fn the_dashboard_shows_metrics_that_exist() {
         let steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"].as_array();
         limits.extend(steps.into_iter().flatten().filter_map(|step| step["value"].as_i64()));
     }
-    let known: BTreeSet<&str> = postrider::METRICS.iter().map(|metric| metric.name).collect();
+    let known: BTreeSet<&str> = postrider::metrics::METRICS.iter().map(|metric| metric.name).collect();
     for name in &shown {
         let plain = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
         assert!(known.contains(name.as_str()) || known.contains(plain), "{name} is no metric");
