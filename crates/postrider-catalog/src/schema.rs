@@ -4,6 +4,7 @@
 //! what a program reads and writes, not what it should.
 
 pub(crate) mod accepts;
+pub(crate) mod both;
 pub(crate) mod compare;
 pub(crate) mod object;
 pub(crate) mod other;
@@ -42,10 +43,11 @@ pub(crate) enum Kind<'s> {
     Constant(&'s Value),
     Array(Array<'s>),
     Object(Object<'s>),
-    /// Any variant that the enum does not name: an object whose `tag` is none of `known`.
+    /// Any variant that the enum does not name: an object whose `tag` is none of `known`, with the fields beside it.
     OtherVariant {
         tag: &'s str,
         known: Vec<&'s str>,
+        beside: Object<'s>,
     },
 }
 
@@ -80,22 +82,15 @@ impl<'s> Schema<'s> {
         Self { node, ..self }
     }
 
-    /// The node that references lead to. A chain that never ends, or leads out of the document, ends where it is.
-    pub(crate) fn resolved(self) -> Self {
-        let mut place = self;
-        for _ in 0..32 {
-            let Some(target) = place.node.get("$ref").and_then(Value::as_str) else { break };
-            let Some(node) = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
-                break;
-            };
-            place = place.at(node);
-        }
-        place
+    /// What its reference leads to, if it has one that leads to a place of this document.
+    fn referred(self) -> Option<Self> {
+        let target = self.get("$ref")?.as_str()?;
+        self.root.pointer(target.strip_prefix('#')?).map(|node| self.at(node))
     }
 
     /// What tells this place from all others.
     pub(crate) fn address(self) -> usize {
-        std::ptr::from_ref(self.resolved().node).addr()
+        std::ptr::from_ref(self.node).addr()
     }
 
     pub(crate) fn get(self, keyword: &str) -> Option<&'s Value> {
@@ -110,46 +105,57 @@ impl<'s> Schema<'s> {
 
     /// The kinds of values that it allows.
     pub(crate) fn kinds(self) -> Vec<Kind<'s>> {
-        let mut kinds = Vec::new();
-        self.collect(&mut kinds, 0);
-        kinds
+        self.kinds_below(&mut Vec::new())
     }
 
-    fn collect(self, kinds: &mut Vec<Kind<'s>>, depth: usize) {
-        let place = self.resolved();
-        let Value::Object(node) = place.node else {
+    /// The same, on the way from these places. A union of itself allows nothing more.
+    fn kinds_below(self, way: &mut Vec<usize>) -> Vec<Kind<'s>> {
+        let Value::Object(node) = self.node else {
             // `false` allows nothing.
-            return kinds.extend((place.node != &Value::Bool(false)).then_some(Kind::Any));
+            return if self.node == &Value::Bool(false) { Vec::new() } else { vec![Kind::Any] };
         };
-        // A union of itself allows nothing more.
-        if depth > 64 {
-            return;
+        if way.contains(&self.address()) {
+            return Vec::new();
         }
-        if let Some(value) = node.get("const") {
-            return kinds.push(Kind::Constant(value));
+        way.push(self.address());
+        // All that stands beside each other counts: a newtype variant is a reference beside its tag, a flattened enum is a union
+        // beside the fields of its struct.
+        let mut kinds = self.own_kinds(node);
+        if let Some(referred) = self.referred() {
+            kinds = both::kinds(&kinds, &referred.kinds_below(way));
         }
-        if let Some(Value::Array(values)) = node.get("enum") {
-            kinds.extend(values.iter().map(Kind::Constant));
-            kinds.extend((node.get(OTHER) == Some(&Value::Bool(true))).then_some(Kind::Text(Text::Free)));
-            return;
+        for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            kinds = both::kinds(&kinds, &self.at(part).kinds_below(way));
         }
         for keyword in ["oneOf", "anyOf"] {
             if let Some(Value::Array(parts)) = node.get(keyword) {
-                parts.iter().for_each(|part| place.at(part).collect(kinds, depth + 1));
-                kinds.extend(unions::other_variant(place, parts));
-                return;
+                let mut union: Vec<_> =
+                    parts.iter().flat_map(|part| self.at(part).kinds_below(way)).collect();
+                union.extend(unions::other_variant(self, parts));
+                kinds = both::kinds(&kinds, &union);
             }
         }
-        if let Some([only]) = node.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-            return place.at(only).collect(kinds, depth + 1);
+        way.pop();
+        kinds
+    }
+
+    /// What the place itself says, without what it refers to or is made of.
+    fn own_kinds(self, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
+        if let Some(value) = node.get("const") {
+            return vec![Kind::Constant(value)];
+        }
+        if let Some(Value::Array(values)) = node.get("enum") {
+            let other = node.get(OTHER) == Some(&Value::Bool(true));
+            let other = other.then_some(Kind::Text(Text::Free));
+            return values.iter().map(Kind::Constant).chain(other).collect();
         }
         match node.get("type") {
-            Some(Value::String(name)) => kinds.push(place.kind(name, node)),
+            Some(Value::String(name)) => vec![self.kind(name, node)],
             Some(Value::Array(names)) => {
-                kinds.extend(names.iter().filter_map(Value::as_str).map(|name| place.kind(name, node)));
+                names.iter().filter_map(Value::as_str).map(|name| self.kind(name, node)).collect()
             }
-            _ if node.contains_key("properties") => kinds.push(place.kind("object", node)),
-            _ => kinds.push(Kind::Any),
+            _ if node.contains_key("properties") => vec![self.kind("object", node)],
+            _ => vec![Kind::Any],
         }
     }
 

@@ -1,11 +1,13 @@
 //! A catalog as an application uses it: built from its types and relay, checked against a lock and against a log.
 
+use std::convert::Infallible;
+
 use postrider::catalog::{Catalog, CatalogFile, Lock, LogCheck, LogContents, Reader, Severity, check_log};
 use postrider::testing::Outbox;
-use postrider::{Event, Failure, NewEvent, Received, Relay, Upcasters};
+use postrider::{Event, EventMapping, Failure, NewEvent, Received, Relay, Upcasters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// An order was placed. By a customer.
 #[derive(Serialize, Deserialize, JsonSchema, Event)]
@@ -131,6 +133,34 @@ fn a_raised_version_needs_upcasters_that_really_convert() {
     assert!(!Catalog::new("shop").event::<OrderPaid>().check(&again).passed());
     let back = Catalog::new("shop").event::<before::OrderPaid>().check(&again);
     assert_eq!(errors(&back), ["OrderPaid version 1: the lock has version 2, which is newer"]);
+}
+
+#[test]
+fn a_raise_that_changes_nothing_passes_for_tagged_newtype_variants() {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Card {
+        order: i64,
+    }
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "kind")]
+    enum Paid {
+        Card(Card),
+        Debit(Card),
+    }
+    let of_version =
+        |version| EventMapping::new("PaymentMade", "Payment", |_: &Paid| String::new()).version(version);
+    let mut lock = Lock::new();
+    lock.update(Catalog::new("shop").mapping(&of_version(1)).file());
+    let upcasters = |step: fn(Value) -> Value| {
+        Upcasters::new().step("PaymentMade", 1, move |old| Ok::<_, Infallible>(step(old)))
+    };
+    let same = upcasters(|old| old);
+    let report = Catalog::new("shop").mapping(&of_version(2)).upcasters(same).check(&lock);
+    assert!(report.passed(), "{report}");
+    // The payloads that are tried have the tag.
+    let broken = upcasters(|old| json!({ "kind": old["kind"] }));
+    let report = Catalog::new("shop").mapping(&of_version(2)).upcasters(broken).check(&lock);
+    assert_eq!(report.findings[0].counterexample, Some(json!({ "kind": "Card", "order": 1 })), "{report}");
 }
 
 #[test]

@@ -49,8 +49,9 @@ impl Kind<'_> {
             (Kind::Constant(constant), value) => *constant == value,
             (Kind::Array(array), Value::Array(items)) => array.accepts(items),
             (Kind::Object(object), Value::Object(_)) => object.accepts(value),
-            (Kind::OtherVariant { tag, known }, Value::Object(fields)) => {
+            (Kind::OtherVariant { tag, known, beside }, Value::Object(fields)) => {
                 fields.get(*tag).and_then(Value::as_str).is_some_and(|name| !known.contains(&name))
+                    && beside.accepts(value)
             }
             _ => false,
         }

@@ -98,8 +98,15 @@ impl Comparison {
     /// An object against the reader's: the variant of its name, if both are enums; otherwise the one that fits best.
     fn variant(&mut self, written: &Object<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
         let whole = Value::Object(written.sample());
-        if readable.iter().any(|kind| matches!(kind, Kind::OtherVariant { .. }) && kind.accepts(&whole)) {
-            return Vec::new();
+        let mut unnamed = |kind: &Kind<'_>| match kind {
+            Kind::OtherVariant { tag, known, beside } => {
+                let name = whole.get(*tag).and_then(Value::as_str)?;
+                (!known.contains(&name)).then(|| self.objects(written, beside))
+            }
+            _ => None,
+        };
+        if let Some(found) = readable.iter().find_map(&mut unnamed) {
+            return found;
         }
         let objects: Vec<&Object<'_>> = readable
             .iter()

@@ -63,13 +63,17 @@ fn is_variant(part: &Value) -> bool {
 
 /// A payload with an unknown variant at a place of the schema, if a payload can be made that reaches it.
 fn probe(schema: &Value, pointer: &str) -> Option<Value> {
-    // The same schema in which the enum allows one value only: an unknown one.
+    // The same schema in which the enum allows one variant only: an unknown one. What stands beside the enum stays.
     let mut narrowed = schema.clone();
-    let node = narrowed.pointer_mut(pointer)?;
-    let unknown = match node.get("enum").and_then(Value::as_array) {
+    let node = narrowed.pointer_mut(pointer)?.as_object_mut()?;
+    let known: Vec<&str>;
+    let tag = match node.get("enum").and_then(Value::as_array) {
         Some(values) => {
-            let known: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-            (known.len() == values.len()).then(|| json!({ "const": unlike(&known) }))?
+            known = values.iter().filter_map(Value::as_str).collect();
+            if known.len() < values.len() {
+                return None;
+            }
+            None
         }
         None => {
             let parts = node.get("oneOf").and_then(Value::as_array)?;
@@ -78,22 +82,30 @@ fn probe(schema: &Value, pointer: &str) -> Option<Value> {
                 .filter_map(|part| part.as_object().map(|node| Object::of(Schema::new(part), node)))
                 .filter_map(|object| object.variant())
                 .collect();
-            let tag = variants.first()?.tag?;
-            let known: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
-            json!({ "const": { tag: unlike(&known) } })
+            known = variants.iter().map(|variant| variant.name).collect();
+            Some(variants.first()?.tag?.to_owned())
         }
     };
-    let expected = unknown.get("const")?.clone();
-    *node = unknown;
+    let unknown = json!(unlike(&known));
+    match &tag {
+        None => node.insert("enum".to_owned(), json!([unknown])),
+        Some(tag) => {
+            let variant =
+                json!({ "type": "object", "properties": { tag: { "const": unknown } }, "required": [tag] });
+            node.insert("oneOf".to_owned(), json!([variant]))
+        }
+    };
     let payloads = Schema::new(&narrowed).variety();
-    payloads.into_iter().find(|payload| holds(payload, &expected))
+    payloads.into_iter().find(|payload| holds(payload, tag.as_deref(), &unknown))
 }
 
-fn holds(value: &Value, wanted: &Value) -> bool {
-    value == wanted
-        || match value {
-            Value::Array(items) => items.iter().any(|item| holds(item, wanted)),
-            Value::Object(fields) => fields.values().any(|field| holds(field, wanted)),
-            _ => false,
-        }
+/// Whether the unknown variant is somewhere in a value: as such, or in its tag.
+fn holds(value: &Value, tag: Option<&str>, unknown: &Value) -> bool {
+    match (value, tag) {
+        (Value::Object(fields), Some(tag)) if fields.get(tag) == Some(unknown) => true,
+        (Value::Array(items), _) => items.iter().any(|item| holds(item, tag, unknown)),
+        (Value::Object(fields), _) => fields.values().any(|field| holds(field, tag, unknown)),
+        (value, None) => value == unknown,
+        _ => false,
+    }
 }

@@ -42,7 +42,11 @@ impl Kind<'_> {
             Kind::Constant(value) => (*value).clone(),
             Kind::Array(array) => array.sample_within(depth)?,
             Kind::Object(object) => Value::Object(object.sample_within(depth)?),
-            Kind::OtherVariant { tag, known } => json!({ *tag: unlike(known) }),
+            Kind::OtherVariant { tag, known, beside } => {
+                let mut object = beside.sample_within(depth)?;
+                object.insert((*tag).to_owned(), json!(unlike(known)));
+                Value::Object(object)
+            }
         })
     }
 }
