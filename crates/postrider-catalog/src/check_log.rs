@@ -185,7 +185,7 @@ pub(crate) fn recorded(name: &str, version: u32, payload: &Value) -> Recorded {
         aggregate_id: "1".into(),
         ordering_key: None,
         sequence: None,
-        payload: Payload::Json(payload.to_string()),
+        payload: Payload::Json(crate::report::exact_text(payload)),
         headers,
         occurred_at: OffsetDateTime::UNIX_EPOCH,
         recorded_at: OffsetDateTime::UNIX_EPOCH,

@@ -1,11 +1,14 @@
 //! What a check found.
 
+mod exact;
 mod outputs;
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
+
+pub(crate) use exact::text as exact_text;
 
 use crate::model::CatalogFile;
 use crate::names::Conventions;
@@ -44,7 +47,7 @@ pub struct Finding {
     /// What to do about it.
     pub advice: String,
     /// A payload that one side writes and the other can't read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exact::serialize")]
     pub counterexample: Option<Value>,
 }
 
@@ -133,7 +136,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.severity, self.sentence())?;
         if let Some(example) = &self.counterexample {
-            write!(f, "\n  counterexample: {example}")?;
+            write!(f, "\n  counterexample: {}", exact::text(example))?;
         }
         if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  {}", self.advice) }
     }

@@ -4,10 +4,10 @@
 //! what a program reads and writes, not what it should.
 
 pub(crate) mod accepts;
+pub(crate) mod asked;
 pub(crate) mod both;
 pub(crate) mod compare;
 pub(crate) mod object;
-pub(crate) mod other;
 pub(crate) mod sample;
 pub(crate) mod unions;
 pub(crate) mod variety;
@@ -20,6 +20,26 @@ pub(crate) use object::Object;
 pub(crate) const ALIASES: &str = "x-aliases";
 /// An enum with a variant for all unknown ones (`serde(other)`), which JSON Schema can't express.
 pub(crate) const OTHER: &str = "x-other";
+/// The schema of a map's keys: JSON Schema has it only for numbers, and then without their range.
+pub(crate) const KEYS: &str = "x-keys";
+/// An integer that may be 0, although its minimum is 1: that is a rule, not a `NonZero`.
+pub(crate) const ZERO: &str = "x-zero";
+
+/// The integers of Rust, as schemars names them.
+pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
+    ("int8", i8::MIN as i128, i8::MAX as i128),
+    ("int16", i16::MIN as i128, i16::MAX as i128),
+    ("int32", i32::MIN as i128, i32::MAX as i128),
+    ("int64", i64::MIN as i128, i64::MAX as i128),
+    ("uint8", 0, u8::MAX as i128),
+    ("uint16", 0, u16::MAX as i128),
+    ("uint32", 0, u32::MAX as i128),
+    ("uint64", 0, u64::MAX as i128),
+    ("uint128", 0, i128::MAX),
+    ("int128", i128::MIN, i128::MAX),
+    ("int", i64::MIN as i128, i64::MAX as i128),
+    ("uint", 0, u64::MAX as i128),
+];
 
 /// A place in a schema, with the document that its references lead into.
 #[derive(Debug, Clone, Copy)]
@@ -150,26 +170,29 @@ impl<'s> Schema<'s> {
             return values.iter().map(Kind::Constant).chain(other).collect();
         }
         match node.get("type") {
-            Some(Value::String(name)) => vec![self.kind(name, node)],
+            Some(Value::String(name)) => self.kinds_of(name, node),
             Some(Value::Array(names)) => {
-                names.iter().filter_map(Value::as_str).map(|name| self.kind(name, node)).collect()
+                names.iter().filter_map(Value::as_str).flat_map(|name| self.kinds_of(name, node)).collect()
             }
-            _ if node.contains_key("properties") => vec![self.kind("object", node)],
+            _ if node.contains_key("properties") => self.kinds_of("object", node),
             _ => vec![Kind::Any],
         }
     }
 
-    fn kind(self, name: &str, node: &'s Map<String, Value>) -> Kind<'s> {
-        match name {
+    fn kinds_of(self, name: &str, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
+        if name == "integer" {
+            let ranges = integers(node).into_iter();
+            return ranges.map(|(least, most)| Kind::Integer { least, most }).collect();
+        }
+        vec![match name {
             "null" => Kind::Null,
             "boolean" => Kind::Bool,
-            "integer" => integer(node),
             "number" => Kind::Number,
             "string" => Kind::Text(text(node)),
             "array" => Kind::Array(self.array(node)),
             "object" => Kind::Object(Object::of(self, node)),
             _ => Kind::Any,
-        }
+        }]
     }
 
     fn array(self, node: &'s Map<String, Value>) -> Array<'s> {
@@ -186,33 +209,25 @@ impl<'s> Schema<'s> {
     }
 }
 
-/// The range of an integer is that of its Rust type, which the format names.
-fn integer<'s>(node: &Map<String, Value>) -> Kind<'s> {
-    let (least, most) = match node.get("format").and_then(Value::as_str) {
-        Some("int8") => (i8::MIN.into(), i8::MAX.into()),
-        Some("int16") => (i16::MIN.into(), i16::MAX.into()),
-        Some("int32") => (i32::MIN.into(), i32::MAX.into()),
-        Some("int64" | "int") => (i64::MIN.into(), i64::MAX.into()),
-        Some("uint8") => (0, u8::MAX.into()),
-        Some("uint16") => (0, u16::MAX.into()),
-        Some("uint32") => (0, u32::MAX.into()),
-        Some("uint64" | "uint") => (0, u64::MAX.into()),
-        Some("uint128") => (0, i128::MAX),
-        _ => (i128::MIN, i128::MAX),
-    };
-    // An unsigned type that starts at 1 is a `NonZero`.
-    let nonzero = least == 0 && node.get("minimum").and_then(Value::as_u64) == Some(1);
-    Kind::Integer { least: if nonzero { 1 } else { least }, most }
+/// The range of an integer is that of its Rust type, which the format names. A `NonZero` with a sign has two.
+pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
+    let format = node.get("format").and_then(Value::as_str);
+    let known = INTEGERS.iter().find(|(name, ..)| format == Some(name));
+    let (least, most) = known.map_or((i128::MIN, i128::MAX), |(_, least, most)| (*least, *most));
+    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1) && !node.contains_key(ZERO);
+    if least == 0 && from_one {
+        return vec![(1, most)];
+    }
+    if node.get("not").and_then(|not| not.get("const")).and_then(Value::as_i64) == Some(0) {
+        return vec![(least, -1), (1, most)];
+    }
+    vec![(least, most)]
 }
 
-fn text(node: &Map<String, Value>) -> Text<'_> {
+pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
     match node.get("format").and_then(Value::as_str) {
-        // The formats that a type of Rust parses; `email` and the like are rules, which serde does not check.
-        Some(
-            format @ ("uuid" | "date" | "time" | "date-time" | "partial-date-time" | "ip" | "ipv4" | "ipv6"
-            | "uri" | "zoned-date-time"),
-        ) => Text::Format(format),
+        Some(format) if sample::FORMATS.iter().any(|(name, _)| *name == format) => Text::Format(format),
         _ if bound("minLength") == Some(1) && bound("maxLength") == Some(1) => Text::OneCharacter,
         _ => Text::Free,
     }

@@ -41,9 +41,7 @@ fn objects<'s>(one: &Object<'s>, other: &Object<'s>) -> Object<'s> {
         one.fields.iter().map(|field| Field { required: needed(field), ..*field }).collect();
     fields.extend(other.fields.iter().filter(|field| one.field(field.name).is_none()));
     let rest = match (one.rest, other.rest) {
-        (map @ (Rest::Each(_) | Rest::Numbered(_)), _) | (_, map @ (Rest::Each(_) | Rest::Numbered(_))) => {
-            map
-        }
+        (map @ Rest::Each(..), _) | (_, map @ Rest::Each(..)) => map,
         (Rest::Denied, _) | (_, Rest::Denied) => Rest::Denied,
         (Rest::Ignored, Rest::Ignored) => Rest::Ignored,
     };
