@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub(crate) use exact::text as exact_text;
 
+use crate::check_log::LogReport;
 use crate::model::CatalogFile;
 use crate::names::Conventions;
 use crate::problems::{Severity, problems};
@@ -93,6 +94,25 @@ impl Report {
         for problem in problems(catalog).iter().filter(|problem| problem.severity() != Severity::Information)
         {
             self.findings.push(Finding::of(problem.severity(), &catalog.system, None, problem.to_string()));
+        }
+    }
+}
+
+impl Report {
+    /// Adds the events of a log that can't be read, and those whose type the catalog does not have. No finding holds a payload.
+    pub fn check_log(&mut self, log: &LogReport) {
+        for event in &log.unreadable {
+            let place = if event.archived { "the archive" } else { "the log" };
+            let reason = format!("event {} of {place} can't be read: {}", event.event_id, event.reason);
+            let advice = "Mend the type or its upcasters, so that they read it.".to_owned();
+            let finding = Finding::of(Severity::Error, &event.event_type, Some(event.version), reason);
+            self.findings.push(Finding { advice, ..finding });
+        }
+        for (name, count) in &log.unknown {
+            let events = if *count == 1 { "event" } else { "events" };
+            let reason =
+                format!("the log has {count} {events} of this type, which the catalog does not have");
+            self.findings.push(Finding::of(Severity::Warning, name, None, reason));
         }
     }
 }
