@@ -36,6 +36,8 @@ Usage: cargo xtask COMMAND
                                    measure what retention costs publishers
   bench cli [--json] [--quick] [status|idle]
                                    measure how long people wait for the binary, and what it costs when idle
+  bench catalog [--json] [--quick] [size]
+                                   measure how the work of a catalog grows with its events; it needs no server
   system NAME [--keep] [--long] [--release] [--store sqlite]
                                    run umbra, everbit, ledger, commerce, transfers or all of them, and let it tell its story
   requirements                     check that every requirement of the five systems has a test that passed in the last `cargo xtask test`
@@ -179,6 +181,7 @@ fn is_bench(subject: &str, options: &[&str]) -> bool {
         "kafka" => &["drain", "latency", "effects", "memory"],
         "retention" => &["archive", "prune"],
         "cli" => &["status", "idle"],
+        "catalog" => &["size"],
         _ => return false,
     };
     options.iter().all(|option| ["--json", "--quick"].contains(option) || parts.contains(option))
@@ -207,10 +210,13 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, TaskError> {
         let kinds: &[Kind] = match subject {
             "kafka" => &[Kind::Postgres, Kind::Kafka],
             "log-mysql" => &[Kind::Mysql],
+            "catalog" => &[],
             _ => &[Kind::Postgres],
         };
         let session = Session::open_with(kinds, &settings)?;
-        say(&format!("measuring on {}", session.describe()));
+        if !kinds.is_empty() {
+            say(&format!("measuring on {}", session.describe()));
+        }
         if subject == "cli" {
             let mut cargo = workspace::cargo();
             let code = foreground.run(cargo.args(["build", "--release", "-p", "postrider-cli"]))?;

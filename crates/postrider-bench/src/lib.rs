@@ -3,6 +3,7 @@
 //! What is compared is run in turns, several times, and the median of each side counts: a machine that slows
 //! down meanwhile slows both.
 
+pub mod catalog;
 pub mod cli;
 pub mod data;
 pub mod engine;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,8 +68,7 @@ impl Catalog {
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
     pub fn from_file(file: CatalogFile) -> Self {
-        let newest = file.events.iter().filter(|event| file.event(&event.name) == Some(event));
-        let readers = newest.filter_map(|event| {
+        let readers = file.newest().into_values().filter_map(|event| {
             let reads = event.payload.as_ref()?.reads().clone();
             Some(((event.name.clone(), event.version), by_schema(reads)))
         });
@@ -152,6 +152,7 @@ impl Catalog {
             handlers: handlers.collect(),
             destination: info.destination,
             topics: info.topics,
+            topics_by_type: info.topics_by_type,
         });
         self.file.subscribers.sort_by(|one, other| one.name.cmp(&other.name));
         self
@@ -191,6 +192,15 @@ impl Catalog {
         &self.upcasters
     }
 
+    /// A payload of an older version as the newest. The error does not quote it, also if the upcaster panics.
+    pub(crate) fn convert(&self, name: &str, from: u32, to: u32, old: Value) -> Result<Value, String> {
+        let convert = AssertUnwindSafe(|| self.upcasters.convert(name, from, to, old));
+        match catch_unwind(convert) {
+            Ok(converted) => converted.map_err(|error| error.message().to_owned()),
+            Err(_) => Err(format!("an upcaster of {name} between versions {from} and {to} panicked")),
+        }
+    }
+
     fn read_by(&mut self, info: EventInfo, reader: DecodeFn) {
         self.readers.insert((info.name, info.version), reader);
     }
@@ -199,7 +209,7 @@ impl Catalog {
         let upcast_from = self.upcasters.versions(&info.name, info.version);
         let described = || payload.as_ref()?.writes.get("description")?.as_str().map(str::to_owned);
         self.insert(EventEntry {
-            summary: info.summary.or_else(described),
+            summary: info.summary.or_else(described).and_then(|text| first_sentence(&text)),
             name: info.name,
             version: info.version,
             stream: info.stream,
@@ -217,9 +227,12 @@ impl Catalog {
         let events = &mut self.file.events;
         let place =
             events.partition_point(|event| (&event.name, event.version) < (&entry.name, entry.version));
+        let alike = events[place..]
+            .iter()
+            .take_while(|event| (&event.name, event.version) == (&entry.name, entry.version));
         // The same event twice says nothing new; one that differs is reported by `check`.
-        if events.get(place) != Some(&entry) {
-            events.insert(place, entry);
+        if !alike.clone().any(|event| event == &entry) {
+            events.insert(place + alike.count(), entry);
         }
     }
 }
@@ -228,6 +241,14 @@ impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Catalog").field("file", &self.file).finish_non_exhaustive()
     }
+}
+
+/// A text up to its first full stop that ends a word, or to its first empty line, as the derive takes it from a doc comment.
+fn first_sentence(text: &str) -> Option<String> {
+    let lines = text.lines().map(str::trim).skip_while(|line| line.is_empty());
+    let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let sentence = paragraph.find(". ").map_or(paragraph.as_str(), |end| &paragraph[..=end]);
+    (!sentence.is_empty()).then(|| sentence.to_owned())
 }
 
 fn reader<T: DeserializeOwned + Send + 'static>() -> DecodeFn {

@@ -65,6 +65,19 @@ impl LogReport {
     pub fn passed(&self) -> bool {
         self.unreadable.is_empty()
     }
+
+    /// How much was read, without the events themselves.
+    pub fn summary(&self) -> String {
+        let skipped = match self.skipped {
+            0 => String::new(),
+            skipped => format!(
+                "note: {skipped} events of older versions need the upcasters of the application; check them there\n"
+            ),
+        };
+        let tried: usize = self.tried.values().sum();
+        let whole = if self.complete { "" } else { "; older rows were not read" };
+        format!("{skipped}{tried} events of the log tried, {} can't be read{whole}", self.unreadable.len())
+    }
 }
 
 impl fmt::Display for LogReport {
@@ -80,16 +93,7 @@ impl fmt::Display for LogReport {
                 "warning: the log has {count} events of type {name}, which the catalog does not have"
             )?;
         }
-        if self.skipped > 0 {
-            let skipped = self.skipped;
-            writeln!(
-                f,
-                "note: {skipped} events of older versions need the upcasters of the application; check them there"
-            )?;
-        }
-        let tried: usize = self.tried.values().sum();
-        let whole = if self.complete { "" } else { "; older rows were not read" };
-        write!(f, "{tried} events of the log tried, {} can't be read{whole}", self.unreadable.len())
+        f.write_str(&self.summary())
     }
 }
 
@@ -146,10 +150,7 @@ impl Catalog {
                 .as_json()
                 .and_then(|json| serde_json::from_str(json).ok())
                 .ok_or_else(|| "its payload is not JSON".to_owned())
-                .and_then(|old: Value| {
-                    let converted = self.converters().convert(&event.event_type, version, newest, old);
-                    converted.map_err(|error| error.message().to_owned())
-                })
+                .and_then(|old: Value| self.convert(&event.event_type, version, newest, old))
                 .and_then(|new| reader(event, Some(new))),
         };
         if let Err(reason) = outcome {
@@ -185,7 +186,7 @@ pub(crate) fn recorded(name: &str, version: u32, payload: &Value) -> Recorded {
         aggregate_id: "1".into(),
         ordering_key: None,
         sequence: None,
-        payload: Payload::Json(payload.to_string()),
+        payload: Payload::Json(crate::report::exact_text(payload)),
         headers,
         occurred_at: OffsetDateTime::UNIX_EPOCH,
         recorded_at: OffsetDateTime::UNIX_EPOCH,

@@ -16,8 +16,16 @@ use crate::schema::compare::{Mismatch, mismatches};
 /// is known only where the types are linked in: see [`Catalog::check`]. A program with an older version lets newer events wait.
 pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     let mut report = Report::default();
+    let twin = |(event, reason): (&EventEntry, &str)| Finding {
+        locked_version: None,
+        reason: reason.into(),
+        advice: "Give one of them another name or version.".into(),
+        ..finding(event, event.version, None)
+    };
+    report.findings.extend(catalog.twins().into_iter().map(twin));
+    let newest = catalog.newest();
     for (name, locked) in &lock.events {
-        match catalog.event(name) {
+        match newest.get(name.as_str()).copied() {
             Some(event) => compare(event, locked, &mut report),
             None if locked.retired => {}
             None => report.findings.push(removed(name, locked)),
@@ -33,8 +41,9 @@ impl Catalog {
         let mut report = check(self.file(), lock);
         // What the type reads after all: an alias, or a deserializer of its own.
         report.findings.retain(|finding| !self.reads(finding));
+        let newest = self.file().newest();
         for (name, locked) in &lock.events {
-            let Some(event) = self.file().event(name) else { continue };
+            let Some(event) = newest.get(name.as_str()).copied() else { continue };
             for (version, schemas) in locked.versions.range(..event.version) {
                 if event.upcast_from.contains(version) {
                     report.findings.extend(
@@ -57,10 +66,10 @@ impl Catalog {
     fn try_upcasters(&self, event: &EventEntry, version: u32, schema: &LockedSchema) -> Option<Finding> {
         let payload = schema.payload.as_ref()?;
         Schema::new(&payload.writes).variety().into_iter().find_map(|old| {
-            let converted = self.converters().convert(&event.name, version, event.version, old.clone());
+            let converted = self.convert(&event.name, version, event.version, old.clone());
             let failed = match converted {
                 Ok(new) => self.read(&event.name, &new).err()?,
-                Err(error) => error.message().to_owned(),
+                Err(failed) => failed,
             };
             Some(Finding {
                 reason: format!("version {version} is not readable after its upcasters: {failed}"),
@@ -81,31 +90,35 @@ impl Catalog {
 }
 
 fn compare(event: &EventEntry, locked: &LockedEvent, report: &mut Report) {
+    let mut found = Vec::new();
     for (version, schemas) in &locked.versions {
         if *version == event.version {
+            report.compared += schemas.len();
             for schema in schemas {
-                same_version(event, *version, schema, report);
+                same_version(event, *version, schema, &mut found);
             }
         } else if *version > event.version {
-            report.findings.push(Finding {
+            found.push(Finding {
                 reason: format!("the lock has version {version}, which is newer"),
                 advice: "A version must never go back: raise it above every version in the lock.".into(),
                 ..finding(event, *version, None)
             });
         } else if !event.upcast_from.contains(version) {
-            report.findings.push(Finding {
+            let payload = schemas.iter().rev().find_map(|schema| schema.payload.as_ref());
+            found.push(Finding {
                 reason: format!("no upcaster leads from version {version} to version {}", event.version),
                 advice: format!(
                     "Add the upcasters from version {version} on: events of that version may be replayed."
                 ),
+                counterexample: payload.map(|payload| Schema::new(&payload.writes).sample()),
                 ..finding(event, *version, Some(ReaderVersion::New))
             });
         }
     }
+    report.findings.extend(found);
 }
 
-fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, report: &mut Report) {
-    report.compared += 1;
+fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mut Vec<Finding>) {
     if let (Some(new), Some(old)) = (&event.payload, &locked.payload) {
         let next = event.version + 1;
         let unread = |found: Vec<Mismatch>, reader: ReaderVersion| {
@@ -120,8 +133,19 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, report:
         let old_reader = unread(mismatches(&new.writes, old.reads()), ReaderVersion::Old);
         let new_reader = unread(mismatches(&old.writes, new.reads()), ReaderVersion::New);
         for finding in new_reader.chain(old_reader) {
-            add(finding, report);
+            add(finding, all);
         }
+    }
+    if event.payload.is_none() && locked.payload.is_some() {
+        let warning = Finding {
+            severity: Severity::Warning,
+            reason: "its type no longer has a schema, so a change of its fields is not noticed".into(),
+            advice:
+                "Derive JsonSchema for it, or make sure that both sides still read what the other writes."
+                    .into(),
+            ..finding(event, version, None)
+        };
+        add(warning, all);
     }
     let moved = [
         ("stream", &locked.stream, &event.stream),
@@ -140,18 +164,17 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, report:
             advice: advice.into(),
             ..finding(event, version, None)
         };
-        add(warning, report);
+        add(warning, all);
     }
 }
 
-/// Adds a finding that none of the others says already: a lock has many schemas that are alike.
-fn add(finding: Finding, report: &mut Report) {
+/// Adds a finding that none of the event's others says already: a lock has many schemas that are alike.
+fn add(finding: Finding, all: &mut Vec<Finding>) {
     let same = |other: &Finding| {
-        (&other.event, other.reader, &other.field, &other.reason)
-            == (&finding.event, finding.reader, &finding.field, &finding.reason)
+        (other.reader, &other.field, &other.reason) == (finding.reader, &finding.field, &finding.reason)
     };
-    if !report.findings.iter().any(same) {
-        report.findings.push(finding);
+    if !all.iter().any(same) {
+        all.push(finding);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The catalog as data: what its file holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use postrider_core::Result;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct EventEntry {
     pub stream: String,
     /// The type of the aggregate.
     pub aggregate: String,
-    /// The field that orders the event, or `aggregate`.
+    /// The field that orders the event, `aggregate`, or `computed` if a mapping makes the key and does not name a field.
     pub ordering_key: String,
     /// Whether the events are numbered within their ordering key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -89,6 +89,9 @@ pub struct SubscriberEntry {
     /// The topic that it delivers to (a template may name `{stream}` and the like), or those that it consumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
+    /// The topics of the event types that it delivers elsewhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub topics_by_type: BTreeMap<String, String>,
 }
 
 /// A handler of one event type. The type `*` is a handler for all other types.
@@ -106,6 +109,18 @@ impl CatalogFile {
     /// The newest version of an event type.
     pub fn event(&self, name: &str) -> Option<&EventEntry> {
         self.events.iter().filter(|event| event.name == name).max_by_key(|event| event.version)
+    }
+
+    /// The newest version of each event type. For whoever asks about many: [`event`](CatalogFile::event) looks through all of them.
+    pub(crate) fn newest(&self) -> HashMap<&str, &EventEntry> {
+        let mut newest: HashMap<&str, &EventEntry> = HashMap::with_capacity(self.events.len());
+        for event in &self.events {
+            let known = newest.entry(&event.name).or_insert(event);
+            if known.version <= event.version {
+                *known = event;
+            }
+        }
+        newest
     }
 
     /// The subscribers that receive an event, by name.
@@ -149,16 +164,30 @@ impl CatalogFile {
 
     /// Refuses two events with one name and version.
     pub(crate) fn check(&self) -> Result<()> {
-        let twins = self
-            .events
-            .windows(2)
-            .find(|pair| (&pair[0].name, pair[0].version) == (&pair[1].name, pair[1].version));
-        match twins {
+        match self.twins().first() {
             None => Ok(()),
-            Some(pair) => Err(crate::invalid(format!(
-                "two events are named {} version {}, and they differ; a name and version must be used once",
-                pair[0].name, pair[0].version
-            ))),
+            Some((event, reason)) => {
+                Err(crate::invalid(format!("{} version {}: {reason}", event.name, event.version)))
+            }
         }
+    }
+
+    /// The events whose name and version another one has, each with a sentence about it.
+    pub(crate) fn twins(&self) -> Vec<(&EventEntry, &'static str)> {
+        let mut known: HashMap<(&str, u32), &EventEntry> = HashMap::with_capacity(self.events.len());
+        let mut twins = Vec::new();
+        for event in &self.events {
+            match known.insert((&event.name, event.version), event) {
+                None => {}
+                Some(same) if same == event => {
+                    twins.push((event, "it is there twice; a name and version must be used once"));
+                }
+                Some(_) => twins.push((
+                    event,
+                    "two events have this name and version, and they differ; a name and version must be used once",
+                )),
+            }
+        }
+        twins
     }
 }

@@ -1,5 +1,6 @@
 //! What a check found.
 
+mod exact;
 mod outputs;
 
 use std::fmt;
@@ -7,6 +8,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+pub(crate) use exact::text as exact_text;
+
+use crate::check_log::LogReport;
 use crate::model::CatalogFile;
 use crate::names::Conventions;
 use crate::problems::{Severity, problems};
@@ -44,7 +48,7 @@ pub struct Finding {
     /// What to do about it.
     pub advice: String,
     /// A payload that one side writes and the other can't read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exact::serialize")]
     pub counterexample: Option<Value>,
 }
 
@@ -94,6 +98,25 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Adds the events of a log that can't be read, and those whose type the catalog does not have. No finding holds a payload.
+    pub fn check_log(&mut self, log: &LogReport) {
+        for event in &log.unreadable {
+            let place = if event.archived { "the archive" } else { "the log" };
+            let reason = format!("event {} of {place} can't be read: {}", event.event_id, event.reason);
+            let advice = "Mend the type or its upcasters, so that they read it.".to_owned();
+            let finding = Finding::of(Severity::Error, &event.event_type, Some(event.version), reason);
+            self.findings.push(Finding { advice, ..finding });
+        }
+        for (name, count) in &log.unknown {
+            let events = if *count == 1 { "event" } else { "events" };
+            let reason =
+                format!("the log has {count} {events} of this type, which the catalog does not have");
+            self.findings.push(Finding::of(Severity::Warning, name, None, reason));
+        }
+    }
+}
+
 impl Finding {
     fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
         Self {
@@ -133,7 +156,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.severity, self.sentence())?;
         if let Some(example) = &self.counterexample {
-            write!(f, "\n  counterexample: {example}")?;
+            write!(f, "\n  counterexample: {}", exact::text(example))?;
         }
         if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  {}", self.advice) }
     }

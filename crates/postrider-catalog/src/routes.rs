@@ -171,6 +171,7 @@ mod tests {
                 handlers: texts(handlers).into_iter().map(|name| (name, HandlerEntry::default())).collect(),
                 destination: sends.then(|| "http".to_owned()),
                 topics: Vec::new(),
+                topics_by_type: BTreeMap::new(),
             }
         };
         let catalog = CatalogFile {

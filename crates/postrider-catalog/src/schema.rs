@@ -4,9 +4,10 @@
 //! what a program reads and writes, not what it should.
 
 pub(crate) mod accepts;
+pub(crate) mod asked;
+pub(crate) mod both;
 pub(crate) mod compare;
 pub(crate) mod object;
-pub(crate) mod other;
 pub(crate) mod sample;
 pub(crate) mod unions;
 pub(crate) mod variety;
@@ -19,6 +20,26 @@ pub(crate) use object::Object;
 pub(crate) const ALIASES: &str = "x-aliases";
 /// An enum with a variant for all unknown ones (`serde(other)`), which JSON Schema can't express.
 pub(crate) const OTHER: &str = "x-other";
+/// The schema of a map's keys: JSON Schema has it only for numbers, and then without their range.
+pub(crate) const KEYS: &str = "x-keys";
+/// An integer that may be 0, although its minimum is 1: that is a rule, not a `NonZero`.
+pub(crate) const ZERO: &str = "x-zero";
+
+/// The integers of Rust, as schemars names them.
+pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
+    ("int8", i8::MIN as i128, i8::MAX as i128),
+    ("int16", i16::MIN as i128, i16::MAX as i128),
+    ("int32", i32::MIN as i128, i32::MAX as i128),
+    ("int64", i64::MIN as i128, i64::MAX as i128),
+    ("uint8", 0, u8::MAX as i128),
+    ("uint16", 0, u16::MAX as i128),
+    ("uint32", 0, u32::MAX as i128),
+    ("uint64", 0, u64::MAX as i128),
+    ("uint128", 0, i128::MAX),
+    ("int128", i128::MIN, i128::MAX),
+    ("int", i64::MIN as i128, i64::MAX as i128),
+    ("uint", 0, u64::MAX as i128),
+];
 
 /// A place in a schema, with the document that its references lead into.
 #[derive(Debug, Clone, Copy)]
@@ -42,10 +63,11 @@ pub(crate) enum Kind<'s> {
     Constant(&'s Value),
     Array(Array<'s>),
     Object(Object<'s>),
-    /// Any variant that the enum does not name: an object whose `tag` is none of `known`.
+    /// Any variant that the enum does not name: an object whose `tag` is none of `known`, with the fields beside it.
     OtherVariant {
         tag: &'s str,
         known: Vec<&'s str>,
+        beside: Object<'s>,
     },
 }
 
@@ -80,22 +102,15 @@ impl<'s> Schema<'s> {
         Self { node, ..self }
     }
 
-    /// The node that references lead to. A chain that never ends, or leads out of the document, ends where it is.
-    pub(crate) fn resolved(self) -> Self {
-        let mut place = self;
-        for _ in 0..32 {
-            let Some(target) = place.node.get("$ref").and_then(Value::as_str) else { break };
-            let Some(node) = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) else {
-                break;
-            };
-            place = place.at(node);
-        }
-        place
+    /// What its reference leads to, if it has one that leads to a place of this document.
+    fn referred(self) -> Option<Self> {
+        let target = self.get("$ref")?.as_str()?;
+        self.root.pointer(target.strip_prefix('#')?).map(|node| self.at(node))
     }
 
     /// What tells this place from all others.
     pub(crate) fn address(self) -> usize {
-        std::ptr::from_ref(self.resolved().node).addr()
+        std::ptr::from_ref(self.node).addr()
     }
 
     pub(crate) fn get(self, keyword: &str) -> Option<&'s Value> {
@@ -110,60 +125,74 @@ impl<'s> Schema<'s> {
 
     /// The kinds of values that it allows.
     pub(crate) fn kinds(self) -> Vec<Kind<'s>> {
-        let mut kinds = Vec::new();
-        self.collect(&mut kinds, 0);
-        kinds
+        self.kinds_below(&mut Vec::new())
     }
 
-    fn collect(self, kinds: &mut Vec<Kind<'s>>, depth: usize) {
-        let place = self.resolved();
-        let Value::Object(node) = place.node else {
+    /// The same, on the way from these places. A union of itself allows nothing more.
+    fn kinds_below(self, way: &mut Vec<usize>) -> Vec<Kind<'s>> {
+        let Value::Object(node) = self.node else {
             // `false` allows nothing.
-            return kinds.extend((place.node != &Value::Bool(false)).then_some(Kind::Any));
+            return if self.node == &Value::Bool(false) { Vec::new() } else { vec![Kind::Any] };
         };
-        // A union of itself allows nothing more.
-        if depth > 64 {
-            return;
+        if way.contains(&self.address()) {
+            return Vec::new();
         }
-        if let Some(value) = node.get("const") {
-            return kinds.push(Kind::Constant(value));
+        way.push(self.address());
+        // All that stands beside each other counts: a newtype variant is a reference beside its tag, a flattened enum is a union
+        // beside the fields of its struct.
+        let mut kinds = self.own_kinds(node);
+        if let Some(referred) = self.referred() {
+            kinds = both::kinds(&kinds, &referred.kinds_below(way));
         }
-        if let Some(Value::Array(values)) = node.get("enum") {
-            kinds.extend(values.iter().map(Kind::Constant));
-            kinds.extend((node.get(OTHER) == Some(&Value::Bool(true))).then_some(Kind::Text(Text::Free)));
-            return;
+        for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            kinds = both::kinds(&kinds, &self.at(part).kinds_below(way));
         }
         for keyword in ["oneOf", "anyOf"] {
             if let Some(Value::Array(parts)) = node.get(keyword) {
-                parts.iter().for_each(|part| place.at(part).collect(kinds, depth + 1));
-                kinds.extend(unions::other_variant(place, parts));
-                return;
+                let mut union: Vec<_> =
+                    parts.iter().flat_map(|part| self.at(part).kinds_below(way)).collect();
+                union.extend(unions::other_variant(self, parts));
+                kinds = both::kinds(&kinds, &union);
             }
         }
-        if let Some([only]) = node.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-            return place.at(only).collect(kinds, depth + 1);
+        way.pop();
+        kinds
+    }
+
+    /// What the place itself says, without what it refers to or is made of.
+    fn own_kinds(self, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
+        if let Some(value) = node.get("const") {
+            return vec![Kind::Constant(value)];
+        }
+        if let Some(Value::Array(values)) = node.get("enum") {
+            let other = node.get(OTHER) == Some(&Value::Bool(true));
+            let other = other.then_some(Kind::Text(Text::Free));
+            return values.iter().map(Kind::Constant).chain(other).collect();
         }
         match node.get("type") {
-            Some(Value::String(name)) => kinds.push(place.kind(name, node)),
+            Some(Value::String(name)) => self.kinds_of(name, node),
             Some(Value::Array(names)) => {
-                kinds.extend(names.iter().filter_map(Value::as_str).map(|name| place.kind(name, node)));
+                names.iter().filter_map(Value::as_str).flat_map(|name| self.kinds_of(name, node)).collect()
             }
-            _ if node.contains_key("properties") => kinds.push(place.kind("object", node)),
-            _ => kinds.push(Kind::Any),
+            _ if node.contains_key("properties") => self.kinds_of("object", node),
+            _ => vec![Kind::Any],
         }
     }
 
-    fn kind(self, name: &str, node: &'s Map<String, Value>) -> Kind<'s> {
-        match name {
+    fn kinds_of(self, name: &str, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
+        if name == "integer" {
+            let ranges = integers(node).into_iter();
+            return ranges.map(|(least, most)| Kind::Integer { least, most }).collect();
+        }
+        vec![match name {
             "null" => Kind::Null,
             "boolean" => Kind::Bool,
-            "integer" => integer(node),
             "number" => Kind::Number,
             "string" => Kind::Text(text(node)),
             "array" => Kind::Array(self.array(node)),
             "object" => Kind::Object(Object::of(self, node)),
             _ => Kind::Any,
-        }
+        }]
     }
 
     fn array(self, node: &'s Map<String, Value>) -> Array<'s> {
@@ -180,33 +209,25 @@ impl<'s> Schema<'s> {
     }
 }
 
-/// The range of an integer is that of its Rust type, which the format names.
-fn integer<'s>(node: &Map<String, Value>) -> Kind<'s> {
-    let (least, most) = match node.get("format").and_then(Value::as_str) {
-        Some("int8") => (i8::MIN.into(), i8::MAX.into()),
-        Some("int16") => (i16::MIN.into(), i16::MAX.into()),
-        Some("int32") => (i32::MIN.into(), i32::MAX.into()),
-        Some("int64" | "int") => (i64::MIN.into(), i64::MAX.into()),
-        Some("uint8") => (0, u8::MAX.into()),
-        Some("uint16") => (0, u16::MAX.into()),
-        Some("uint32") => (0, u32::MAX.into()),
-        Some("uint64" | "uint") => (0, u64::MAX.into()),
-        Some("uint128") => (0, i128::MAX),
-        _ => (i128::MIN, i128::MAX),
-    };
-    // An unsigned type that starts at 1 is a `NonZero`.
-    let nonzero = least == 0 && node.get("minimum").and_then(Value::as_u64) == Some(1);
-    Kind::Integer { least: if nonzero { 1 } else { least }, most }
+/// The range of an integer is that of its Rust type, which the format names. A `NonZero` with a sign has two.
+pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
+    let format = node.get("format").and_then(Value::as_str);
+    let known = INTEGERS.iter().find(|(name, ..)| format == Some(name));
+    let (least, most) = known.map_or((i128::MIN, i128::MAX), |(_, least, most)| (*least, *most));
+    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1) && !node.contains_key(ZERO);
+    if least == 0 && from_one {
+        return vec![(1, most)];
+    }
+    if node.get("not").and_then(|not| not.get("const")).and_then(Value::as_i64) == Some(0) {
+        return vec![(least, -1), (1, most)];
+    }
+    vec![(least, most)]
 }
 
-fn text(node: &Map<String, Value>) -> Text<'_> {
+pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
     match node.get("format").and_then(Value::as_str) {
-        // The formats that a type of Rust parses; `email` and the like are rules, which serde does not check.
-        Some(
-            format @ ("uuid" | "date" | "time" | "date-time" | "partial-date-time" | "ip" | "ipv4" | "ipv6"
-            | "uri" | "zoned-date-time"),
-        ) => Text::Format(format),
+        Some(format) if sample::FORMATS.iter().any(|(name, _)| *name == format) => Text::Format(format),
         _ if bound("minLength") == Some(1) && bound("maxLength") == Some(1) => Text::OneCharacter,
         _ => Text::Free,
     }

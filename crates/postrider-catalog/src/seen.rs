@@ -1,6 +1,6 @@
 //! What a log has really seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use postrider_core::{EventQuery, Inspect, OffsetDateTime, Recorded, Result};
 
@@ -94,8 +94,9 @@ impl LogContents {
 
     /// What the log has and the catalog does not know: a type, or a version of a type that no upcaster leads from.
     pub fn unknown<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c Seen> {
-        self.seen.iter().filter(|seen| {
-            catalog.event(&seen.name).is_none_or(|event| {
+        let newest = catalog.newest();
+        self.seen.iter().filter(move |seen| {
+            newest.get(seen.name.as_str()).is_none_or(|event| {
                 seen.version != event.version && !event.upcast_from.contains(&seen.version)
             })
         })
@@ -103,7 +104,8 @@ impl LogContents {
 
     /// The names of the events that the catalog has and the log has not seen.
     pub fn unseen<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c str> {
+        let seen: HashSet<&str> = self.seen.iter().map(|seen| seen.name.as_str()).collect();
         let names = catalog.events.iter().map(|event| event.name.as_str());
-        names.filter(|name| !self.seen.iter().any(|seen| seen.name == *name))
+        names.filter(move |name| !seen.contains(name))
     }
 }

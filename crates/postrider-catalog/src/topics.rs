@@ -22,7 +22,10 @@ pub(crate) fn of_subscriber(subscriber: &SubscriberEntry, event: &EventEntry) ->
         }
         Template::parse(text).map_or_else(|_| text.clone(), |template| template.fill(&recorded(event)))
     };
-    subscriber.topics.iter().map(fill).collect()
+    match subscriber.topics_by_type.get(&event.name) {
+        Some(topic) => vec![fill(topic)],
+        None => subscriber.topics.iter().map(fill).collect(),
+    }
 }
 
 /// An event such as a publisher records: templates are filled with the same names as in a sink.

@@ -1,13 +1,17 @@
 //! A catalog as an application uses it: built from its types and relay, checked against a lock and against a log.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use postrider::catalog::{
     Catalog, CatalogFile, Lock, LogCheck, LogContents, ReaderVersion, Severity, check_log,
 };
-use postrider::testing::Outbox;
-use postrider::{Event, Failure, NewEvent, Received, Relay, Upcasters};
+use postrider::store::{ArchiveOptions, Operate as _, Sweep};
+use postrider::testing::{Clock, Destination, ManualClock, Outbox, until_quiet};
+use postrider::{Event, EventMapping, Failure, NewEvent, OffsetDateTime, Received, Relay, Upcasters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// An order was placed. By a customer.
 #[derive(Serialize, Deserialize, JsonSchema, Event)]
@@ -117,6 +121,8 @@ fn a_raised_version_needs_upcasters_that_really_convert() {
             "OrderPaid version 2: a new program can't read old events: no upcaster leads from version 1 to version 2"
         ]
     );
+    let example = without.check(&lock).findings[0].counterexample.clone();
+    assert_eq!(example, Some(json!({ "order": 1, "amount": 1 })), "such an event may be in the log");
     let lazy = Upcasters::new().of::<OrderPaid>(1, |old| old);
     let report = Catalog::new("shop").event::<OrderPaid>().upcasters(lazy).check(&lock);
     let [finding] = report.findings.as_slice() else { panic!("{report}") };
@@ -133,6 +139,34 @@ fn a_raised_version_needs_upcasters_that_really_convert() {
     assert!(!Catalog::new("shop").event::<OrderPaid>().check(&again).passed());
     let back = Catalog::new("shop").event::<before::OrderPaid>().check(&again);
     assert_eq!(errors(&back), ["OrderPaid version 1: the lock has version 2, which is newer"]);
+}
+
+#[test]
+fn a_raise_that_changes_nothing_passes_for_tagged_newtype_variants() {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Card {
+        order: i64,
+    }
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "kind")]
+    enum Paid {
+        Card(Card),
+        Debit(Card),
+    }
+    let of_version =
+        |version| EventMapping::new("PaymentMade", "Payment", |_: &Paid| String::new()).version(version);
+    let mut lock = Lock::new();
+    lock.update(Catalog::new("shop").mapping(&of_version(1)).file());
+    let upcasters = |step: fn(Value) -> Value| {
+        Upcasters::new().step("PaymentMade", 1, move |old| Ok::<_, Infallible>(step(old)))
+    };
+    let same = upcasters(|old| old);
+    let report = Catalog::new("shop").mapping(&of_version(2)).upcasters(same).check(&lock);
+    assert!(report.passed(), "{report}");
+    // The payloads that are tried have the tag.
+    let broken = upcasters(|old| json!({ "kind": old["kind"] }));
+    let report = Catalog::new("shop").mapping(&of_version(2)).upcasters(broken).check(&lock);
+    assert_eq!(report.findings[0].counterexample, Some(json!({ "kind": "Card", "order": 1 })), "{report}");
 }
 
 #[test]
@@ -220,7 +254,10 @@ fn files_that_are_none_are_refused_with_a_reason() {
     assert!(refused(r#"{"format": 1}"#).contains("missing field `events`"));
     let twins = Catalog::new("shop").event::<before::OrderShipped>().event::<OrderShipped>();
     let error = CatalogFile::parse(&twins.to_json()).expect_err("two of one name").to_string();
-    assert!(error.contains("two events are named OrderShipped version 1"), "{error}");
+    assert!(
+        error.contains("OrderShipped version 1: two events have this name and version, and they differ"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -273,4 +310,79 @@ async fn the_events_of_a_log_are_read_by_the_types_that_are_there_now() {
         contents.unknown(catalog.file()).map(|seen| (seen.name.as_str(), seen.version)).collect();
     assert_eq!(unknown, [("Forgotten", 1), ("OrderPaid", 3)]);
     assert_eq!(contents.unseen(catalog.file()).collect::<Vec<_>>(), ["OrderPlaced"]);
+}
+
+#[tokio::test]
+async fn an_upcaster_that_panics_makes_its_event_unreadable_and_stops_nothing() {
+    let outbox = Outbox::new();
+    let mut recorded = Vec::new();
+    for (version, payload) in [(1, json!({ "order": "secret" })), (2, json!({ "order": 1, "amount": 5 }))] {
+        let mut event = NewEvent::of("orders", "OrderPaid", "Order", "1", &payload).expect("JSON");
+        event.headers.set_schema_version(version);
+        recorded.push(outbox.record_outside_transaction(&event).await.expect("record"));
+    }
+    let upcasters = Upcasters::new().of::<OrderPaid>(1, |_| panic!("a case that nobody thought of"));
+    let catalog = Catalog::new("shop").event::<OrderPaid>().upcasters(upcasters);
+    let report = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
+    let [unreadable] = report.unreadable.as_slice() else { panic!("{report}") };
+    assert_eq!((unreadable.event_id, unreadable.version), (recorded[0], 1));
+    assert_eq!(unreadable.reason, "an upcaster of OrderPaid between versions 1 and 2 panicked");
+    assert_eq!(report.tried[&("OrderPaid".to_owned(), 2)], 1);
+
+    let mut lock = Lock::new();
+    lock.update(Catalog::new("shop").event::<before::OrderPaid>().file());
+    let report = catalog.check(&lock);
+    assert_eq!(report.errors(), 1, "{report}");
+    assert!(report.findings[0].reason.contains("panicked"), "{report}");
+}
+
+#[tokio::test]
+async fn events_of_the_archive_are_read_too() {
+    let outbox = Outbox::new();
+    let mut recorded = Vec::new();
+    for payload in [json!({ "order": 1, "amount": 5 }), json!({ "order": 2, "amount": "secret" })] {
+        let mut event = NewEvent::of("orders", "OrderPaid", "Order", "1", &payload).expect("JSON");
+        event.headers.set_schema_version(2);
+        recorded.push(outbox.record_outside_transaction(&event).await.expect("record"));
+    }
+    let relay =
+        Relay::new(&outbox).subscribe("all", |s| s.sink(Destination::new())).start().await.expect("start");
+    until_quiet(&relay, "all").await.expect("quiet");
+    relay.stop().await.expect("stop");
+    let archiving = ArchiveOptions::default();
+    let sweep = Sweep::Archive { older_than: Duration::ZERO, limit: 100, archiving };
+    assert_eq!(outbox.store().sweep(&sweep).await.expect("sweep").taken, 2);
+
+    let catalog = Catalog::new("shop").event::<OrderPaid>();
+    let report = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
+    assert_eq!(report.tried[&("OrderPaid".to_owned(), 2)], 2);
+    let [unreadable] = report.unreadable.as_slice() else { panic!("{report}") };
+    assert_eq!((unreadable.event_id, unreadable.archived), (recorded[1], true));
+    let said = report.to_string();
+    assert!(
+        said.contains(&format!("error: event {} (in the archive): OrderPaid version 2", recorded[1])),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+    let contents = LogContents::read(&outbox.store(), 100).await.expect("read");
+    assert_eq!(contents.seen[0].count, 2);
+}
+
+#[tokio::test]
+async fn a_log_tells_how_often_an_event_comes_and_when_it_came_last() {
+    let clock = ManualClock::at(OffsetDateTime::UNIX_EPOCH);
+    let outbox = Outbox::builder().clock(Clock::Manual(clock.clone())).build();
+    for name in ["OrderPaid", "OrderPlaced", "OrderPlaced", "OrderPlaced"] {
+        let event = NewEvent::of("orders", name, "Order", "1", &json!({})).expect("JSON");
+        outbox.record_outside_transaction(&event).await.expect("record");
+        clock.advance(Duration::from_secs(4 * 3600));
+    }
+    let contents = LogContents::read(&outbox.store(), 100).await.expect("read");
+    let [paid, placed] = contents.seen.as_slice() else { panic!("{contents:?}") };
+    // Twelve hours lie between the first event and the last.
+    assert_eq!((contents.per_day(paid), contents.per_day(placed)), (Some(2.0), Some(6.0)));
+    let hours = |hours: u64| OffsetDateTime::UNIX_EPOCH + Duration::from_secs(hours * 3600);
+    assert_eq!((paid.last, placed.first, placed.last), (hours(0), hours(4), hours(12)));
+    let one = LogContents { until: contents.since, ..contents.clone() };
+    assert_eq!(one.per_day(paid), None, "too short a time tells no rate");
 }

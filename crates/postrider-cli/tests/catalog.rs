@@ -154,13 +154,56 @@ fn the_catalog_stands_beside_what_the_log_has_seen() {
     let checked =
         postrider(&folder, &[&["catalog", "check", "--update", "--against-log"], &store[..]].concat());
     assert_eq!(checked.status.code(), Some(1));
-    let said = text(&checked.stderr);
-    assert!(
-        said.contains(&format!("error: event {bad}: OrderPaid version 1: field order: expected an integer")),
-        "{said}"
+    let said = text(&checked.stdout);
+    let finding = format!(
+        "OrderPaid version 1: event {bad} of the log can't be read: field order: expected an integer"
     );
-    assert!(!said.contains("secret"), "{said}");
+    assert!(said.contains(&format!("error: {finding}")), "{said}");
+    assert!(text(&checked.stderr).contains("2 events of the log tried, 1 can't be read"));
     assert!(!folder.path().join("events.lock.json").exists(), "a check that fails writes no lock");
+
+    // The formats that programs read say the same, also without a lock.
+    let formatted = |format: &str| {
+        let arguments = ["catalog", "check", "--against-log", "--format", format];
+        let checked = postrider(&folder, &[&arguments[..], &store[..]].concat());
+        assert_eq!(checked.status.code(), Some(1));
+        assert!(!format!("{checked:?}").contains("secret"), "{checked:?}");
+        text(&checked.stdout)
+    };
+    let found: Value = serde_json::from_str(&formatted("json")).expect("JSON");
+    assert_eq!((&found["passed"], &found["findings"][0]["event"]), (&json!(false), &json!("OrderPaid")));
+    assert_eq!(
+        (&found["findings"][1]["severity"], &found["findings"][1]["event"]),
+        (&json!("warning"), &json!("Lost"))
+    );
+    assert!(formatted("junit").contains("failures=\"1\""));
+    assert!(
+        formatted("github")
+            .starts_with(&format!("::error file=events.lock.json,title=OrderPaid version 1::{finding}"))
+    );
+}
+
+#[test]
+fn an_older_version_in_the_log_has_a_row_of_its_own() {
+    let folder = Folder::new();
+    let store = ["--store", "sqlite:shop.db"];
+    assert!(postrider(&folder, &[&["migrate"], &store[..]].concat()).status.success());
+    let event =
+        ["record", "--yes", "--stream", "orders", "--type", "OrderPaid", "--aggregate", "Order", "1", "{}"];
+    assert!(postrider(&folder, &[&event[..], &store[..]].concat()).status.success());
+    folder.file("events.json", &catalog(2, &[1], &["order"]));
+    let shown = postrider(&folder, &[&["catalog", "--json"], &store[..]].concat());
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let last = shown["log"]["seen"][0]["last"].as_str().expect("a time").to_owned();
+    let people = text(&postrider(&folder, &[&["catalog"], &store[..]].concat()).stdout);
+    let rows: Vec<Vec<&str>> = people.lines().map(|line| line.split_whitespace().collect()).collect();
+    let newest = ["OrderPaid", "2", "orders", "billing", "0", "-", "-"];
+    assert!(rows.iter().any(|row| row == &newest), "{people}");
+    let older = rows.iter().find(|row| row.starts_with(&["OrderPaid", "1", "orders", "(converted)", "1"]));
+    // One event tells no rate.
+    let older = older.unwrap_or_else(|| panic!("{people}"));
+    assert_eq!((older[5], older[6]), ("-", &last[..10]), "{people}");
+    assert!(!people.contains("In the log, but not in the catalog"), "{people}");
 }
 
 #[test]

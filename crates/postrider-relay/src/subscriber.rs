@@ -27,8 +27,10 @@ pub struct SubscriberInfo {
     pub handlers: BTreeMap<String, HandlerInfo>,
     /// The sink that it delivers to, in the words of [`shown`](Subscriber::shown). Absent: to its handlers.
     pub destination: Option<String>,
-    /// The topics that it consumes, if it is a consumer of a broker.
+    /// The topics that it consumes, if it is a consumer of a broker; or the one that its sink sends to, possibly a template.
     pub topics: Vec<String>,
+    /// The topics of the event types that its sink sends elsewhere.
+    pub topics_by_type: BTreeMap<String, String>,
 }
 
 /// Configures a subscription: what it reads, where it delivers, and what happens on failure.
@@ -151,6 +153,7 @@ impl<S: Source> Subscriber<S> {
         let words = |patterns: &[postrider_core::Pattern]| {
             patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
         };
+        let mut topics_by_type = self.sink.as_ref().map(|sink| sink.topics()).unwrap_or_default();
         SubscriberInfo {
             name: self.subscription.name.clone(),
             streams: words(&self.subscription.filter.streams),
@@ -160,7 +163,8 @@ impl<S: Source> Subscriber<S> {
                 .sink
                 .as_ref()
                 .map(|_| self.shown.get("sink").cloned().unwrap_or_else(|| "sink".to_owned())),
-            topics: Vec::new(),
+            topics: topics_by_type.remove("*").into_iter().collect(),
+            topics_by_type,
         }
     }
 

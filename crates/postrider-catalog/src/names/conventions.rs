@@ -8,7 +8,8 @@ use crate::CatalogFile;
 
 /// The conventions of a system, by stream. The first whose pattern matches a stream counts; without one, any name is right.
 ///
-/// In a settings file it is a list of tables: `{ stream = "everbit.*.command", convention = "Commands" }`.
+/// Its own form as data is a list, `[{ "stream": "everbit.*.command", "convention": "Commands" }]`, because the order counts. The
+/// table `[catalog.names]` of `postrider.toml` has no order: the binary sorts it by the number of letters in each pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Conventions {

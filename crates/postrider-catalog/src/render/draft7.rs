@@ -25,15 +25,22 @@ pub(super) fn schemas(name: &str, schema: &Value) -> Vec<(String, Value)> {
     schemas
 }
 
-/// A text that `components` takes as a name.
+/// A text that `components` takes as a name. Two texts never become one name.
 pub(super) fn component_name(text: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     let mut name = String::new();
-    for letter in text.chars() {
-        if fits(letter) {
+    for (at, letter) in text.char_indices() {
+        // What looks like an escaped letter, such as `_2f_`, is none.
+        let digits =
+            text[at..].get(1..).unwrap_or_default().trim_start_matches(|next: char| next.is_ascii_hexdigit());
+        let is_like_escaped = || {
+            letter == '_'
+                && digits.len() + 1 < text.len() - at
+                && digits.starts_with(|next: char| next == '_' || !fits(next))
+        };
+        if fits(letter) && !is_like_escaped() {
             name.push(letter);
         } else {
-            // Two names never become one.
             name.push_str(&format!("_{:x}_", u32::from(letter)));
         }
     }
@@ -123,6 +130,29 @@ fn beside_others(mut schema: Map<String, Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_texts_never_become_one_name() {
+        let texts = [
+            "a/b",
+            "a_2f_b",
+            "a_5f_2f_b",
+            "_2f/",
+            "/2f_",
+            "a__b",
+            "a_/b",
+            "a_b",
+            "a_add_b",
+            "원",
+            "_c6d0_",
+            "a_2f",
+            "a 2f_",
+        ];
+        let names: std::collections::BTreeSet<String> =
+            texts.iter().map(|text| component_name(text)).collect();
+        assert_eq!(names.len(), texts.len(), "{names:?}");
+        assert_eq!(component_name("order_paid.v1"), "order_paid.v1", "most names stay as they are");
+    }
 
     #[test]
     fn definitions_move_and_references_follow() {

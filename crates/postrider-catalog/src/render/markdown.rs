@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use super::fields::{Field, fields};
+use crate::cycles::cycles;
 use crate::routes::{Route, Routes};
 use crate::{CatalogFile, EventEntry, topics};
 
@@ -56,6 +57,7 @@ impl<'c> Page<'c> {
             counted(self.catalog.subscribers.len(), "subscriber"),
             counted(self.routes.count(), "route"),
         );
+        self.write_cycles(&mut page);
         for (stream, events) in &streams {
             let _ = writeln!(page, "## {}\n", text(&stream_heading(stream)));
             self.write_table(&mut page, events);
@@ -69,6 +71,19 @@ impl<'c> Page<'c> {
         page.truncate(page.trim_end().len());
         page.push('\n');
         page
+    }
+
+    fn write_cycles(&self, page: &mut String) {
+        let cycles = cycles(&self.routes.follow_ups());
+        if cycles.is_empty() {
+            return;
+        }
+        page.push_str("Follow-ups that can go on for ever:\n\n");
+        for events in cycles {
+            let events: Vec<String> = events.into_iter().map(|name| self.link(name)).collect();
+            let _ = writeln!(page, "- {}", events.join(" → "));
+        }
+        page.push('\n');
     }
 
     /// The column of topics is there if the stream has any.

@@ -3,14 +3,22 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Finding, Report};
+use serde::Serialize;
+
+use super::{Finding, Report, exact};
 use crate::problems::Severity;
 
 impl Report {
     /// The report as JSON.
     pub fn to_json(&self) -> String {
-        let value = serde_json::json!({ "passed": self.passed(), "compared": self.compared, "findings": self.findings });
-        let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        #[derive(Serialize)]
+        struct Shown<'r> {
+            passed: bool,
+            #[serde(flatten)]
+            report: &'r Report,
+        }
+        let mut text =
+            serde_json::to_string_pretty(&Shown { passed: self.passed(), report: self }).unwrap_or_default();
         text.push('\n');
         text
     }
@@ -65,7 +73,8 @@ impl Report {
 }
 
 fn body(finding: &Finding) -> String {
-    let example = finding.counterexample.as_ref().map(|example| format!("\ncounterexample: {example}"));
+    let example =
+        finding.counterexample.as_ref().map(|example| format!("\ncounterexample: {}", exact::text(example)));
     let advice = if finding.advice.is_empty() { String::new() } else { format!("\n{}", finding.advice) };
     format!("{}{}{advice}", finding.sentence(), example.unwrap_or_default())
 }

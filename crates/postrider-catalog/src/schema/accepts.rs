@@ -49,8 +49,9 @@ impl Kind<'_> {
             (Kind::Constant(constant), value) => *constant == value,
             (Kind::Array(array), Value::Array(items)) => array.accepts(items),
             (Kind::Object(object), Value::Object(_)) => object.accepts(value),
-            (Kind::OtherVariant { tag, known }, Value::Object(fields)) => {
+            (Kind::OtherVariant { tag, known, beside }, Value::Object(fields)) => {
                 fields.get(*tag).and_then(Value::as_str).is_some_and(|name| !known.contains(&name))
+                    && beside.accepts(value)
             }
             _ => false,
         }
@@ -58,6 +59,14 @@ impl Kind<'_> {
 }
 
 impl Text<'_> {
+    /// Whether it reads all that another writes.
+    pub(crate) fn reads(self, written: Text<'_>) -> bool {
+        match (self, written) {
+            (Text::Free, _) | (Text::Format("ip"), Text::Format("ipv4" | "ipv6")) => true,
+            (read, written) => read == written,
+        }
+    }
+
     pub(crate) fn accepts(self, string: &str) -> bool {
         match self {
             Text::Free => true,
@@ -79,11 +88,6 @@ fn looks_like(format: &str, string: &str) -> bool {
         "time" => string.contains(':') && string.starts_with(|c: char| c.is_ascii_digit()),
         _ => string.len() >= 10 && string.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+'),
     }
-}
-
-/// Whether a key of a map is a number.
-pub(crate) fn is_number(key: &str) -> bool {
-    key.parse::<i128>().is_ok()
 }
 
 impl Array<'_> {
@@ -110,8 +114,7 @@ impl Object<'_> {
                 (Some(field), _) => field.schema.accepts(value),
                 (None, Rest::Ignored) => true,
                 (None, Rest::Denied) => false,
-                (None, Rest::Each(schema)) => schema.accepts(value),
-                (None, Rest::Numbered(schema)) => is_number(name) && schema.accepts(value),
+                (None, Rest::Each(keys, schema)) => keys.accepts(name) && schema.accepts(value),
             })
     }
 }

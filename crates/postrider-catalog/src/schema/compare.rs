@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::accepts::is_number;
 use super::object::{Field, Rest};
-use super::sample::{integer, unlike};
+use super::sample::{integer, of_format, unlike};
 use super::{Array, Kind, Object, Schema, Text, named};
 
 /// Something that the writer writes and the reader can't read.
@@ -84,6 +83,7 @@ impl Comparison {
                 Mismatch::new(reason, (*value).clone())
             }
             Kind::Object(object) => self.variant(object, readable),
+            Kind::Integer { least, most } => range((*least, *most), readable),
             _ => {
                 let best = readable.iter().filter_map(|kind| self.pair(written, kind)).min_by_key(Vec::len);
                 best.unwrap_or_else(|| {
@@ -98,8 +98,15 @@ impl Comparison {
     /// An object against the reader's: the variant of its name, if both are enums; otherwise the one that fits best.
     fn variant(&mut self, written: &Object<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
         let whole = Value::Object(written.sample());
-        if readable.iter().any(|kind| matches!(kind, Kind::OtherVariant { .. }) && kind.accepts(&whole)) {
-            return Vec::new();
+        let mut unnamed = |kind: &Kind<'_>| match kind {
+            Kind::OtherVariant { tag, known, beside } => {
+                let name = whole.get(*tag).and_then(Value::as_str)?;
+                (!known.contains(&name)).then(|| self.objects(written, beside))
+            }
+            _ => None,
+        };
+        if let Some(found) = readable.iter().find_map(&mut unnamed) {
+            return found;
         }
         let objects: Vec<&Object<'_>> = readable
             .iter()
@@ -138,24 +145,22 @@ impl Comparison {
     /// What of one kind another does not take; nothing to say if the two have nothing in common.
     fn pair(&mut self, written: &Kind<'_>, read: &Kind<'_>) -> Option<Vec<Mismatch>> {
         Some(match (written, read) {
-            (Kind::Null, Kind::Null)
-            | (Kind::Bool, Kind::Bool)
-            | (Kind::Number | Kind::Integer { .. }, Kind::Number)
-            | (Kind::Text(_), Kind::Text(Text::Free)) => Vec::new(),
-            (Kind::Integer { least, most }, Kind::Integer { least: lowest, most: highest }) => {
-                range((*least, *most), (*lowest, *highest))
-            }
-            (Kind::Text(written), Kind::Text(read)) if written == read => Vec::new(),
+            (Kind::Null, Kind::Null) | (Kind::Bool, Kind::Bool) | (Kind::Number, Kind::Number) => Vec::new(),
+            (Kind::Text(written), Kind::Text(read)) if read.reads(*written) => Vec::new(),
             (Kind::Text(text), Kind::Text(Text::OneCharacter)) if *text == Text::Free => {
                 Mismatch::new("may hold any string, but the reader takes a single character", json!("text"))
             }
-            (Kind::Text(_), Kind::Text(format)) => {
+            (Kind::Text(text), Kind::Text(format)) => {
                 let reason = format!(
                     "may hold {}, but the reader takes {}",
                     named(written),
                     named(&Kind::Text(*format))
                 );
-                Mismatch::new(reason, written.sample())
+                let example = match (text, format) {
+                    (Text::Format("ip"), Text::Format("ipv4")) => json!(of_format("ipv6")),
+                    _ => written.sample(),
+                };
+                Mismatch::new(reason, example)
             }
             (Kind::Array(written), Kind::Array(read)) => self.arrays(written, read),
             _ => return None,
@@ -245,19 +250,20 @@ impl Comparison {
             Rest::Denied => {
                 Mismatch::new("is unknown to the reader, which denies unknown fields", field.schema.sample())
             }
-            Rest::Numbered(_) if !is_number(field.name) => {
-                Mismatch::new("is not a number, but the reader takes numbers as keys", field.schema.sample())
+            Rest::Each(keys, _) if !keys.accepts(field.name) => {
+                let reason = format!("is no key that the reader takes: it takes {}", keys.named());
+                Mismatch::new(reason, field.schema.sample())
             }
-            Rest::Each(schema) | Rest::Numbered(schema) => self.values(field, schema),
+            Rest::Each(_, schema) => self.values(field, schema),
         }
     }
 
     /// The fields that a map writes under any name.
     fn map(&mut self, written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
-        let Some((key, values)) = written.rest.written() else { return Vec::new() };
+        let Some((keys, values)) = written.rest.written() else { return Vec::new() };
         let mut found: Vec<Mismatch> = Vec::new();
         let named = read.fields.iter().filter(|field| written.field(field.name).is_none());
-        for field in named.filter(|field| matches!(written.rest, Rest::Each(_)) || is_number(field.name)) {
+        for field in named.filter(|field| keys.accepts(field.name)) {
             let inner = self.schemas(values, field.schema);
             found.extend(
                 inner
@@ -265,20 +271,26 @@ impl Comparison {
                     .map(|mismatch| mismatch.under(field.name, |value| with(written, field.name, value))),
             );
         }
-        match (written.rest, read.rest) {
-            (_, Rest::Ignored) => {}
-            (_, Rest::Denied) => {
+        match read.rest {
+            Rest::Ignored => {}
+            Rest::Denied => {
                 let reason = "may hold any field, but the reader denies unknown fields";
                 found.extend(Mismatch::new(reason, Value::Object(written.sample_with_unknown())));
             }
-            (Rest::Each(_), Rest::Numbered(_)) => {
-                let reason = "may have any text as a key, but the reader takes numbers as keys";
-                found.extend(Mismatch::new(reason, Value::Object(written.sample_with_unknown())));
-            }
-            (_, Rest::Each(schema) | Rest::Numbered(schema)) => {
+            Rest::Each(readable, schema) => {
+                if let Some(key) = keys.unread_by(readable) {
+                    let (written_keys, readable) = (keys.named(), readable.named());
+                    let reason =
+                        format!("may have {written_keys} as keys, but the reader takes {readable} as keys");
+                    found.extend(Mismatch::new(reason, with(written, &key, values.sample())));
+                }
                 let inner = self.schemas(values, schema);
+                // The key must be one that both take, so that the value is what is wrong.
+                let key = if readable.accepts(&keys.sample()) { keys } else { readable };
                 found.extend(
-                    inner.into_iter().map(|mismatch| mismatch.under("*", |value| with(written, key, value))),
+                    inner
+                        .into_iter()
+                        .map(|mismatch| mismatch.under("*", |value| with(written, &key.sample(), value))),
                 );
             }
         }
@@ -309,15 +321,32 @@ fn missing(written: &Object<'_>, needed: &Field<'_>) -> Vec<Mismatch> {
         .collect()
 }
 
-fn range((least, most): (i128, i128), (lowest, highest): (i128, i128)) -> Vec<Mismatch> {
-    let beyond = if most > highest {
-        highest + 1
-    } else if least < lowest {
-        lowest - 1
-    } else {
-        return Vec::new();
-    };
-    let reason = format!("may hold {beyond}, but the reader takes integers from {lowest} to {highest}");
+/// An integer that the writer's range has and none of the reader's.
+fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<Mismatch> {
+    let mut ranges = Vec::new();
+    for kind in readable {
+        match kind {
+            Kind::Number => return Vec::new(),
+            Kind::Integer { least, most } => ranges.push((*least, *most)),
+            _ => {}
+        }
+    }
+    let unread =
+        |number: &i128| !ranges.iter().any(|(lowest, highest)| lowest <= number && number <= highest);
+    let edges = ranges
+        .iter()
+        .flat_map(|(lowest, highest)| [highest.checked_add(1), lowest.checked_sub(1)])
+        .flatten()
+        .filter(|edge| (least..=most).contains(edge));
+    let sample = 1.clamp(least, most);
+    let Some(beyond) = edges.chain([sample, least, most]).find(unread) else { return Vec::new() };
+    if ranges.is_empty() {
+        let reason = format!("may hold an integer, but the reader takes {}", list(readable));
+        return Mismatch::new(reason, integer(beyond));
+    }
+    let ranges: Vec<String> =
+        ranges.iter().map(|(lowest, highest)| format!("from {lowest} to {highest}")).collect();
+    let reason = format!("may hold {beyond}, but the reader takes integers {}", ranges.join(" or "));
     Mismatch::new(reason, integer(beyond))
 }
 

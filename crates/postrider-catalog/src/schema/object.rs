@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Schema;
+use super::sample::of_format;
+use super::{KEYS, Schema, Text, integers, text};
 
 /// Which objects.
 #[derive(Debug, Clone)]
@@ -28,10 +29,89 @@ pub(crate) enum Rest<'s> {
     Ignored,
     /// `deny_unknown_fields`: it refuses them.
     Denied,
-    /// A map: each has this schema.
-    Each(Schema<'s>),
-    /// A map whose keys are numbers: each value has this schema.
-    Numbered(Schema<'s>),
+    /// A map: each has such a key, and this schema.
+    Each(Keys<'s>, Schema<'s>),
+}
+
+/// The keys of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys<'s> {
+    Text(Text<'s>),
+    /// Integers, written as text.
+    Integer {
+        least: i128,
+        most: i128,
+    },
+}
+
+impl<'s> Keys<'s> {
+    /// The keys that a schema allows.
+    pub(crate) fn of(schema: &'s Value) -> Option<Self> {
+        let node = schema.as_object()?;
+        match node.get("type")?.as_str()? {
+            "string" => Some(Self::Text(text(node))),
+            "integer" => {
+                integers(node).first().map(|(least, most)| Self::Integer { least: *least, most: *most })
+            }
+            _ => None,
+        }
+    }
+
+    /// The keys that a pattern allows: schemars has one for integers with a sign, and one for those without.
+    fn of_pattern(pattern: &str) -> Self {
+        match pattern {
+            r"^\d+$" => Self::Integer { least: 0, most: i128::MAX },
+            r"^-?\d+$" => Self::Integer { least: i128::MIN, most: i128::MAX },
+            _ => Self::Text(Text::Free),
+        }
+    }
+
+    pub(crate) fn accepts(self, key: &str) -> bool {
+        match self {
+            Self::Text(text) => text.accepts(key),
+            Self::Integer { least, most } => {
+                key.parse::<i128>().is_ok_and(|number| least <= number && number <= most)
+            }
+        }
+    }
+
+    /// Such a key.
+    pub(crate) fn sample(self) -> String {
+        match self {
+            Self::Text(Text::Free) => "key".into(),
+            Self::Text(Text::OneCharacter) => "c".into(),
+            Self::Text(Text::Format(format)) => of_format(format).into(),
+            Self::Integer { least, most } => 1.clamp(least, most).to_string(),
+        }
+    }
+
+    /// A key that one map writes and another does not read.
+    pub(crate) fn unread_by(self, reader: Self) -> Option<String> {
+        match (self, reader) {
+            (Self::Integer { least, most }, Self::Integer { least: lowest, most: highest }) => {
+                let beyond = if most > highest { highest.checked_add(1) } else { lowest.checked_sub(1) };
+                beyond.filter(|key| least <= *key && *key <= most).map(|key| key.to_string())
+            }
+            (Self::Text(text), Self::Text(reader)) if reader.reads(text) => None,
+            (_, Self::Text(Text::Free)) => None,
+            (Self::Text(Text::Format("ip")), Self::Text(Text::Format("ipv4"))) => {
+                Some(of_format("ipv6").into())
+            }
+            _ => Some(self.sample()),
+        }
+    }
+
+    /// In words.
+    pub(crate) fn named(self) -> String {
+        match self {
+            Self::Text(Text::Free) => "any text".into(),
+            Self::Text(Text::OneCharacter) => "single characters".into(),
+            Self::Text(Text::Format(format)) => format!("{format} strings"),
+            Self::Integer { least: i128::MIN, .. } => "integers".into(),
+            Self::Integer { most: i128::MAX, least } => format!("integers from {least} on"),
+            Self::Integer { least, most } => format!("integers from {least} to {most}"),
+        }
+    }
 }
 
 impl<'s> Object<'s> {
@@ -51,14 +131,17 @@ impl<'s> Object<'s> {
         let keyed = node
             .get("patternProperties")
             .and_then(Value::as_object)
-            .and_then(|patterns| patterns.values().next());
-        let rest =
-            match (keyed, node.get("additionalProperties").or_else(|| node.get("unevaluatedProperties"))) {
-                (Some(schema), _) => Rest::Numbered(place.at(schema)),
-                (None, None) => Rest::Ignored,
-                (None, Some(Value::Bool(false))) => Rest::Denied,
-                (None, Some(schema)) => Rest::Each(place.at(schema)),
-            };
+            .and_then(|patterns| patterns.iter().next());
+        let marked = node.get(KEYS).and_then(Keys::of);
+        let others = node.get("additionalProperties").or_else(|| node.get("unevaluatedProperties"));
+        let rest = match (keyed, others) {
+            (Some((pattern, schema)), _) => {
+                Rest::Each(marked.unwrap_or_else(|| Keys::of_pattern(pattern)), place.at(schema))
+            }
+            (None, None) => Rest::Ignored,
+            (None, Some(Value::Bool(false))) => Rest::Denied,
+            (None, Some(schema)) => Rest::Each(marked.unwrap_or(Keys::Text(Text::Free)), place.at(schema)),
+        };
         Self { fields: fields.collect(), rest }
     }
 
@@ -86,11 +169,10 @@ impl<'s> Object<'s> {
 }
 
 impl<'s> Rest<'s> {
-    /// What a map writes under any key, and such a key.
-    pub(crate) fn written(self) -> Option<(&'static str, Schema<'s>)> {
+    /// What a map writes under any key, and which keys.
+    pub(crate) fn written(self) -> Option<(Keys<'s>, Schema<'s>)> {
         match self {
-            Rest::Each(schema) => Some(("key", schema)),
-            Rest::Numbered(schema) => Some(("1", schema)),
+            Rest::Each(keys, schema) => Some((keys, schema)),
             Rest::Ignored | Rest::Denied => None,
         }
     }

@@ -42,7 +42,11 @@ impl Kind<'_> {
             Kind::Constant(value) => (*value).clone(),
             Kind::Array(array) => array.sample_within(depth)?,
             Kind::Object(object) => Value::Object(object.sample_within(depth)?),
-            Kind::OtherVariant { tag, known } => json!({ *tag: unlike(known) }),
+            Kind::OtherVariant { tag, known, beside } => {
+                let mut object = beside.sample_within(depth)?;
+                object.insert((*tag).to_owned(), json!(unlike(known)));
+                Value::Object(object)
+            }
         })
     }
 }
@@ -73,18 +77,19 @@ impl Object<'_> {
     pub(crate) fn sample_with_unknown(&self) -> Map<String, Value> {
         let mut object = self.sample();
         if let Some((key, schema)) = self.rest.written() {
-            object.insert(key.into(), schema.sample());
+            object.insert(key.sample(), schema.sample());
         }
         object
     }
 }
 
-/// An integer as JSON. What no 64 bits hold becomes the nearest that they do.
+/// An integer as JSON. One that 64 bits don't hold becomes the nearest power of two that they don't hold either.
 pub(crate) fn integer(number: i128) -> Value {
+    const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     if let Ok(number) = i64::try_from(number) {
         return json!(number);
     }
-    json!(u64::try_from(number).unwrap_or(u64::MAX))
+    u64::try_from(number).map_or_else(|_| json!(if number < 0 { -BEYOND } else { BEYOND }), Value::from)
 }
 
 /// A string that is none of these.
@@ -96,17 +101,21 @@ pub(crate) fn unlike(known: &[&str]) -> String {
     text
 }
 
+/// The formats that a type of Rust parses, each with a string of it. `email` and the like are rules, which serde does not check.
+pub(crate) const FORMATS: [(&str, &str); 10] = [
+    ("uuid", "00000000-0000-4000-8000-000000000000"),
+    ("date", "2026-01-01"),
+    ("time", "12:00:00"),
+    ("date-time", "2026-01-01T12:00:00Z"),
+    ("partial-date-time", "2026-01-01T12:00:00"),
+    ("zoned-date-time", "2026-01-01T12:00:00+00:00[UTC]"),
+    ("ip", "192.0.2.1"),
+    ("ipv4", "192.0.2.1"),
+    ("ipv6", "2001:db8::1"),
+    ("uri", "https://example.com/"),
+];
+
 /// A string of a format.
 pub(crate) fn of_format(format: &str) -> &'static str {
-    match format {
-        "uuid" => "00000000-0000-4000-8000-000000000000",
-        "date" => "2026-01-01",
-        "time" => "12:00:00",
-        "partial-date-time" => "2026-01-01T12:00:00",
-        "zoned-date-time" => "2026-01-01T12:00:00+00:00[UTC]",
-        "ip" | "ipv4" => "192.0.2.1",
-        "ipv6" => "2001:db8::1",
-        "uri" => "https://example.com/",
-        _ => "2026-01-01T12:00:00Z",
-    }
+    FORMATS.iter().find(|(name, _)| *name == format).map_or("", |(_, example)| example)
 }

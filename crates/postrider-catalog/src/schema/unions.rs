@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::object::Rest;
 use super::{Kind, OTHER, Object, Schema};
 
 /// The variant for all unknown ones, if the enum is marked to have one.
@@ -17,5 +18,5 @@ pub(crate) fn other_variant<'s>(place: Schema<'s>, parts: &'s [Value]) -> Option
     let tag = variants.first()?.tag?;
     let known =
         variants.iter().filter(|variant| variant.tag == Some(tag)).map(|variant| variant.name).collect();
-    Some(Kind::OtherVariant { tag, known })
+    Some(Kind::OtherVariant { tag, known, beside: Object { fields: Vec::new(), rest: Rest::Ignored } })
 }

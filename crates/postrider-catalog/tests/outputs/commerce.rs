@@ -102,6 +102,7 @@ pub(crate) fn commerce() -> CatalogFile {
         handlers: BTreeMap::new(),
         destination: None,
         topics: vec![topic.to_owned()],
+        topics_by_type: BTreeMap::new(),
     };
     let relay = SubscriberEntry {
         destination: Some("kafka".to_owned()),

@@ -39,6 +39,7 @@ fn subscriber(name: &str, handlers: &[(&str, &[&str])]) -> SubscriberEntry {
         handlers: handlers.iter().map(handler).collect(),
         destination: None,
         topics: Vec::new(),
+        topics_by_type: BTreeMap::new(),
     }
 }
 
@@ -124,6 +125,9 @@ fn the_picture_marks_circles_and_what_is_unknown_and_escapes_labels() {
         vec![event("A"), event("B"), event("C"), quoted],
         vec![subscriber("x", &[("A", &["B"]), ("B", &["A", "C"]), ("C", &["Gone"])])],
     );
+    let page = render::markdown(&catalog);
+    let cycle = "Follow-ups that can go on for ever:\n\n- [`A`](#a) → [`B`](#b) → [`A`](#a)\n\n";
+    assert!(page.contains(cycle), "{page}");
     let picture = render::mermaid(&catalog);
     for line in [
         "h_x_A -.->|cycle| e_B",

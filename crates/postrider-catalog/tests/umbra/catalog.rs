@@ -103,6 +103,7 @@ pub(crate) fn umbra() -> CatalogFile {
         handlers: handlers.iter().map(|(event, recorded)| ((*event).to_owned(), handler(recorded))).collect(),
         destination: None,
         topics: Vec::new(),
+        topics_by_type: BTreeMap::new(),
     });
     CatalogFile { format: FORMAT, system: "Umbra".to_owned(), events, subscribers: subscribers.collect() }
 }

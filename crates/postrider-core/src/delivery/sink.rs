@@ -1,6 +1,6 @@
 //! The contract between the engine and a destination.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,6 +81,12 @@ pub trait Sink: Send + Sync + 'static {
     /// The usual codes of its [requests](Delivery::requested). Their counters start at 0, so that the first one is an increase.
     fn codes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// The topics that it sends to, for a catalog: a topic or a [`Template`](crate::Template) by event type, with `*` for all other
+    /// types. Default: it has no topics.
+    fn topics(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
     }
 
     /// Whether it runs the application's code in this process, so that an event could crash the process.

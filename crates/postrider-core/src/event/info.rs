@@ -13,7 +13,7 @@ pub struct EventInfo {
     pub stream: String,
     /// The type of the aggregate.
     pub aggregate: String,
-    /// The field that is the ordering key. Absent: the aggregate.
+    /// The field that is the ordering key, or [`COMPUTED`](EventInfo::COMPUTED). Absent: the aggregate.
     pub ordering_key: Option<String>,
     /// Whether the events are numbered within their ordering key.
     pub sequenced: bool,
@@ -22,6 +22,9 @@ pub struct EventInfo {
 }
 
 impl EventInfo {
+    /// The ordering key of a mapping that makes the key by a function and does not say of which field.
+    pub const COMPUTED: &'static str = "computed";
+
     /// What the mapping of a type says.
     pub fn of<E: Event>() -> Self {
         Self {

@@ -116,7 +116,10 @@ impl<T: Serialize + 'static> EventMapping<T> {
             version: self.version,
             stream: self.stream.clone(),
             aggregate: self.aggregate_type.clone(),
-            ordering_key: self.key_field.clone(),
+            ordering_key: self
+                .key_field
+                .clone()
+                .or_else(|| self.ordering_key.as_ref().map(|_| EventInfo::COMPUTED.to_owned())),
             sequenced: self.sequenced,
             summary: self.summary.clone(),
         }

@@ -150,6 +150,7 @@ impl<S: Source> Consumer<S> {
             handlers: self.handlers.info(),
             destination: None,
             topics: self.topics.clone(),
+            topics_by_type: BTreeMap::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The sink: a batch produced at once and confirmed in order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -343,6 +343,11 @@ impl Sink for Kafka {
 
     fn codes(&self) -> &'static [&'static str] {
         &[TAKEN, UNCONFIRMED]
+    }
+
+    fn topics(&self) -> BTreeMap<String, String> {
+        let by_type = self.settings.topics.iter().map(|(name, topic)| (name.clone(), topic.clone()));
+        by_type.chain([("*".to_owned(), self.settings.topic.clone())]).collect()
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {

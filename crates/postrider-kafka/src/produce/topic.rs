@@ -56,6 +56,15 @@ mod tests {
         assert!(Topics::new("{stream}", HashMap::from([("A".to_owned(), "a-events".to_owned())])).is_ok());
     }
 
+    #[test]
+    fn a_catalog_learns_the_template_and_its_exceptions() {
+        let sink = crate::Kafka::builder("localhost:9092").topic("{domain}-events");
+        let sink = sink.topic_of("LEDGER_POSTED", "ledger-posted-events").build().expect("a sink");
+        let topics = [("*", "{domain}-events"), ("LEDGER_POSTED", "ledger-posted-events")];
+        let topics = topics.map(|(name, topic)| (name.to_owned(), topic.to_owned()));
+        assert_eq!(postrider_core::Sink::topics(&sink), topics.into());
+    }
+
     /// L12 and C3.
     #[test]
     fn an_exception_wins_over_the_template() {

@@ -63,4 +63,140 @@ changes! {
     an_enum_becomes_a_string:
         { pub enum Method { Card, Cash } pub struct Payload { method: Method } } =>
         { pub struct Payload { method: String } } breaks OldReader;
+    the_struct_of_a_tagged_newtype_variant_gets_a_required_field:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } =>
+        {
+            pub struct Card { number: String, holder: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } breaks NewReader;
+    the_struct_of_a_tagged_newtype_variant_gets_an_optional_field:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } =>
+        {
+            pub struct Card { number: String, holder: Option<String> }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } breaks Nobody;
+    a_tagged_newtype_variant_is_renamed:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } =>
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Debit(Card), Cash }
+        } breaks Both;
+    a_tagged_newtype_variant_is_added_with_the_same_struct:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Debit(Card) }
+        } =>
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Debit(Card), Credit(Card) }
+        } breaks OldReader;
+    the_tag_of_newtype_variants_is_renamed:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card) }
+        } =>
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "type")] pub enum Payload { Card(Card) }
+        } breaks Both;
+    a_struct_moves_into_a_newtype_variant:
+        { #[serde(tag = "kind")] pub enum Payload { Card { number: String }, Cash } } =>
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Payload { Card(Card), Cash }
+        } breaks Nobody;
+    a_field_beside_a_flattened_enum_is_added:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, total: u64, #[serde(flatten)] method: Method }
+        } breaks NewReader;
+    an_optional_field_beside_a_flattened_enum_is_added:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, note: Option<String>, #[serde(flatten)] method: Method }
+        } breaks Nobody;
+    a_field_beside_a_flattened_enum_changes_its_type:
+        {
+            pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: String, #[serde(flatten)] method: Method }
+        } breaks Both;
+    a_variant_of_a_flattened_enum_is_added:
+        {
+            pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method { Card { number: String }, Cash, Points(u32) }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks OldReader;
+    a_variant_of_a_flattened_enum_is_added_where_unknown_ones_are_read:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, #[serde(other)] Unknown }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash, #[serde(other)] Unknown }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks Nobody;
+    a_field_beside_a_flattened_enum_that_reads_unknown_variants_is_added:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, #[serde(other)] Unknown }
+            pub struct Payload { order: u64, total: u64, #[serde(flatten)] method: Method }
+        } breaks Both;
+    one_of_two_flattened_enums_loses_a_variant:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card, Cash }
+            #[serde(tag = "state")] pub enum State { Open { since: u64 }, Closed }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method, #[serde(flatten)] state: State }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card, Cash }
+            #[serde(tag = "state")] pub enum State { Open { since: u64 } }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method, #[serde(flatten)] state: State }
+        } breaks NewReader;
+    a_flattened_enum_becomes_optional:
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Option<Method> }
+        } breaks OldReader;
+    a_field_of_a_newtype_variant_in_a_flattened_enum_changes_its_type:
+        {
+            pub struct Card { number: String }
+            #[serde(tag = "kind")] pub enum Method { Card(Card), Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub struct Card { number: u64 }
+            #[serde(tag = "kind")] pub enum Method { Card(Card), Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks Both;
 }

@@ -50,23 +50,24 @@ enum Format {
 pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     let catalog = arguments.file.read(config)?;
     let path = arguments.against.clone().unwrap_or_else(|| config.catalog.lock.clone());
-    let mut lock = read(&path, arguments.update)?;
+    // Without a lock there is nothing to compare with, but the log can be read.
+    let mut lock = read(&path, arguments.update || arguments.against_log)?;
     for name in &arguments.retire {
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }
     let mut report = check(&catalog, &lock);
     report.check_names(&catalog, &config.catalog.conventions());
     report.check_routes(&catalog);
-    print(&report, &catalog, &path, arguments.format)?;
-    let mut passed = report.passed();
     if arguments.against_log {
         let log = database::open(&config.store).await?;
         let options = LogCheck { per_version: arguments.sample, ..LogCheck::default() };
         let found = check_log(&Catalog::from_file(catalog.clone()), &*log, &options).await?;
-        passed &= found.passed();
+        report.check_log(&found);
         // Beside a report that programs read.
-        output::note(found);
+        output::note(found.summary());
     }
+    print(&report, &catalog, &path, arguments.format)?;
+    let passed = report.passed();
     if arguments.update && passed {
         lock.update(&catalog);
         std::fs::write(&path, lock.to_json())
@@ -76,10 +77,10 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     Ok(passed)
 }
 
-fn read(path: &Path, update: bool) -> Result<Lock, Failure> {
+fn read(path: &Path, may_be_absent: bool) -> Result<Lock, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Lock::parse(&text).map_err(|error| wrong(path, &error))?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && update => Ok(Lock::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && may_be_absent => Ok(Lock::new()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Problem::new(format!(
             "there is no lock {}; write the first one with --update",
             path.display()

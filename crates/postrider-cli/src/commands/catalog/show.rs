@@ -100,6 +100,9 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
     ]);
     for event in &catalog.events {
         table.row(row(catalog, event, contents));
+        // Older versions that the log still has, and upcasters convert, below the newest.
+        let older = contents.into_iter().flat_map(|contents| older(catalog, event, contents));
+        older.for_each(|seen| table.row(older_row(seen, contents)));
     }
     let mut text = table.text(output::width());
     let Some(contents) = contents else {
@@ -126,13 +129,42 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
     text
 }
 
+/// What the log has of an event in versions that the catalog knows by their upcasters only, newest first.
+fn older<'c>(
+    catalog: &'c CatalogFile,
+    event: &'c EventEntry,
+    contents: &'c LogContents,
+) -> impl Iterator<Item = &'c Seen> {
+    let is_entry = |version: u32| {
+        catalog.events.iter().any(|other| (&other.name, other.version) == (&event.name, version))
+    };
+    contents.seen.iter().rev().filter(move |seen| {
+        seen.name == event.name && event.upcast_from.contains(&seen.version) && !is_entry(seen.version)
+    })
+}
+
+fn older_row(seen: &Seen, contents: Option<&LogContents>) -> [String; 7] {
+    [
+        seen.name.clone(),
+        seen.version.to_string(),
+        seen.stream.clone(),
+        "(converted)".to_owned(),
+        output::number(seen.count),
+        rate(contents, seen),
+        output::when(seen.last),
+    ]
+}
+
+fn rate(contents: Option<&LogContents>, seen: &Seen) -> String {
+    let rate = contents.and_then(|contents| contents.per_day(seen));
+    rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"))
+}
+
 fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>) -> [String; 7] {
     let subscribers: Vec<&str> =
         catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
     let seen = contents.and_then(|contents| {
-        let found =
-            contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version));
-        found.map(|seen| (contents, seen))
+        contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version))
     });
     let none = || if contents.is_some() { "0".to_owned() } else { "-".to_owned() };
     [
@@ -140,9 +172,8 @@ fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>
         event.version.to_string(),
         event.stream.clone(),
         if subscribers.is_empty() { "-".to_owned() } else { subscribers.join(", ") },
-        seen.map_or_else(none, |(_, seen)| output::number(seen.count)),
-        seen.and_then(|(contents, seen)| contents.per_day(seen))
-            .map_or("-".to_owned(), |rate| format!("{rate:.1}")),
-        seen.map_or("-".to_owned(), |(_, seen)| output::when(seen.last)),
+        seen.map_or_else(none, |seen| output::number(seen.count)),
+        seen.map_or("-".to_owned(), |seen| rate(contents, seen)),
+        seen.map_or("-".to_owned(), |seen| output::when(seen.last)),
     ]
 }
