@@ -108,6 +108,23 @@ fn the_rules_record_the_metrics_of_the_document() {
     assert_eq!(handlers, wanted.into(), "one subscription per stream makes the labels map");
 }
 
+/// E13: the dashboard shows what the rules record, and nothing else.
+#[test]
+fn the_dashboard_shows_what_the_rules_record() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboard.json")).expect("a dashboard");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let shown: Vec<&str> = panels.filter_map(|panel| panel["targets"][0]["expr"].as_str()).collect();
+    let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.record).collect();
+    assert!(shown.len() >= 8, "{shown:?}");
+    for query in shown {
+        let mut words = query.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+        let name = words.find(|word| word.starts_with("everbit_")).unwrap_or_else(|| panic!("{query}"));
+        assert!(recorded.contains(name), "{name} is not recorded");
+    }
+}
+
 /// The fields of a line that the document asks for.
 const FIELDS: [&str; 6] = ["traceId", "eventId", "stream", "eventType", "aggregateType", "aggregateId"];
 /// The same in Postrider's own lines.
