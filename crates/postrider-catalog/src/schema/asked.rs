@@ -18,7 +18,7 @@ pub(crate) fn mark(schema: &mut Value, reads: impl Fn(&Value) -> bool) {
             &reads,
             |node| is_enum(node).then_some(()),
             |(), schema, pointer, reads| {
-                reads(&unknown_variant(schema, pointer)?).then(|| (OTHER, json!(true)))
+                reads(&unknown_variant(schema, pointer)?).then_some((OTHER, json!(true)))
             },
         );
     }
@@ -36,7 +36,7 @@ pub(crate) fn mark_values(schema: &mut Value, reads: &impl Fn(&Value) -> bool) -
         |node| may_be_nonzero(node).then_some(()),
         |(), schema, pointer, reads| {
             let zero = payload_with(schema, pointer, &json!({ "const": 0 }), &|value| value == &json!(0))?;
-            reads(&zero).then(|| (ZERO, json!(true)))
+            reads(&zero).then_some((ZERO, json!(true)))
         },
     );
     ask(schema, reads, map_values, |values, schema, pointer, reads| {
