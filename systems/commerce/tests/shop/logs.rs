@@ -79,7 +79,7 @@ async fn a_consumer_says_what_it_skips_and_what_it_gives_up() {
     );
     assert_eq!(skipped.len(), 1, "{}", consumer.log());
     let letters = format!("dead_letters=\"{topic}.DLT\"");
-    let dead = lines(&consumer, &["WARN", "given up", &letters, "error=", &group, "can't decode"]);
+    let dead = lines(&consumer, &["WARN", "failed for good", &letters, "error=", &group, "can't decode"]);
     assert_eq!(dead.len(), 1, "{}", consumer.log());
     assert!(lines(&consumer, &["4111"]).is_empty(), "no payload in any line");
 }

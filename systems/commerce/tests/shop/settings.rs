@@ -63,7 +63,7 @@ async fn a_property_that_would_break_a_promise_is_refused() {
         let file = world.relay_file("weak", &[("send_timeout = \"2s\"", &other)]);
         let output = world.postrider(&["config", "check", "--config", &file]).output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && text.contains("break a promise"), "{property}: {text}");
+        assert!(!output.status.success() && text.contains("but must be"), "{property}: {text}");
     }
 }
 
