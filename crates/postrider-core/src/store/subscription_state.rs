@@ -89,7 +89,17 @@ impl Away {
     pub fn of(info: &SubscriptionInfo, relays: &[RelayInfo]) -> Option<Self> {
         let name = &info.subscription.name;
         let by_lane = info.away().map(|(reason, since)| (since, reason.to_owned()));
-        let there = relays.iter().filter(|relay| relay.live);
+        // The report of a relay that was killed stays for a while: it says nothing once another one has delivered.
+        let settled = info.lanes.iter().filter_map(|lane| lane.settled_at).max();
+        let is_over = |relay: &RelayInfo| {
+            let own = |owner: &Option<String>| owner.as_deref() == Some(relay.report.name.as_str());
+            let holds = info.lanes.iter().any(|lane| own(&lane.owner));
+            let is_newer = |other: &RelayInfo| {
+                other.report.name == relay.report.name && other.started_at > relay.seen_at
+            };
+            settled.is_some_and(|settled| settled > relay.seen_at) && (!holds || relays.iter().any(is_newer))
+        };
+        let there = relays.iter().filter(|relay| relay.live && !is_over(relay));
         let said = there.filter_map(|relay| Some((relay.seen_at, relay.run(name)?.away.as_ref()?)));
         let said: Vec<_> = said.collect();
         let by_relay = said.iter().map(|(seen, away)| {
@@ -199,6 +209,16 @@ mod tests {
             SubscriptionState::of(&paused, &figures(5, 0, 0, 0), &[away.clone()]),
             SubscriptionState::Paused
         );
+        let mut taken_over = info();
+        taken_over.lanes[0].owner = Some("another".into());
+        assert!(Away::of(&taken_over, &[away.clone()]).is_some(), "nobody has delivered since");
+        taken_over.lanes[0].settled_at = Some(AT + time::Duration::seconds(1));
+        assert_eq!(Away::of(&taken_over, &[away.clone()]), None, "another one has delivered since");
+        taken_over.lanes[0].owner = Some("x".into());
+        assert!(Away::of(&taken_over, &[away.clone()]).is_some(), "its own report holds until the next");
+        let mut restarted = relay(true);
+        restarted.started_at = AT + time::Duration::seconds(1);
+        assert_eq!(Away::of(&taken_over, &[away.clone(), restarted]), None, "a new one of its name has");
         away.live = false;
         assert_eq!(
             SubscriptionState::of(&info(), &[], &[away]),
