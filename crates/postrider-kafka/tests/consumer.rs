@@ -137,7 +137,7 @@ async fn poison_goes_to_the_dead_letters_and_the_partition_goes_on() {
     assert!(shown("a", "postrider_time").ends_with('Z'));
     assert_eq!((letter("a").value.as_str(), letter("b").value.as_str()), ("2", "{not json"), "byte for byte");
     assert!(shown("b", "postrider_error").contains("not JSON"), "{}", shown("b", "postrider_error"));
-    assert!(shown("c", "postrider_error").contains("no CloudEvent"));
+    assert!(shown("c", "postrider_error").contains("not a CloudEvent"));
     assert_eq!(
         (shown("c", "postrider_attempts"), shown("d", "postrider_attempts")),
         ("0".to_owned(), "1".to_owned())

@@ -60,7 +60,7 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_and_its_partition_goes_on
         ("version", "CloudEvents version \"9\" is not supported"),
         ("value", "\"ce_tenant\" is not UTF-8"),
         ("name", "the names of headers must be UTF-8"),
-        ("far", "no CloudEvent"),
+        ("far", "not a CloudEvent"),
     ] {
         assert!(told.iter().any(|(of, told)| *of == key && told.contains(reason)), "{key}: {told:?}");
     }
