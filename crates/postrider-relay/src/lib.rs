@@ -11,6 +11,7 @@ mod observe;
 mod relay;
 mod running;
 mod subscriber;
+mod subscriber_info;
 pub mod wait;
 
 pub use bounded::Bounded;
@@ -30,4 +31,5 @@ pub use observe::metrics::{Kind, METRICS, Metric};
 pub use observe::presence::Health;
 pub use relay::Relay;
 pub use running::{Running, asked_to_end};
-pub use subscriber::{Subscriber, SubscriberInfo};
+pub use subscriber::Subscriber;
+pub use subscriber_info::SubscriberInfo;

@@ -22,7 +22,8 @@ use crate::observe::death::{Death, OnDeath};
 use crate::observe::metrics::{self, RequestMetrics};
 use crate::observe::presence::{Health, Reporter, Run};
 use crate::running::{Running, asked_to_end};
-use crate::subscriber::{Subscriber, SubscriberInfo};
+use crate::subscriber::Subscriber;
+use crate::subscriber_info::SubscriberInfo;
 use crate::{Upcasters, defaults};
 
 /// How long a database may take to be opened, at least.

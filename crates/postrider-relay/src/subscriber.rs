@@ -10,28 +10,10 @@ use postrider_core::{
 
 use crate::engine::retry_policy::WhileUnavailable;
 use crate::handlers::decode::Decode;
-use crate::handlers::dispatcher::{DispatcherBuilder, HandlerInfo, Unknown};
+use crate::handlers::dispatcher::{DispatcherBuilder, Unknown};
 use crate::handlers::handler::Handler;
+use crate::subscriber_info::SubscriberInfo;
 use crate::{NewerVersion, Upcasters, defaults};
-
-/// A subscription as data.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubscriberInfo {
-    /// Its name.
-    pub name: String,
-    /// The streams that it reads. Empty: all.
-    pub streams: Vec<String>,
-    /// The event types that it reads. Empty: all.
-    pub types: Vec<String>,
-    /// Its handlers, by event type.
-    pub handlers: BTreeMap<String, HandlerInfo>,
-    /// The sink that it delivers to, in the words of [`shown`](Subscriber::shown). Absent: to its handlers.
-    pub destination: Option<String>,
-    /// The topics that it consumes, if it is a consumer of a broker; or the one that its sink sends to, possibly a template.
-    pub topics: Vec<String>,
-    /// The topics of the event types that its sink sends elsewhere.
-    pub topics_by_type: BTreeMap<String, String>,
-}
 
 /// Configures a subscription: what it reads, where it delivers, and what happens on failure.
 ///
