@@ -149,7 +149,7 @@ async fn a_letter_too_large_for_its_topic_stops_its_partition_until_there_is_roo
     let broker = broker();
     broker.create_topic("small", 1).expect("a topic");
     broker.create_topics_with(&[("small.DLT", 1)], &[("max.message.bytes", "2000")]).expect("a topic");
-    let sentence = ["the topic small.DLT takes no record of this size", "raise its max.message.bytes"];
+    let sentence = ["the record is too large for the topic small.DLT", "raise its max.message.bytes"];
     stands_until(broker, "small", &"x".repeat(5000), &sentence, async || {
         let admin: AdminClient<DefaultClientContext> =
             ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("a client");
