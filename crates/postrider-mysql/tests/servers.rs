@@ -63,7 +63,7 @@ async fn missing_privileges_and_a_wrong_login_are_said_so_without_the_password()
     let (kind, said) = refused(clerk.clone().password("secret2")).await;
     assert!(kind == ErrorKind::Denied && said.contains("check user and password"), "{said}");
     let (kind, said) = refused(options.clone().database("nowhere")).await;
-    assert!(kind == ErrorKind::Denied && said.contains("no such database"), "{said}");
+    assert!(kind == ErrorKind::Denied && said.contains("the database does not exist"), "{said}");
     let (_, said) = refused(MySqlConnectOptions::new().host("127.0.0.1").port(1).username("x")).await;
     assert!(said.contains("does not answer"), "{said}");
 
