@@ -63,7 +63,8 @@ async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
     let settings = |pause: &str| {
         format!("at = \"{}\"\ndelivered = \"0s\"\narchive = true\nbatch = 5\npause = \"{pause}\"", just_now())
     };
-    let mut first = fixture.relay("first", &settings("20ms"));
+    // The whole would take 16 s: also a slow look finds it in the middle.
+    let mut first = fixture.relay("first", &settings("200ms"));
     until("it is in the middle of it", async || {
         let (left, archived) = fixture.left().await;
         assert_eq!(left + archived, 400, "every event is in one place");
