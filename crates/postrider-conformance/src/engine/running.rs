@@ -32,7 +32,8 @@ pub async fn a_hanging_event_delays_its_key_alone(fixture: &impl Fixture) {
     let shown = state(&*store, "s", hangs).await;
     assert_eq!((shown.state, shown.attempts), (State::Processing, 1));
     // What is done is settled with its batch, a little later.
-    until("the others are settled", async || store.figures("s").await.expect("figures")[0].pending == 0).await;
+    until("the others are settled", async || store.figures("s").await.expect("figures")[0].pending == 0)
+        .await;
     let figures = store.figures("s").await.expect("figures");
     assert_eq!((figures[0].processing, figures[0].retrying, figures[0].pending), (1, 3, 0), "{figures:?}");
     assert_eq!(hanging.began.versions("a"), [1], "its key waits");
