@@ -20,7 +20,7 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
-  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1), then `requirements --mutants`
+  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1); without options, then `requirements --mutants`
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   compat [VERSION...] [-- NAME...] run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named;
                                    with NAMEs only the tests with one of them in their name
@@ -40,9 +40,10 @@ Usage: cargo xtask COMMAND
                                    measure how the work of a catalog grows with its events; it needs no server
   system NAME [--keep] [--long] [--release] [--store sqlite]
                                    run umbra, everbit, ledger, commerce, transfers or all of them, and let it tell its story
-  requirements                     check that every requirement of the five systems has a test that passed in the last `cargo xtask test`
+  requirements                     check that every requirement of the five systems has a test that passed in the last `cargo xtask test`,
+                                   and that of its mutant among its tests
   requirements --mutants [COUNT | ID...]
-                                   remove a line that each of ten (COUNT, or these) needs, and expect its test to fail
+                                   remove a line that each of ten (COUNT, or these) needs, and expect its test, which passed before, to fail
   docs                             write the pages of docs/ that are made from the code
   services up [--no-kafka]         start the servers and leave them running; prints variables to export
   services down                    stop them and remove their folders

@@ -1,19 +1,22 @@
 //! `cargo xtask requirements`: whether every requirement of the five source documents has a test that exists and passed.
 //!
 //! `docs/source-systems.md` has a row for each id, with the tests that prove it. A test names its ids in its doc comment. The whole
-//! suite leaves a list of the tests that passed.
+//! suite leaves a list of the tests that passed. `mutants.toml` of each system names, for each id, a test that can fail.
 
 pub mod mutants;
 mod page;
+mod place;
 mod source;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 
 use crate::suite;
 use crate::task_error::TaskError;
 use crate::{say, workspace};
 
+use mutants::Mutant;
 use page::Row;
 use source::Source;
 
@@ -55,6 +58,20 @@ impl Test {
     pub fn function(&self) -> &str {
         self.path.rsplit("::").next().unwrap_or(&self.path)
     }
+
+    /// The function's name behind that of the module it is in: `module::function`.
+    fn function_in_module(&self) -> &str {
+        self.path
+            .rmatch_indices("::")
+            .nth(1)
+            .map_or(&self.path, |(at, colons)| &self.path[at + colons.len()..])
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}::{}", self.package, self.program, self.path)
+    }
 }
 
 /// Checks all ids, says what is missing, and gives the exit code. Without a list of what passed, `must_have_run` fails it.
@@ -68,7 +85,7 @@ pub fn check(must_have_run: bool) -> Result<u8, TaskError> {
         say("no list of tests that passed: run `cargo xtask test` first");
         return Ok(1);
     }
-    let complaints = complaints(&ids(), &page::rows(&text), &source, passed.as_ref());
+    let complaints = complaints(&ids(), &page::rows(&text), &source, passed.as_ref(), &mutants::all()?);
     for complaint in &complaints {
         say(complaint);
     }
@@ -88,6 +105,7 @@ fn complaints(
     rows: &[Row],
     source: &Source,
     passed: Option<&BTreeSet<String>>,
+    mutants: &[Mutant],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for id in ids {
@@ -99,6 +117,7 @@ fn complaints(
     }
     let unknown = rows.iter().filter(|row| !ids.contains(&row.id));
     wrong.extend(unknown.map(|row| format!("{} in {PAGE} is no requirement", row.id)));
+    wrong.extend(mutants.iter().filter_map(|mutant| wrong_with_mutant(mutant, rows)));
     wrong
 }
 
@@ -113,8 +132,12 @@ fn wrong_with(row: &Row, source: &Source, passed: Option<&BTreeSet<String>>) -> 
             wrong.push(format!("{id}: {name} must be package::program::test"));
             continue;
         };
-        if !source.names(test.function(), id) {
-            wrong.push(format!("{id}: no test {} names {id} in its doc comment", test.function()));
+        if !source.names(&test, id) {
+            let Test { package, program, .. } = &test;
+            let function = test.function();
+            wrong.push(format!(
+                "{id}: no test {function} of {package}::{program} names {id} in its doc comment"
+            ));
         }
         if passed.is_some_and(|passed| !passed.contains(name)) {
             wrong.push(format!("{id}: {name} did not run, or failed"));
@@ -123,16 +146,28 @@ fn wrong_with(row: &Row, source: &Source, passed: Option<&BTreeSet<String>>) -> 
     wrong
 }
 
+/// A mutant whose test is not in the row of its id: what it shows is not what the row says.
+fn wrong_with_mutant(mutant: &Mutant, rows: &[Row]) -> Option<String> {
+    let Mutant { id, test, .. } = mutant;
+    let name = test.to_string();
+    let is_in_row = rows.iter().any(|row| row.id == *id && row.tests.contains(&name));
+    (!is_in_row).then(|| format!("{id}: the row must name {name}, the test of its mutant"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const CODE: &str = "/// U1, U2: both.\n#[tokio::test]\nasync fn it_holds() {}\n";
 
-    fn found(page: &str, passed: &[&str]) -> Vec<String> {
-        let source = Source::of_texts([CODE]);
+    /// A page whose two rows name one test.
+    const WHOLE: &str = "| U1 | a | `umbra::flows::it_holds` | |\n| U2 | b | `umbra::flows::it_holds` | |\n";
+
+    fn found(page: &str, passed: &[&str], mutants: &[(&str, &str)]) -> Vec<String> {
+        let source = Source::of_texts([("umbra", "tests/flows.rs", CODE)]);
         let passed = passed.iter().map(|name| (*name).to_owned()).collect();
-        complaints(&["U1".into(), "U2".into()], &page::rows(page), &source, Some(&passed))
+        let mutants: Vec<Mutant> = mutants.iter().map(|(id, test)| Mutant::of_test(id, test)).collect();
+        complaints(&["U1".into(), "U2".into()], &page::rows(page), &source, Some(&passed), &mutants)
     }
 
     #[test]
@@ -141,17 +176,26 @@ mod tests {
     }
 
     #[test]
+    fn a_test_is_named_by_its_package_its_program_and_its_path() {
+        let test = Test::parse("a::b::c::d::e").expect("a test");
+        assert_eq!((test.function(), test.function_in_module()), ("e", "d::e"));
+        assert_eq!(test.to_string(), "a::b::c::d::e");
+        assert_eq!(Test::parse("a::b::c").expect("a test").function_in_module(), "c");
+        assert_eq!(Test::parse("a::b::c::d").expect("a test").function_in_module(), "c::d");
+    }
+
+    #[test]
     fn a_whole_page_has_nothing_wrong() {
-        let page = "| U1 | a | `umbra::flows::it_holds` | |\n| U2 | b | `umbra::flows::it_holds` | |\n";
-        assert_eq!(found(page, &["umbra::flows::it_holds"]), [""; 0]);
+        let mutants = [("U1", "umbra::flows::it_holds"), ("U2", "umbra::flows::it_holds")];
+        assert_eq!(found(WHOLE, &["umbra::flows::it_holds"], &mutants), [""; 0]);
     }
 
     #[test]
     fn whatever_is_missing_is_told() {
         let page = "| U1 | a | `umbra::flows::other`, `x` | |\n| U9 | b | | |\n";
-        let found = found(page, &["umbra::flows::it_holds"]).join("\n");
+        let found = found(page, &["umbra::flows::it_holds"], &[]).join("\n");
         for what in [
-            "U1: no test other names U1",
+            "U1: no test other of umbra::flows names U1",
             "U1: umbra::flows::other did not run",
             "U1: x must be package::program::test",
             "U2 has no row",
@@ -159,5 +203,21 @@ mod tests {
         ] {
             assert!(found.contains(what), "{found}");
         }
+    }
+
+    #[test]
+    fn a_test_of_the_same_name_in_another_program_does_not_count() {
+        let page = WHOLE.replacen("umbra::flows", "ledger::flows", 1);
+        let passed = ["umbra::flows::it_holds", "ledger::flows::it_holds"];
+        let said = "U1: no test it_holds of ledger::flows names U1 in its doc comment";
+        assert_eq!(found(&page, &passed, &[]), [said]);
+    }
+
+    #[test]
+    fn the_test_of_a_mutant_is_in_the_row_of_its_id() {
+        let passed = ["umbra::flows::it_holds"];
+        let mutants = [("U1", "umbra::flows::it_holds"), ("U2", "umbra::flows::other")];
+        let said = "U2: the row must name umbra::flows::other, the test of its mutant";
+        assert_eq!(found(WHOLE, &passed, &mutants), [said]);
     }
 }

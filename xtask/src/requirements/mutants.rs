@@ -1,17 +1,24 @@
 //! `cargo xtask requirements --mutants`: removes a line that a requirement needs, and expects its test to fail.
 //!
-//! `mutants.toml` of each system has a line for each id. A file that was changed is put back, however the test ends.
+//! `mutants.toml` of each system has a line for each id. A test that fails must have passed before, with all files as they are. A file
+//! that was changed is put back, however the test ends.
+
+mod binary;
+mod trial;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Test, ids};
+use super::{Test, ids, place};
 use crate::foreground::Foreground;
 use crate::services::Services;
 use crate::session::Session;
 use crate::task_error::TaskError;
 use crate::{say, workspace};
+
+use binary::Binary;
+use trial::Outcome;
 
 /// How many are tried unless told.
 pub const COUNT: usize = 10;
@@ -47,6 +54,18 @@ impl Mutant {
             line: needed("line")?.trim().to_owned(),
             with: text("with").unwrap_or_default(),
         })
+    }
+
+    /// One that names this test, and a file that nobody has.
+    #[cfg(test)]
+    pub(super) fn of_test(id: &str, test: &str) -> Self {
+        let test = Test::parse(test).expect("a test");
+        Self { id: id.to_owned(), test, file: "x.rs".into(), line: String::new(), with: String::new() }
+    }
+
+    /// Whether its file may be part of the binary `postrider`.
+    fn is_below_crates(&self) -> bool {
+        self.file.starts_with("crates")
     }
 
     /// The text without its line; a sentence if the line is not there once.
@@ -100,10 +119,11 @@ pub fn complaints(mutants: &[Mutant]) -> Vec<String> {
     missing.chain(lines).collect()
 }
 
-/// Tries these ids, or so many of all by a fixed seed; every test must fail. Gives the exit code.
+/// Tries these ids, or so many of all by a fixed seed: every test must pass, and then fail without its line. Gives the exit code.
 pub fn run(foreground: &Foreground, count: usize, named: &[&str]) -> Result<u8, TaskError> {
     let mutants = all()?;
-    let wrong = complaints(&mutants);
+    let mut wrong = complaints(&mutants);
+    wrong.extend(unknown(&mutants, named));
     wrong.iter().for_each(|what| say(what));
     if !wrong.is_empty() {
         return Ok(1);
@@ -114,17 +134,59 @@ pub fn run(foreground: &Foreground, count: usize, named: &[&str]) -> Result<u8, 
         mutants.into_iter().filter(|mutant| named.contains(&mutant.id.as_str())).collect()
     };
     let session = Session::open(&Services::of_workspace(), &crate::kind::Kind::ALL)?;
-    let mut survived = 0;
+    let packages = place::packages()?;
+    let run = |test: &Test| trial::run(foreground, &session, &packages, test);
+    let mut binary = Binary::of_workspace(foreground);
+    let stands = stands(foreground, &mut binary, &chosen, run)?;
+    if foreground.is_interrupted() {
+        return Ok(crate::foreground::INTERRUPTED);
+    }
+    if !stands {
+        return Ok(1);
+    }
+    let mut killed = 0;
     for mutant in &chosen {
-        let verdict = tried(foreground, &session, mutant)?;
+        let outcome = tried(&mut binary, mutant, run)?;
         if foreground.is_interrupted() {
             return Ok(crate::foreground::INTERRUPTED);
         }
-        survived += usize::from(verdict != "killed");
-        println!("{} {verdict}: {} without {:?}", mutant.id, mutant.test.path, mutant.line);
+        killed += usize::from(outcome == Outcome::Failed);
+        println!("{} {}: {} without {:?}", mutant.id, outcome.verdict(), mutant.test, mutant.line);
     }
-    println!("mutants: {} of {} were killed", chosen.len() - survived, chosen.len());
-    Ok(u8::from(survived > 0))
+    println!("mutants: {killed} of {} were killed", chosen.len());
+    Ok(u8::from(killed < chosen.len()))
+}
+
+/// A sentence for each of these ids that no mutant has.
+fn unknown(mutants: &[Mutant], named: &[&str]) -> Vec<String> {
+    let unknown = named.iter().filter(|id| !mutants.iter().any(|mutant| mutant.id == **id));
+    unknown.map(|id| format!("{id} is no requirement with a mutant")).collect()
+}
+
+/// Whether the tests of these mutants pass with all files as they are; says which do not.
+fn stands(
+    foreground: &Foreground,
+    binary: &mut Binary<'_>,
+    mutants: &[Mutant],
+    run: impl Fn(&Test) -> Result<Outcome, TaskError>,
+) -> Result<bool, TaskError> {
+    if !binary.build()? {
+        say("the binary postrider must compile before a line is removed");
+        return Ok(false);
+    }
+    let tests: BTreeSet<&Test> = mutants.iter().map(|mutant| &mutant.test).collect();
+    let mut stands = true;
+    for test in tests {
+        let outcome = run(test)?;
+        if foreground.is_interrupted() {
+            return Ok(false);
+        }
+        if outcome != Outcome::Passed {
+            say(&format!("{test} must pass before a line is removed: {}", outcome.sentence()));
+            stands = false;
+        }
+    }
+    Ok(stands)
 }
 
 /// So many, by the seed.
@@ -139,20 +201,15 @@ fn chosen(mut mutants: Vec<Mutant>, count: usize) -> Vec<Mutant> {
     chosen
 }
 
-fn tried(foreground: &Foreground, session: &Session, mutant: &Mutant) -> Result<&'static str, TaskError> {
-    let changed = Changed::apply(mutant)?;
-    let Test { package, program, path } = &mutant.test;
-    let target: &[&str] = if program == package { &["--lib"] } else { &["--test", program] };
-    let mut build = workspace::cargo();
-    build.args(["test", "--no-run", "-p", package]).args(target);
-    if foreground.run(&mut build)? != 0 {
-        return Ok("NOT BUILT");
-    }
-    let mut test = workspace::cargo();
-    test.args(["test", "-p", package]).args(target).args([path, "--", "--exact"]).envs(session.environment());
-    let code = foreground.run(&mut test)?;
-    drop(changed);
-    Ok(if code == 0 { "SURVIVED" } else { "killed" })
+/// Removes the line, runs the test and puts the line back. The binary is built beside it if a change can show there.
+fn tried(
+    binary: &mut Binary<'_>,
+    mutant: &Mutant,
+    run: impl FnOnce(&Test) -> Result<Outcome, TaskError>,
+) -> Result<Outcome, TaskError> {
+    let _changed = Changed::apply(mutant)?;
+    let built = if mutant.is_below_crates() { binary.build_changed()? } else { binary.build_if_changed()? };
+    if built { run(&mutant.test) } else { Ok(Outcome::NotBuilt) }
 }
 
 /// A file without its line. It is put back when this is dropped.
@@ -187,10 +244,11 @@ fn unusable(path: &Path, error: &std::io::Error) -> TaskError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Account;
+    use crate::folder;
 
     fn mutant(line: &str) -> Mutant {
-        let test = Test::parse("a::b::c").expect("a test");
-        Mutant { id: "U1".to_owned(), test, file: "x.rs".into(), line: line.to_owned(), with: String::new() }
+        Mutant { line: line.to_owned(), ..Mutant::of_test("U1", "a::b::c") }
     }
 
     #[test]
@@ -206,5 +264,52 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(one.len(), 10);
         assert_eq!(chosen(mutants, 99).len(), 30);
+    }
+
+    #[test]
+    fn an_id_without_a_mutant_is_refused() {
+        let said = ["U9 is no requirement with a mutant"];
+        assert_eq!(unknown(&[mutant("a")], &["U1", "U9"]), said);
+    }
+
+    #[test]
+    fn a_test_that_does_not_pass_with_all_lines_shows_nothing_without_one() {
+        let mutants = ["a::b::c", "a::b::d"].map(|test| Mutant::of_test("U1", test));
+        let stand = |code: u8, outcome: Outcome| {
+            let mut binary = Binary::new(PathBuf::new(), || Ok(code));
+            let run = |test: &Test| Ok(if test.path == "d" { outcome } else { Outcome::Passed });
+            stands(&Foreground::unheard(), &mut binary, &mutants, run).expect("an answer")
+        };
+        assert!(stand(0, Outcome::Passed));
+        for outcome in [Outcome::Failed, Outcome::NotBuilt, Outcome::NotRun] {
+            assert!(!stand(0, outcome), "{outcome:?}");
+        }
+        assert!(!stand(101, Outcome::Passed), "without the binary");
+    }
+
+    #[test]
+    fn a_line_is_missing_while_the_test_runs_and_back_afterwards() {
+        let folder = folder::create(&Account::own_user()).expect("a folder");
+        let file = folder.join("x.rs");
+        fs::write(&file, "a();\nb();\n").expect("a file");
+        let mutant = Mutant { file: file.clone(), ..mutant("b();") };
+        let mut seen = None;
+        let mut binary = Binary::new(PathBuf::new(), || Ok(0));
+        let outcome = tried(&mut binary, &mutant, |_| {
+            seen = fs::read_to_string(&file).ok();
+            Ok(Outcome::Failed)
+        });
+        let after = fs::read_to_string(&file).expect("the file");
+        folder::remove(&folder).expect("removed");
+        assert_eq!(outcome.expect("an outcome"), Outcome::Failed);
+        assert_eq!(seen.as_deref(), Some("a();\n\n"));
+        assert_eq!(after, "a();\nb();\n");
+    }
+
+    #[test]
+    fn only_what_is_below_crates_can_show_in_the_binary() {
+        let of = |file: &str| Mutant { file: file.into(), ..mutant("a") };
+        assert!(of("crates/postrider-postgres/sql/claim.sql").is_below_crates());
+        assert!(!of("systems/commerce/commerce.toml").is_below_crates());
     }
 }
