@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
-use postrider_core::{Error, ErrorKind, Event, EventInfo, EventMapping, Recorded, Result, Source};
-use postrider_relay::{Decode, Relay, SubscriberInfo, Upcasters};
+use postrider_core::{Error, ErrorKind, Event, EventInfo, EventMapping, Result, Source};
+use postrider_relay::{Relay, SubscriberInfo, Upcasters};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,10 +14,8 @@ use serde_json::Value;
 
 use crate::model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
 use crate::payload;
-use crate::schema::Schema;
-
-/// Reads a payload as the type of an event; the error does not quote the payload.
-pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
+use crate::quiet::quietly;
+use crate::reader::{self, DecodeFn};
 
 /// The events of a system, built from its types and its subscriptions.
 ///
@@ -68,9 +64,9 @@ impl Catalog {
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
     pub fn from_file(file: CatalogFile) -> Self {
-        let readers = file.newest().into_values().filter_map(|event| {
+        let readers = file.events.iter().filter_map(|event| {
             let reads = event.payload.as_ref()?.reads().clone();
-            Some(((event.name.clone(), event.version), by_schema(reads)))
+            Some(((event.name.clone(), event.version), reader::by_schema(reads)))
         });
         Self { readers: readers.collect(), file, upcasters: Upcasters::new() }
     }
@@ -78,16 +74,15 @@ impl Catalog {
     /// Adds an event that this system records and can read.
     #[must_use]
     pub fn event<E: Event + DeserializeOwned + JsonSchema + Send + 'static>(mut self) -> Self {
-        let reader = reader::<E>();
-        let payload = payload::of::<E>(|text| serde_json::from_str::<E>(text).is_ok());
-        self.read_by(EventInfo::of::<E>(), reader);
+        let payload = payload::of::<E>();
+        self.read_by(EventInfo::of::<E>(), reader::of::<E>(&payload));
         self.add(EventInfo::of::<E>(), Some(payload))
     }
 
     /// Adds an event whose type can't be read here: it has no `Deserialize`.
     #[must_use]
     pub fn written_only<E: Event + JsonSchema>(self) -> Self {
-        let payload = payload::of::<E>(|_| false);
+        let payload = payload::written_only::<E>();
         self.add(EventInfo::of::<E>(), Some(payload))
     }
 
@@ -103,8 +98,9 @@ impl Catalog {
         mut self,
         mapping: &EventMapping<T>,
     ) -> Self {
-        self.read_by(mapping.info(), reader::<T>());
-        self.add(mapping.info(), Some(payload::of::<T>(|text| serde_json::from_str::<T>(text).is_ok())))
+        let payload = payload::of::<T>();
+        self.read_by(mapping.info(), reader::of::<T>(&payload));
+        self.add(mapping.info(), Some(payload))
     }
 
     /// Adds the same for a type without a schema.
@@ -183,21 +179,30 @@ impl Catalog {
         fs::rename(&draft, path).map_err(failed)
     }
 
+    /// What reads the newest version of an event that is linked in, and which that is.
     pub(crate) fn reader(&self, name: &str) -> Option<(u32, &DecodeFn)> {
         let of_name = self.readers.range((name.to_owned(), 0)..=(name.to_owned(), u32::MAX));
         of_name.last().map(|((_, version), reader)| (*version, reader))
     }
 
-    pub(crate) fn converters(&self) -> &Upcasters {
-        &self.upcasters
+    /// What reads this version of an event.
+    pub(crate) fn reader_of(&self, name: &str, version: u32) -> Option<&DecodeFn> {
+        self.readers.get(&(name.to_owned(), version))
+    }
+
+    /// Whether the application has upcasters from this version that are not linked in here.
+    pub(crate) fn needs_the_application(&self, name: &str, version: u32) -> bool {
+        self.file.event(name).is_some_and(|event| {
+            event.upcast_from.contains(&version)
+                && !self.upcasters.versions(name, event.version).contains(&version)
+        })
     }
 
     /// A payload of an older version as the newest. The error does not quote it, also if the upcaster panics.
     pub(crate) fn convert(&self, name: &str, from: u32, to: u32, old: Value) -> Result<Value, String> {
-        let convert = AssertUnwindSafe(|| self.upcasters.convert(name, from, to, old));
-        match catch_unwind(convert) {
-            Ok(converted) => converted.map_err(|error| error.message().to_owned()),
-            Err(_) => Err(format!("an upcaster of {name} between versions {from} and {to} panicked")),
+        match quietly(|| self.upcasters.convert(name, from, to, old)) {
+            Some(converted) => converted.map_err(|error| error.message().to_owned()),
+            None => Err(format!("an upcaster of {name} between versions {from} and {to} panicked")),
         }
     }
 
@@ -249,20 +254,4 @@ fn first_sentence(text: &str) -> Option<String> {
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     let sentence = paragraph.find(". ").map_or(paragraph.as_str(), |end| &paragraph[..=end]);
     (!sentence.is_empty()).then(|| sentence.to_owned())
-}
-
-fn reader<T: DeserializeOwned + Send + 'static>() -> DecodeFn {
-    Arc::new(|event, newer| T::decode(event, newer).map(drop).map_err(|failure| failure.to_string()))
-}
-
-/// Reads a payload by its schema alone.
-fn by_schema(reads: Value) -> DecodeFn {
-    Arc::new(move |event, newer| {
-        let value = newer.or_else(|| serde_json::from_str(event.payload.as_json()?).ok());
-        let Some(value) = value else { return Err("its payload is not JSON".to_owned()) };
-        match Schema::new(&reads).refusal(&value) {
-            None => Ok(()),
-            Some(refusal) => Err(refusal),
-        }
-    })
 }

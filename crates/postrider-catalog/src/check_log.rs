@@ -1,5 +1,6 @@
 //! The events that are really there, read by the types that are there now.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -39,6 +40,10 @@ pub struct LogReport {
     pub unknown: BTreeMap<String, usize>,
     /// The number of events of older versions that were not tried: their upcasters are not linked in.
     pub skipped: u64,
+    /// The number of events that the catalog has and nothing here can read, by type: their types are not linked in, or have no schema.
+    pub unlinked: BTreeMap<String, u64>,
+    /// The events of the catalog of which none was tried, although older rows were not read: they may have some.
+    pub not_reached: Vec<String>,
     /// The rows that were read.
     pub rows: u64,
     /// Whether the whole log and archive was read.
@@ -74,9 +79,23 @@ impl LogReport {
                 "note: {skipped} events of older versions need the upcasters of the application; check them there\n"
             ),
         };
+        let unlinked: u64 = self.unlinked.values().sum();
+        let unlinked = match self.unlinked.keys().cloned().collect::<Vec<_>>().join(", ") {
+            names if names.is_empty() => String::new(),
+            names => format!(
+                "note: {unlinked} events were not tried, because nothing here reads their types: {names}\n"
+            ),
+        };
+        let not_reached = match self.not_reached.join(", ") {
+            names if names.is_empty() => String::new(),
+            names => format!("note: the rows that were read have no {names}; older rows may have some\n"),
+        };
         let tried: usize = self.tried.values().sum();
         let whole = if self.complete { "" } else { "; older rows were not read" };
-        format!("{skipped}{tried} events of the log tried, {} can't be read{whole}", self.unreadable.len())
+        format!(
+            "{skipped}{unlinked}{not_reached}{tried} events of the log tried, {} can't be read{whole}",
+            self.unreadable.len()
+        )
     }
 }
 
@@ -117,17 +136,26 @@ pub async fn check_log(catalog: &Catalog, log: &dyn Inspect, options: &LogCheck)
             Some((reached, _)) if !page.complete && page.looked > 0 && report.rows < options.rows => {
                 query.before = Some(reached);
             }
-            _ => return Ok(report),
+            _ => break,
         }
     }
+    if !report.complete {
+        let met = |name: &str| report.tried.keys().any(|(tried, _)| tried == name);
+        let events = catalog.file().newest().into_keys().filter(|name| catalog.reader(name).is_some());
+        report.not_reached = events.filter(|name| !met(name)).map(str::to_owned).collect();
+        report.not_reached.sort();
+    }
+    Ok(report)
 }
 
 impl Catalog {
     fn try_event(&self, event: &Recorded, archived: bool, options: &LogCheck, report: &mut LogReport) {
         let version = event.headers.schema_version();
-        let Some((newest, reader)) = self.reader(&event.event_type) else {
-            if self.file().event(&event.event_type).is_none() {
-                *report.unknown.entry(event.event_type.to_string()).or_default() += 1;
+        let Some((newest, _)) = self.reader(&event.event_type) else {
+            let name = event.event_type.to_string();
+            match self.file().event(&event.event_type) {
+                None => *report.unknown.entry(name).or_default() += 1,
+                Some(_) => *report.unlinked.entry(name).or_default() += 1,
             }
             return;
         };
@@ -140,20 +168,7 @@ impl Catalog {
             return;
         }
         *tried += 1;
-        let outcome = match version.cmp(&newest) {
-            std::cmp::Ordering::Equal => reader(event, None),
-            std::cmp::Ordering::Greater => {
-                Err(format!("it has version {version}, and the catalog has up to {newest}"))
-            }
-            std::cmp::Ordering::Less => event
-                .payload
-                .as_json()
-                .and_then(|json| serde_json::from_str(json).ok())
-                .ok_or_else(|| "its payload is not JSON".to_owned())
-                .and_then(|old: Value| self.convert(&event.event_type, version, newest, old))
-                .and_then(|new| reader(event, Some(new))),
-        };
-        if let Err(reason) = outcome {
+        if let Err(reason) = self.try_to_read(event, version, newest) {
             report.unreadable.push(Unreadable {
                 event_id: event.event_id,
                 event_type: event.event_type.to_string(),
@@ -164,12 +179,27 @@ impl Catalog {
         }
     }
 
-    /// Whether the application has upcasters from this version that are not linked in here.
-    fn needs_the_application(&self, name: &str, version: u32) -> bool {
-        self.file().event(name).is_some_and(|event| {
-            event.upcast_from.contains(&version)
-                && !self.converters().versions(name, event.version).contains(&version)
-        })
+    /// Reads an event as the type of its version, if that is linked in, and as the newest, if upcasters lead there.
+    fn try_to_read(&self, event: &Recorded, version: u32, newest: u32) -> std::result::Result<(), String> {
+        let name: &str = &event.event_type;
+        let own = self.reader_of(name, version);
+        if let Some(reader) = own {
+            reader(event, None)?;
+        }
+        let is_converted = self.file().event(name).is_some_and(|event| event.upcast_from.contains(&version));
+        match (own, version.cmp(&newest)) {
+            (_, Ordering::Equal) => Ok(()),
+            (_, Ordering::Greater) => {
+                Err(format!("it has version {version}, and the catalog has up to {newest}"))
+            }
+            (Some(_), Ordering::Less) if !is_converted => Ok(()),
+            (_, Ordering::Less) => {
+                let Some(reader) = self.reader_of(name, newest) else { return Ok(()) };
+                let json = event.payload.as_json().and_then(|json| serde_json::from_str(json).ok());
+                let old: Value = json.ok_or_else(|| "its payload is not JSON".to_owned())?;
+                reader(event, Some(self.convert(name, version, newest, old)?))
+            }
+        }
     }
 }
 

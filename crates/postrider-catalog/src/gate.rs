@@ -1,8 +1,7 @@
 //! The gate: a catalog against the lock, as serde would read it, in both directions.
 
-use serde_json::Value;
+mod linked;
 
-use crate::Catalog;
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
 use crate::problems::Severity;
@@ -12,7 +11,7 @@ use crate::schema::compare::{Mismatch, mismatches};
 
 /// Compares a catalog with every schema of the lock.
 ///
-/// The same version must be readable by both sides. An older version must have upcasters that lead to the newest; what they make of it
+/// Each version must be readable by both sides. An older version must have upcasters that lead to the newest; what they make of it
 /// is known only where the types are linked in: see [`Catalog::check`]. A program with an older version lets newer events wait.
 pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     let mut report = Report::default();
@@ -23,10 +22,11 @@ pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
         ..finding(event, event.version, None)
     };
     report.findings.extend(catalog.twins().into_iter().map(twin));
-    let newest = catalog.newest();
+    report.findings.extend(catalog.events.iter().filter(|event| is_unasked(event)).map(unasked));
+    let events = catalog.by_name();
     for (name, locked) in &lock.events {
-        match newest.get(name.as_str()).copied() {
-            Some(event) => compare(event, locked, &mut report),
+        match events.get(name.as_str()) {
+            Some(entries) => compare(entries, locked, &mut report),
             None if locked.retired => {}
             None => report.findings.push(removed(name, locked)),
         }
@@ -34,84 +34,31 @@ pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     report
 }
 
-impl Catalog {
-    /// Compares the catalog with every schema of the lock, with the types linked in: what the schemas can't tell is tried on the
-    /// types themselves, and payloads of older versions go through the upcasters.
-    pub fn check(&self, lock: &Lock) -> Report {
-        let mut report = check(self.file(), lock);
-        // What the type reads after all: an alias, or a deserializer of its own.
-        report.findings.retain(|finding| !self.reads(finding));
-        let newest = self.file().newest();
-        for (name, locked) in &lock.events {
-            let Some(event) = newest.get(name.as_str()).copied() else { continue };
-            for (version, schemas) in locked.versions.range(..event.version) {
-                if event.upcast_from.contains(version) {
-                    report.findings.extend(
-                        schemas.iter().find_map(|schema| self.try_upcasters(event, *version, schema)),
-                    );
-                }
-            }
-        }
-        report
-    }
-
-    fn reads(&self, finding: &Finding) -> bool {
-        let (Some(ReaderVersion::New), Some(payload)) = (finding.reader, &finding.counterexample) else {
-            return false;
-        };
-        finding.version == finding.locked_version && self.read(&finding.event, payload).is_ok()
-    }
-
-    /// A payload of an older version that does not come through the upcasters, or that the type can't read then.
-    fn try_upcasters(&self, event: &EventEntry, version: u32, schema: &LockedSchema) -> Option<Finding> {
-        let payload = schema.payload.as_ref()?;
-        Schema::new(&payload.writes).variety().into_iter().find_map(|old| {
-            let converted = self.convert(&event.name, version, event.version, old.clone());
-            let failed = match converted {
-                Ok(new) => self.read(&event.name, &new).err()?,
-                Err(failed) => failed,
-            };
-            Some(Finding {
-                reason: format!("version {version} is not readable after its upcasters: {failed}"),
-                advice: "Mend the upcaster, so that it converts this payload.".into(),
-                counterexample: Some(old),
-                ..finding(event, version, Some(ReaderVersion::New))
-            })
-        })
-    }
-
-    /// Whether the type of an event reads a payload of its newest version.
-    fn read(&self, name: &str, payload: &Value) -> Result<(), String> {
-        let Some((version, reader)) = self.reader(name) else {
-            return Err("its type is not linked in".into());
-        };
-        reader(&crate::check_log::recorded(name, version, payload), None)
-    }
-}
-
-fn compare(event: &EventEntry, locked: &LockedEvent, report: &mut Report) {
+fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
+    let Some(newest) = entries.last().copied() else { return };
     let mut found = Vec::new();
     for (version, schemas) in &locked.versions {
-        if *version == event.version {
+        if let Some(event) = entries.iter().find(|event| event.version == *version) {
             report.compared += schemas.len();
             for schema in schemas {
                 same_version(event, *version, schema, &mut found);
             }
-        } else if *version > event.version {
+        }
+        if *version > newest.version {
             found.push(Finding {
                 reason: format!("the lock has version {version}, which is newer"),
                 advice: "A version must never go back: raise it above every version in the lock.".into(),
-                ..finding(event, *version, None)
+                ..finding(newest, *version, None)
             });
-        } else if !event.upcast_from.contains(version) {
+        } else if *version < newest.version && !newest.upcast_from.contains(version) {
             let payload = schemas.iter().rev().find_map(|schema| schema.payload.as_ref());
             found.push(Finding {
-                reason: format!("no upcaster leads from version {version} to version {}", event.version),
+                reason: format!("no upcaster leads from version {version} to version {}", newest.version),
                 advice: format!(
                     "Add the upcasters from version {version} on: events of that version may be replayed."
                 ),
                 counterexample: payload.map(|payload| Schema::new(&payload.writes).sample()),
-                ..finding(event, *version, Some(ReaderVersion::New))
+                ..finding(newest, *version, Some(ReaderVersion::New))
             });
         }
     }
@@ -121,21 +68,44 @@ fn compare(event: &EventEntry, locked: &LockedEvent, report: &mut Report) {
 fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mut Vec<Finding>) {
     if let (Some(new), Some(old)) = (&event.payload, &locked.payload) {
         let next = event.version + 1;
-        let unread = |found: Vec<Mismatch>, reader: ReaderVersion| {
-            found.into_iter().map(move |mismatch| Finding {
-                field: mismatch.field,
-                reason: mismatch.reason,
-                advice: format!("Raise the version to {next} and add an upcaster from version {version}, or keep it readable."),
-                counterexample: Some(mismatch.example),
-                ..finding(event, version, Some(reader))
-            })
+        let advice = format!(
+            "Raise the version to {next} and add an upcaster from version {version}, or keep it readable."
+        );
+        let unread = |mismatch: Mismatch, reader: ReaderVersion| Finding {
+            severity: if mismatch.certain { Severity::Error } else { Severity::Warning },
+            field: mismatch.field,
+            reason: mismatch.reason,
+            advice: advice.clone(),
+            counterexample: Some(mismatch.example),
+            ..finding(event, version, Some(reader))
         };
-        let old_reader = unread(mismatches(&new.writes, old.reads()), ReaderVersion::Old);
-        let new_reader = unread(mismatches(&old.writes, new.reads()), ReaderVersion::New);
-        for finding in new_reader.chain(old_reader) {
-            add(finding, all);
+        let new_reader = mismatches(&old.writes, new.reads());
+        let is_hidden = Schema::new(new.reads()).is_unasked() && !Schema::new(&old.writes).is_unasked();
+        if new_reader.is_empty() && is_hidden {
+            let reason = "is written as this, but the type does not read a payload of its own schema";
+            let example = Schema::new(&old.writes).sample();
+            add(
+                unread(
+                    Mismatch { field: String::new(), reason: reason.into(), example, certain: true },
+                    ReaderVersion::New,
+                ),
+                all,
+            );
+        }
+        let old_reader = mismatches(&new.writes, old.reads());
+        for mismatch in new_reader {
+            add(unread(mismatch, ReaderVersion::New), all);
+        }
+        for mismatch in old_reader {
+            add(unread(mismatch, ReaderVersion::Old), all);
         }
     }
+    lost_schema(event, version, locked, all);
+    moved(event, version, locked, all);
+}
+
+/// A type that has no schema any more is not compared.
+fn lost_schema(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mut Vec<Finding>) {
     if event.payload.is_none() && locked.payload.is_some() {
         let warning = Finding {
             severity: Severity::Warning,
@@ -147,6 +117,10 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
         };
         add(warning, all);
     }
+}
+
+/// Another stream or ordering key breaks no reader, but what depends on it.
+fn moved(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mut Vec<Finding>) {
     let moved = [
         ("stream", &locked.stream, &event.stream),
         ("ordering key", &locked.ordering_key, &event.ordering_key),
@@ -175,6 +149,23 @@ fn add(finding: Finding, all: &mut Vec<Finding>) {
     };
     if !all.iter().any(same) {
         all.push(finding);
+    }
+}
+
+fn is_unasked(event: &EventEntry) -> bool {
+    event.payload.as_ref().is_some_and(|payload| Schema::new(payload.reads()).is_unasked())
+}
+
+/// What such a type reads is not known: it has a parser or rules that its schema does not tell.
+fn unasked(event: &EventEntry) -> Finding {
+    let example = event.payload.as_ref().map(|payload| Schema::new(payload.reads()).sample());
+    Finding {
+        severity: Severity::Warning,
+        locked_version: None,
+        reason: "its type does not read a payload of its own schema, so a change of what it reads may not be noticed".into(),
+        advice: "Let its schema say what it reads, for instance with #[schemars(with = \"…\")], or read it in a test.".into(),
+        counterexample: example,
+        ..finding(event, event.version, None)
     }
 }
 

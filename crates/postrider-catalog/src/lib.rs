@@ -17,6 +17,8 @@ mod model;
 mod names;
 mod payload;
 mod problems;
+mod quiet;
+mod reader;
 pub mod render;
 mod report;
 mod routes;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use postrider_core::{DataSchemas, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::invalid;
@@ -103,11 +104,27 @@ impl LockedSchema {
 
 /// A name for a schema: the SHA-256 of what it writes and reads.
 pub fn schema_hash(payload: Option<&PayloadSchema>) -> String {
-    // Keys of maps are sorted, so equal schemas have equal texts.
-    let text = serde_json::to_vec(&payload).unwrap_or_default();
+    // Keys are sorted whatever the features of serde_json in the application are, so equal schemas have equal texts.
+    let sorted = payload.map(|payload| PayloadSchema {
+        writes: sorted(&payload.writes),
+        reads: payload.reads.as_ref().map(sorted),
+    });
+    let text = serde_json::to_vec(&sorted).unwrap_or_default();
     let digest = Sha256::digest(text);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
+}
+
+/// A value whose keys are inserted by name, on every level.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let by_name: BTreeMap<&String, &Value> = fields.iter().collect();
+            by_name.into_iter().map(|(name, inner)| (name.clone(), sorted(inner))).collect()
+        }
+        other => other.clone(),
+    }
 }
 
 impl CatalogFile {

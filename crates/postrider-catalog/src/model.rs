@@ -123,6 +123,16 @@ impl CatalogFile {
         newest
     }
 
+    /// The versions of each event type, oldest first.
+    pub(crate) fn by_name(&self) -> HashMap<&str, Vec<&EventEntry>> {
+        let mut events: HashMap<&str, Vec<&EventEntry>> = HashMap::with_capacity(self.events.len());
+        for event in &self.events {
+            events.entry(&event.name).or_default().push(event);
+        }
+        events.values_mut().for_each(|versions| versions.sort_by_key(|event| event.version));
+        events
+    }
+
     /// The subscribers that receive an event, by name.
     pub fn subscribers_of<'c>(&'c self, event: &'c EventEntry) -> impl Iterator<Item = &'c SubscriberEntry> {
         self.subscribers.iter().filter(|subscriber| subscriber.receives(event))

@@ -7,7 +7,7 @@ mod fields;
 mod markdown;
 mod mermaid;
 mod plain_words;
-mod reference;
+pub(crate) mod reference;
 
 use serde::Serialize;
 use serde_json::Value;

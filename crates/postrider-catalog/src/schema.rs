@@ -8,6 +8,7 @@ pub(crate) mod asked;
 pub(crate) mod both;
 pub(crate) mod compare;
 pub(crate) mod object;
+pub(crate) mod probes;
 pub(crate) mod sample;
 pub(crate) mod unions;
 pub(crate) mod variety;
@@ -15,6 +16,8 @@ pub(crate) mod variety;
 use serde_json::{Map, Value};
 
 pub(crate) use object::Object;
+
+use crate::render::reference;
 
 /// A field's other names, as `#[schemars(extend("x-aliases" = ["old"]))]` states them: JSON Schema has no word for `serde(alias)`.
 pub(crate) const ALIASES: &str = "x-aliases";
@@ -24,6 +27,21 @@ pub(crate) const OTHER: &str = "x-other";
 pub(crate) const KEYS: &str = "x-keys";
 /// An integer that may be 0, although its minimum is 1: that is a rule, not a `NonZero`.
 pub(crate) const ZERO: &str = "x-zero";
+/// A string whose format or length is a rule: the type reads any text.
+pub(crate) const ANY_TEXT: &str = "x-any-text";
+/// An array whose length is a rule: the type reads any.
+pub(crate) const ANY_LENGTH: &str = "x-any-length";
+/// Values that the schema allows and the type refuses, because it has a parser or rules of its own.
+pub(crate) const REFUSED: &str = "x-refused";
+/// Fields that a variant refuses unless they are null: the content of an adjacently tagged enum, where the variant has none.
+pub(crate) const WITHOUT: &str = "x-without";
+/// A field that is not always there, but may be written as null.
+pub(crate) const NULL: &str = "x-null";
+/// At the root: the type does not read a payload of its own schema, so it can't be asked what it reads.
+pub(crate) const UNASKED: &str = "x-unasked";
+
+/// A schema that allows everything.
+static ANYTHING: Value = Value::Bool(true);
 
 /// The integers of Rust, as schemars names them.
 pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
@@ -36,7 +54,8 @@ pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
     ("uint32", 0, u32::MAX as i128),
     ("uint64", 0, u64::MAX as i128),
     ("uint128", 0, i128::MAX),
-    ("int128", i128::MIN, i128::MAX),
+    // One less than it has: `i128::MAX` stands for all that only a `u128` has.
+    ("int128", i128::MIN, i128::MAX - 1),
     ("int", i64::MIN as i128, i64::MAX as i128),
     ("uint", 0, u64::MAX as i128),
 ];
@@ -104,8 +123,39 @@ impl<'s> Schema<'s> {
 
     /// What its reference leads to, if it has one that leads to a place of this document.
     fn referred(self) -> Option<Self> {
-        let target = self.get("$ref")?.as_str()?;
-        self.root.pointer(target.strip_prefix('#')?).map(|node| self.at(node))
+        let pointer = reference::pointer(self.get("$ref")?.as_str()?)?;
+        self.root.pointer(&pointer).map(|node| self.at(node))
+    }
+
+    /// Visits all places that say something about the same value: this one, what it refers to, and the parts of which it is made.
+    pub(crate) fn same_value(self, met: &mut Vec<usize>, visit: &mut dyn FnMut(Schema<'s>)) {
+        if met.contains(&self.address()) {
+            return;
+        }
+        met.push(self.address());
+        visit(self);
+        if let Some(referred) = self.referred() {
+            referred.same_value(met, visit);
+        }
+        for keyword in ["allOf", "oneOf", "anyOf"] {
+            for part in self.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                self.at(part).same_value(met, visit);
+            }
+        }
+    }
+
+    /// The values that the type refuses although the schema allows them.
+    pub(crate) fn refused(self) -> Vec<&'s Value> {
+        let mut found = Vec::new();
+        self.same_value(&mut Vec::new(), &mut |place| {
+            found.extend(place.get(REFUSED).and_then(Value::as_array).into_iter().flatten());
+        });
+        found
+    }
+
+    /// Whether the type could not be asked what it reads.
+    pub(crate) fn is_unasked(self) -> bool {
+        self.get(UNASKED) == Some(&Value::Bool(true))
     }
 
     /// What tells this place from all others.
@@ -200,11 +250,19 @@ impl<'s> Schema<'s> {
         let number = |keyword| {
             node.get(keyword).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
         };
+        // A rule about lengths alone is no type of serde's; an array or a tuple has both bounds.
+        let length = match (number("minItems"), number("maxItems")) {
+            _ if node.contains_key(ANY_LENGTH) => None,
+            (None, Some(0)) => Some(0),
+            (least, most) => least.filter(|_| least == most),
+        };
         Array {
             first: first.into_iter().flatten().map(|item| self.at(item)).collect(),
-            items: node.get("items").filter(|items| !items.is_boolean()).map(|items| self.at(items)),
-            // A rule about lengths alone is no type of serde's; an array or a tuple has both bounds.
-            length: number("minItems").filter(|least| number("maxItems") == Some(*least)),
+            items: match node.get("items") {
+                Some(Value::Bool(false)) => None,
+                items => Some(self.at(items.unwrap_or(&ANYTHING))),
+            },
+            length,
         }
     }
 }
@@ -226,6 +284,9 @@ pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
 
 pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
+    if node.contains_key(ANY_TEXT) {
+        return Text::Free;
+    }
     match node.get("format").and_then(Value::as_str) {
         Some(format) if sample::FORMATS.iter().any(|(name, _)| *name == format) => Text::Format(format),
         _ if bound("minLength") == Some(1) && bound("maxLength") == Some(1) => Text::OneCharacter,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use postrider_core::{EventQuery, Inspect, OffsetDateTime, Recorded, Result};
 
-use crate::model::CatalogFile;
+use crate::model::{CatalogFile, EventEntry};
 
 /// How many rows one look reads.
 const PAGE: u32 = 5_000;
@@ -107,5 +107,15 @@ impl LogContents {
         let seen: HashSet<&str> = self.seen.iter().map(|seen| seen.name.as_str()).collect();
         let names = catalog.events.iter().map(|event| event.name.as_str());
         names.filter(move |name| !seen.contains(name))
+    }
+
+    /// The versions of events that the catalog has and the log has not seen, although it has others of the same name.
+    pub fn unseen_versions<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c EventEntry> {
+        let names: HashSet<&str> = self.seen.iter().map(|seen| seen.name.as_str()).collect();
+        let seen: HashSet<(&str, u32)> =
+            self.seen.iter().map(|seen| (seen.name.as_str(), seen.version)).collect();
+        catalog.events.iter().filter(move |event| {
+            names.contains(event.name.as_str()) && !seen.contains(&(event.name.as_str(), event.version))
+        })
     }
 }

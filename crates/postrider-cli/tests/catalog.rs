@@ -162,6 +162,17 @@ fn the_catalog_stands_beside_what_the_log_has_seen() {
     assert!(text(&checked.stderr).contains("2 events of the log tried, 1 can't be read"));
     assert!(!folder.path().join("events.lock.json").exists(), "a check that fails writes no lock");
 
+    // A lock that was named must be there; without a name its absence is said.
+    let mistyped = ["catalog", "check", "--against-log", "--against", "event.lock.json"];
+    let mistyped = postrider(&folder, &[&mistyped[..], &store[..]].concat());
+    assert_eq!(mistyped.status.code(), Some(2));
+    assert!(text(&mistyped.stderr).contains("there is no lock event.lock.json"), "{mistyped:?}");
+    let unlocked = postrider(&folder, &[&["catalog", "check", "--against-log"], &store[..]].concat());
+    assert!(
+        text(&unlocked.stderr).contains("there is no lock events.lock.json, so no schema was compared"),
+        "{unlocked:?}"
+    );
+
     // The formats that programs read say the same, also without a lock.
     let formatted = |format: &str| {
         let arguments = ["catalog", "check", "--against-log", "--format", format];
@@ -203,6 +214,8 @@ fn an_older_version_in_the_log_has_a_row_of_its_own() {
     // One event tells no rate.
     let older = older.unwrap_or_else(|| panic!("{people}"));
     assert_eq!((older[5], older[6]), ("-", &last[..10]), "{people}");
+    assert!(people.contains("In the catalog, but not in the log: OrderPaid version 2\n"), "{people}");
+    assert_eq!(shown["log"]["unseen_versions"], json!([{ "event": "OrderPaid", "version": 2 }]));
     assert!(!people.contains("In the log, but not in the catalog"), "{people}");
 }
 

@@ -1,7 +1,9 @@
 //! Changes of a payload, each with its verdict. Real serde types on both sides confirm every verdict and every counterexample.
 
+mod asked;
 mod enums;
 mod fields;
+mod parsed;
 mod types;
 
 use serde::Serialize;
@@ -43,7 +45,7 @@ macro_rules! changes {
 use changes;
 
 fn schema<T: JsonType>() -> PayloadSchema {
-    payload::of::<T>(|text| serde_json::from_str::<T>(text).is_ok())
+    payload::of::<T>()
 }
 
 trait JsonType: schemars::JsonSchema + Serialize + DeserializeOwned {}
@@ -68,11 +70,15 @@ fn file(entry: EventEntry) -> CatalogFile {
     CatalogFile { format: 1, system: "shop".into(), events: vec![entry], subscribers: Vec::new() }
 }
 
-/// Judges a change, and lets the types confirm the verdict.
-fn judge<Old: JsonType, New: JsonType>(expected: Breaks) {
+fn compared<Old: JsonType, New: JsonType>() -> Report {
     let mut lock = Lock::new();
     lock.update(&file(entry(schema::<Old>())));
-    let report = check(&file(entry(schema::<New>())), &lock);
+    check(&file(entry(schema::<New>())), &lock)
+}
+
+/// Judges a change, and lets the types confirm the verdict.
+fn judge<Old: JsonType, New: JsonType>(expected: Breaks) {
+    let report = compared::<Old, New>();
     let broken = |reader| report.findings.iter().any(|finding| finding.reader == Some(reader));
     let breaks = match (broken(ReaderVersion::Old), broken(ReaderVersion::New)) {
         (false, false) => Breaks::Nobody,
@@ -111,9 +117,10 @@ fn confirm<Writer: JsonType, Reader: JsonType>(finding: &Finding, example: &Valu
 fn reads_all<Writer: JsonType, Reader: JsonType>() {
     let writes = schema::<Writer>().writes;
     for value in Schema::new(&writes).variety() {
-        let written: Writer = serde_json::from_value(value.clone()).expect("a value that the writer writes");
-        let written = serde_json::to_value(written).expect("JSON");
-        if let Err(error) = serde_json::from_value::<Reader>(written.clone()) {
+        let text = crate::report::exact_text(&value);
+        let written: Writer = serde_json::from_str(&text).expect("a value that the writer writes");
+        let written = serde_json::to_string(&written).expect("JSON");
+        if let Err(error) = serde_json::from_str::<Reader>(&written) {
             panic!("the reader can't read {written}: {error}");
         }
     }

@@ -1,6 +1,6 @@
 //! Commands in PascalCase, as in `PayInvoice`: what is wanted, not what has happened.
 
-use super::verb_lists::THINGS;
+use super::verb_lists::{ATTRIBUTES, OWNERS, THINGS};
 use super::{NameRefusal, nouns, past_tense, verbs, words};
 
 /// Refuses what is not PascalCase, and what does not begin with a verb that asks for something.
@@ -26,7 +26,8 @@ fn asks(name: &str) -> bool {
     let Some(first) = words.first() else { return false };
     // `Rollback` is `roll back`.
     let is_phrase = nouns::verb_of(first).is_some_and(|verb| verb.contains(' '));
-    if !verbs::is_verb(first) && !looks_like_a_verb(first) && !is_phrase {
+    let is_phrase = is_phrase || matches!(&*words, [back, up, _, ..] if back == "back" && up == "up");
+    if (!verbs::is_verb(first) && !looks_like_a_verb(first) && !is_phrase) || names_a_thing(&words) {
         return false;
     }
     // `OrderPaid` and `CreateUserFailed` have happened; `SubmitBid` and `ChargeFailedCard` are wanted.
@@ -35,6 +36,13 @@ fn asks(name: &str) -> bool {
         (at == 0 && verbs::is_past_and_base(first))
             || (at > 0 && is_about_it && !THINGS.contains(&first.as_str()))
     })
+}
+
+/// Whether it is about a thing and asks for nothing, as `OrderCancellation` and `OrderStatus` do.
+fn names_a_thing(words: &[String]) -> bool {
+    let [first, .., last] = words else { return false };
+    OWNERS.contains(&first.as_str())
+        && (nouns::verb_of(last).is_some() || ATTRIBUTES.contains(&last.as_str()))
 }
 
 /// Verbs that no list has, by how they end.
@@ -95,6 +103,19 @@ mod tests {
             "RollbackDeployment",
             "LogInUser",
             "Ping",
+            "MarkOrderPaid",
+            "DeleteIfExpired",
+            "EmailInvitedUsers",
+            "BackUpDatabase",
+            "SeedDatabase",
+            "RemitFunds",
+            "MaskPayload",
+            "RedactMessage",
+            "LeaseVehicle",
+            "HedgePosition",
+            "StakeTokens",
+            "HashPassword",
+            "BumpVersion",
         ] {
             assert_eq!(check(name).map_err(|refusal| refusal.to_string()), Ok(()), "{name}");
         }
@@ -116,6 +137,12 @@ mod tests {
             ("PasswordReset", Some("ResetPassword")),
             ("CreateUserFailed", Some("CreateUser")),
             ("MemberJoinedViaWebJoin", Some("JoinMemberViaWebJoin")),
+            ("OrderCancellation", Some("CancelOrder")),
+            ("InvoicePayment", Some("PayInvoice")),
+            ("OrderCreation", Some("CreateOrder")),
+            ("OrderStatus", None),
+            ("PriceChange", Some("ChangePrice")),
+            ("TicketList", Some("ListTicket")),
             ("Customer", None),
             ("", None),
         ] {

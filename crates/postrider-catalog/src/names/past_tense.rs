@@ -1,6 +1,6 @@
 //! PascalCase in the past tense, as in `PaymentSucceeded`: what has happened, not what is wanted.
 
-use super::verb_lists::{OUTCOMES, PARTICLES, REQUESTS, THINGS};
+use super::verb_lists::{COMPOUNDS, CONDITIONS, OUTCOMES, PARTICLES, REQUESTS, THINGS};
 use super::{NameRefusal, nouns, verbs, words};
 
 /// Refuses what is not PascalCase, and what does not say in the past tense what has happened.
@@ -40,8 +40,33 @@ pub(super) fn deed(words: &[String]) -> Option<usize> {
     (1..words.len()).find(|at| {
         let word = &words[*at];
         verbs::is_past(word)
-            && !(is_command && (verbs::is_past_and_base(word) || (*at == 1 && describes_a_thing(words, *at))))
+            && !(is_command && (verbs::is_past_and_base(word) || describes_a_thing(words, *at)))
+            && !is_wanted(words, *at)
+            && !is_noun(words, *at)
     })
+}
+
+/// Whether the past is what somebody wants, or what he wants it done with: `MarkOrderPaid`, `DeleteIfExpired`, `RefundFailedPayment`,
+/// `OrderToBePaid`.
+fn is_wanted(words: &[String], at: usize) -> bool {
+    let [first, ..] = words else { return false };
+    let before = words[at - 1].as_str();
+    before == "be"
+        || (verbs::is_verb(first) && CONDITIONS.contains(&before))
+        || (first == "mark" && at > 1)
+        || (at == 1
+            && verbs::is_verb(first)
+            && describes_a_thing(words, at)
+            // `EmailInvitedUsers` is wanted, and `MessageDeletedBulk` has happened.
+            && (!THINGS.contains(&first.as_str()) || words[at + 1].ends_with('s')))
+}
+
+/// Whether it is the end of a noun of two words, as in `ResultSet`.
+fn is_noun(words: &[String], at: usize) -> bool {
+    let last = at + 1 == words.len();
+    last && COMPOUNDS
+        .iter()
+        .any(|[one, other]| (*one, *other) == (words[at - 1].as_str(), words[at].as_str()))
 }
 
 /// Whether the word is followed by what it says something about, as in `FailedPayment`.
@@ -183,6 +208,29 @@ mod tests {
             "BidWon",
             "RefundFailed",
             "MessageRead",
+            "BudgetUnderspent",
+            "ProductUndersold",
+            "VideoShot",
+            "BeanGround",
+            "CaseWoundUp",
+            "RightForgone",
+            "WireStrung",
+            "SeedSown",
+            "ItemRebought",
+            "AccountRefrozen",
+            "SeatsPresold",
+            "LimitOutspent",
+            "TokenBurnt",
+            "StopLossHit",
+            "StopPriceSet",
+            "ReorderPointSet",
+            "MonitorReset",
+            "LockReset",
+            "ArchiveSplit",
+            "CaptureFailedPartial",
+            "MergeFailedConflict",
+            "RestoreStartedManual",
+            "MessageDeletedBulk",
         ] {
             assert_eq!(check(name).map_err(|refusal| refusal.to_string()), Ok(()), "{name}");
         }
@@ -245,6 +293,39 @@ mod tests {
         ] {
             let refusal = check(name).expect_err(name);
             assert_eq!(refusal.suggestion(), right, "{name}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_wish_a_condition_and_a_noun_have_not_happened() {
+        for name in [
+            "DeleteAllExpiredTokens",
+            "CancelAllUnpaidOrders",
+            "SendEmailToRegisteredUsers",
+            "RefundFailedPayment",
+            "ChargeFailedCard",
+            "ListCreatedOrders",
+            "DeleteIfExpired",
+            "NotifyWhenPaid",
+            "MarkOrderPaid",
+            "MarkAsRead",
+            "WillBePaid",
+            "MustBePaid",
+            "OrderToBePaid",
+            "DataSet",
+            "ResultSet",
+            "UserInput",
+            "TopicOffset",
+            "WeatherForecast",
+            "JobRun",
+            "MarketSpread",
+            "ColorPreset",
+            "HeartBeat",
+            "ParityBit",
+            "HotelSunbed",
+            "OrderPresent",
+        ] {
+            assert!(check(name).is_err(), "{name}");
         }
     }
 }

@@ -37,12 +37,12 @@ pub(super) const NOT_PAST: &[&str] = &[
 /// Irregular verbs that are nouns too.
 #[rustfmt::skip]
 pub(super) const IRREGULAR_NOUNS: &[&str] = &[
-    "bet", "bid", "bite", "blow", "break", "broadcast", "build", "burst", "buy", "cast", "catch", "cut", "deal",
-    "draw", "drink", "drive", "fall", "feed", "feel", "fight", "find", "fly", "forecast", "hit", "hold", "hurt",
+    "bet", "bid", "bite", "blow", "break", "broadcast", "build", "burst", "buy", "cast", "catch", "cut", "deal", "draw",
+    "drink", "drive", "fall", "feed", "feel", "fight", "find", "fly", "forecast", "grind", "hit", "hold", "hurt",
     "input", "keep", "lead", "light", "offset", "override", "preset", "proof", "read", "rebuild", "rerun", "reset",
-    "rewrite", "ride", "ring", "rise", "run", "set", "shake", "show", "shut", "sink", "sleep", "slide", "speed",
-    "spin", "split", "spread", "spring", "stand", "steal", "stick", "sting", "strike", "sweep", "swing", "take",
-    "tear", "throw", "wake", "wear", "win",
+    "rewrite", "ride", "ring", "rise", "run", "set", "shake", "shoot", "show", "shut", "sink", "sleep", "slide",
+    "speed", "spin", "split", "spread", "spring", "stand", "steal", "stick", "sting", "strike", "sweep", "swing",
+    "take", "tear", "throw", "wake", "wear", "win", "wind",
 ];
 
 /// Regular verbs that are no nouns, or seldom: a name that begins with one is a command. By letters.
@@ -51,73 +51,73 @@ pub(super) const ONLY_VERBS: &[&str] = &[
     "abandon", "abort", "absorb", "accept", "accumulate", "achieve", "acknowledge", "acquire", "activate", "adapt",
     "add", "adjust", "admit", "adopt", "advertise", "affirm", "aggregate", "agree", "allocate", "allow", "alter",
     "amend", "analyze", "annotate", "announce", "anonymize", "append", "apply", "appoint", "appraise", "approve",
-    "archive", "arrange", "arrive", "ask", "assemble", "assert", "assess", "assign", "associate", "assume", "attach",
-    "attend", "authenticate", "authorize", "automate", "avoid", "bootstrap", "borrow", "burn", "calculate",
-    "calibrate", "cancel", "capture", "categorize", "cease", "certify", "clarify", "classify", "clean", "clear",
-    "clone", "close", "collect", "combine", "commence", "commit", "compare", "compensate", "compile", "complete",
-    "compose", "compress", "compute", "conclude", "configure", "confirm", "confiscate", "connect", "consolidate",
-    "consume", "contain", "contribute", "convert", "correct", "crawl", "create", "cure", "customize", "deactivate",
-    "debug", "decide", "declare", "decline", "decommission", "decompress", "decrypt", "deduct", "deduplicate",
-    "defer", "define", "delegate", "delete", "deliver", "demote", "denormalize", "deny", "deplete", "deploy",
-    "deprecate", "deprovision", "derive", "describe", "deserialize", "detach", "detect", "determine", "diagnose",
-    "disable", "disapprove", "disburse", "discard", "disclose", "disconnect", "discontinue", "discover", "dismiss",
-    "dispatch", "dispense", "dispose", "dissolve", "distribute", "divide", "donate", "drain", "duplicate", "earn",
-    "elapse", "elect", "elevate", "eliminate", "embed", "emit", "employ", "empty", "enable", "encode", "encrypt",
-    "endorse", "enforce", "engage", "enlarge", "enqueue", "enrich", "enroll", "ensure", "enter", "enumerate", "erase",
-    "escalate", "establish", "evaluate", "evict", "examine", "exceed", "exclude", "execute", "exhaust", "expand",
-    "expect", "expedite", "expel", "expire", "explain", "expose", "extend", "facilitate", "fail", "fetch", "fill",
-    "finalize", "finish", "flush", "follow", "forfeit", "fulfill", "gather", "generate", "grab", "grant", "guess",
-    "handle", "highlight", "hire", "identify", "ignore", "implement", "impose", "improve", "include", "increment",
-    "inform", "inherit", "initialize", "initiate", "inject", "insert", "inspect", "install", "instruct", "insure",
-    "integrate", "interrupt", "introduce", "invalidate", "investigate", "invite", "invoke", "involve", "isolate",
-    "iterate", "join", "justify", "kill", "leap", "learn", "liquidate", "listen", "load", "locate", "lock", "lower",
-    "maintain", "manage", "materialize", "merge", "migrate", "mint", "mitigate", "modify", "monitor", "multiply",
-    "mute", "negotiate", "normalize", "notify", "obtain", "occur", "omit", "onboard", "open", "optimize",
-    "orchestrate", "organize", "originate", "own", "parse", "participate", "perform", "persist", "place", "postpone",
-    "prefer", "prepare", "prescribe", "preserve", "prevent", "prioritize", "privatize", "proceed", "procure",
-    "produce", "prohibit", "promote", "propagate", "propose", "protect", "provide", "provision", "prune", "publish",
-    "pull", "push", "qualify", "quarantine", "randomize", "react", "reactivate", "reallocate", "reassign",
+    "arrange", "arrive", "ask", "assemble", "assert", "assess", "assign", "associate", "assume", "attach", "attend",
+    "authenticate", "authorize", "automate", "avoid", "bootstrap", "borrow", "burn", "calculate", "calibrate", "cancel",
+    "categorize", "cease", "certify", "clarify", "classify", "clean", "clear", "clone", "close", "collect", "combine",
+    "commence", "commit", "compare", "compensate", "compile", "complete", "compose", "compress", "compute", "conclude",
+    "configure", "confirm", "confiscate", "connect", "consolidate", "consume", "contain", "contribute", "convert",
+    "correct", "crawl", "create", "cure", "customize", "deactivate", "debug", "decide", "declare", "decline",
+    "decommission", "decompress", "decrypt", "deduct", "deduplicate", "defer", "define", "delegate", "delete",
+    "deliver", "demote", "denormalize", "deny", "deplete", "deploy", "deprecate", "deprovision", "derive", "describe",
+    "deserialize", "detach", "detect", "determine", "diagnose", "disable", "disapprove", "disburse", "discard",
+    "disclose", "disconnect", "discontinue", "discover", "dismiss", "dispatch", "dispense", "dispose", "dissolve",
+    "distribute", "divide", "donate", "drain", "duplicate", "earn", "elapse", "elect", "elevate", "eliminate", "embed",
+    "emit", "employ", "empty", "enable", "encode", "encrypt", "endorse", "enforce", "engage", "enlarge", "enqueue",
+    "enrich", "enroll", "ensure", "enter", "enumerate", "erase", "escalate", "establish", "evaluate", "evict",
+    "examine", "exceed", "exclude", "execute", "exhaust", "expand", "expect", "expedite", "expel", "expire", "explain",
+    "expose", "extend", "facilitate", "fail", "fetch", "fill", "finalize", "finish", "flush", "follow", "forfeit",
+    "fulfill", "gather", "generate", "grab", "grant", "guess", "handle", "highlight", "hire", "identify", "ignore",
+    "implement", "impose", "improve", "include", "increment", "inform", "inherit", "initialize", "initiate", "inject",
+    "insert", "inspect", "install", "instruct", "insure", "integrate", "interrupt", "introduce", "invalidate",
+    "investigate", "invite", "invoke", "involve", "isolate", "iterate", "join", "justify", "kill", "leap", "learn",
+    "liquidate", "listen", "load", "locate", "lower", "maintain", "manage", "materialize", "migrate", "mint",
+    "mitigate", "modify", "multiply", "mute", "negotiate", "normalize", "notify", "obtain", "occur", "omit", "onboard",
+    "open", "optimize", "orchestrate", "organize", "originate", "own", "parse", "participate", "perform", "persist",
+    "place", "postpone", "prefer", "prepare", "prescribe", "preserve", "prevent", "prioritize", "privatize", "proceed",
+    "procure", "produce", "prohibit", "promote", "propagate", "propose", "protect", "provide", "provision", "prune",
+    "publish", "pull", "push", "qualify", "quarantine", "randomize", "react", "reactivate", "reallocate", "reassign",
     "reauthorize", "rebalance", "recalculate", "receive", "reclaim", "recognize", "recommend", "reconcile",
-    "reconfigure", "reconnect", "recover", "recruit", "rectify", "recycle", "redeem", "redeploy", "redirect",
+    "reconfigure", "reconnect", "recover", "recruit", "rectify", "recycle", "redact", "redeem", "redeploy", "redirect",
     "reduce", "reevaluate", "refer", "refine", "refresh", "refuse", "regenerate", "register", "reimburse", "reindex",
     "reinstall", "reinstate", "reissue", "reject", "relate", "relay", "relinquish", "relocate", "remain", "remind",
-    "remove", "rename", "render", "renew", "renounce", "reopen", "reorder", "reorganize", "replace", "replay",
+    "remit", "remove", "rename", "render", "renew", "renounce", "reopen", "reorganize", "replace", "replay",
     "replenish", "replicate", "repossess", "represent", "reprocess", "require", "reschedule", "resign", "resolve",
-    "respond", "restart", "restock", "restore", "restrict", "restructure", "resubmit", "resubscribe", "resume",
-    "retain", "retire", "retrieve", "retry", "reuse", "revert", "revise", "revoke", "rotate", "sanction", "satisfy", "save",
-    "secure", "seize", "select", "separate", "serialize", "serve", "settle", "simulate", "skip", "solve", "spawn",
-    "specify", "spoil", "start", "stop", "strengthen", "submit", "subscribe", "subtract", "succeed", "suggest",
-    "summarize", "supersede", "suspend", "sustain", "synchronize", "terminate", "throttle", "toggle", "tokenize",
-    "translate", "transmit", "trim", "truncate", "tune", "unassign", "unban", "unblock", "uninstall", "unlink",
-    "unlock", "unmute", "unpublish", "unregister", "unsubscribe", "unsuspend", "upsert", "vaccinate", "validate",
-    "vary", "verify", "violate", "waive", "warn", "weaken", "weigh", "wipe", "zip",
+    "respond", "restart", "restock", "restrict", "restructure", "resubmit", "resubscribe", "resume", "retain", "retire",
+    "retrieve", "retry", "reuse", "revert", "revise", "revoke", "rotate", "sanction", "satisfy", "save", "secure",
+    "seize", "select", "separate", "serialize", "serve", "settle", "simulate", "skip", "solve", "spawn", "specify",
+    "spoil", "start", "strengthen", "submit", "subscribe", "subtract", "succeed", "suggest", "summarize", "supersede",
+    "suspend", "sustain", "synchronize", "terminate", "throttle", "toggle", "tokenize", "translate", "transmit", "trim",
+    "truncate", "tune", "unassign", "unban", "unblock", "uninstall", "unlink", "unlock", "unmute", "unpublish",
+    "unregister", "unsubscribe", "unsuspend", "upsert", "vaccinate", "validate", "vary", "verify", "violate", "waive",
+    "warn", "weaken", "weigh", "wipe", "zip",
 ];
 
 /// Regular verbs that are nouns too, such as `order`. By letters.
 #[rustfmt::skip]
 pub(super) const NOUNS_TOO: &[&str] = &[
-    "access", "action", "address", "advance", "alert", "answer", "appeal", "attack", "attempt", "audit", "award",
-    "balance", "ban", "bill", "block", "book", "boost", "bounce", "cache", "call", "cap", "challenge", "change",
-    "charge", "check", "claim", "click", "code", "comment", "conflict", "contact", "contract", "control", "copy",
-    "credit", "damage", "date", "debit", "decrease", "delay", "demand", "deposit", "design", "discount", "dispute",
-    "downgrade", "download", "drop", "edit", "email", "end", "estimate", "exchange", "exit", "export", "extract",
-    "file", "filter", "fine", "fix", "flag", "flow", "focus", "fork", "format", "forward", "fund", "grade", "group",
-    "guarantee", "guard", "host", "import", "increase", "index", "invoice", "issue", "judge", "jump", "kick", "label",
-    "launch", "license", "like", "limit", "link", "list", "loan", "log", "mail", "map", "mark", "match", "measure",
-    "message", "mine", "mount", "move", "name", "note", "notice", "number", "offer", "order", "outline", "pack",
-    "package", "park", "pass", "patch", "pause", "permit", "phone", "pick", "pin", "ping", "plan", "play", "plot",
-    "plug", "point", "poll", "pool", "post", "practice", "present", "press", "price", "print", "process", "profile",
-    "program", "project", "promise", "protest", "punch", "purchase", "purge", "query", "question", "queue", "quote",
-    "raise", "rank", "rate", "reach", "rebate", "recall", "record", "refund", "release", "rent", "repair", "reply",
-    "report", "request", "rescue", "research", "reserve", "rest", "return", "reverse", "review", "reward", "ride",
-    "risk", "roll", "route", "rule", "sample", "scale", "scan", "schedule", "score", "screen", "seal", "search",
-    "seat", "service", "shape", "share", "shift", "ship", "shop", "sign", "signal", "snapshot", "sort", "sound",
-    "source", "spin", "sponsor", "spot", "stack", "staff", "stage", "stall", "stamp", "state", "stay", "stock",
-    "store", "stream", "strike", "study", "style", "supply", "support", "survey", "swap", "switch", "sync", "tag",
-    "target", "tax", "test", "text", "ticket", "time", "timeout", "tip", "title", "top", "touch", "tour", "trace",
-    "track", "trade", "train", "transfer", "transport", "trap", "travel", "treat", "trigger", "trust", "turn", "type",
-    "update", "upgrade", "upload", "use", "value", "view", "visit", "voice", "void", "vote", "wait", "walk",
-    "warrant", "wash", "watch", "wire", "witness", "work", "wrap", "yield",
+    "access", "action", "address", "advance", "alert", "answer", "appeal", "archive", "attack", "attempt", "audit",
+    "award", "balance", "ban", "bill", "block", "book", "boost", "bounce", "bump", "cache", "call", "cap", "capture",
+    "challenge", "change", "charge", "check", "claim", "click", "code", "comment", "conflict", "contact", "contract",
+    "control", "copy", "credit", "damage", "date", "debit", "decrease", "delay", "demand", "deposit", "design",
+    "discount", "dispute", "downgrade", "download", "drop", "edit", "email", "end", "estimate", "exchange", "exit",
+    "export", "extract", "file", "filter", "fine", "fix", "flag", "flow", "focus", "fork", "format", "forward", "fund",
+    "grade", "group", "guarantee", "guard", "hash", "hedge", "host", "import", "increase", "index", "invoice", "issue",
+    "judge", "jump", "kick", "label", "launch", "lease", "license", "like", "limit", "link", "list", "loan", "lock",
+    "log", "mail", "map", "mark", "mask", "match", "measure", "merge", "message", "mine", "monitor", "mount", "move",
+    "name", "note", "notice", "number", "offer", "order", "outline", "pack", "package", "park", "pass", "patch",
+    "pause", "permit", "phone", "pick", "pin", "ping", "plan", "play", "plot", "plug", "point", "poll", "pool", "post",
+    "practice", "present", "press", "price", "print", "process", "profile", "program", "project", "promise", "protest",
+    "punch", "purchase", "purge", "query", "question", "queue", "quote", "raise", "rank", "rate", "reach", "rebate",
+    "recall", "record", "refund", "release", "rent", "reorder", "repair", "reply", "report", "request", "rescue",
+    "research", "reserve", "rest", "restore", "return", "reverse", "review", "reward", "ride", "risk", "roll", "route",
+    "rule", "sample", "scale", "scan", "schedule", "score", "screen", "seal", "search", "seat", "seed", "service",
+    "shape", "share", "shift", "ship", "shop", "sign", "signal", "snapshot", "sort", "sound", "source", "spin",
+    "sponsor", "spot", "stack", "staff", "stage", "stake", "stall", "stamp", "state", "stay", "stock", "stop", "store",
+    "stream", "strike", "study", "style", "supply", "support", "survey", "swap", "switch", "sync", "tag", "target",
+    "tax", "test", "text", "ticket", "time", "timeout", "tip", "title", "top", "touch", "tour", "trace", "track",
+    "trade", "train", "transfer", "transport", "trap", "travel", "treat", "trigger", "trust", "turn", "type", "update",
+    "upgrade", "upload", "use", "value", "view", "visit", "voice", "void", "vote", "wait", "walk", "warrant", "wash",
+    "watch", "wire", "witness", "work", "wrap", "yield",
 ];
 
 /// Verbs that name a thing when they stand in a name: `OrderItem` orders nothing, and `PayInvoice` is about an invoice.
@@ -146,3 +146,32 @@ pub(super) const OUTCOMES: &[&str] = &[
 /// Verbs that are nouns too and that ask for something when a name begins with them.
 #[rustfmt::skip]
 pub(super) const REQUESTS: &[&str] = &["attempt", "process", "request"];
+
+/// Things that nobody orders, invoices or prices when a noun of a deed follows: `OrderCancellation` is no command.
+#[rustfmt::skip]
+pub(super) const OWNERS: &[&str] = &[
+    "contract", "invoice", "order", "price", "profile", "program", "project", "seat", "service", "shop", "stock",
+    "tax", "ticket", "title", "value",
+];
+
+/// Nouns about a thing, as in `OrderStatus`.
+#[rustfmt::skip]
+pub(super) const ATTRIBUTES: &[&str] = &["change", "detail", "details", "history", "list", "number", "state", "status", "summary"];
+
+/// Pasts whose base is no verb of a name.
+#[rustfmt::skip]
+pub(super) const RARE_PASTS: &[&str] = &["burnt", "dreamt", "leapt", "learnt", "spelt", "spilt", "spoilt", "strung"];
+
+/// Two words that are one noun, although the second is a past.
+#[rustfmt::skip]
+pub(super) const COMPOUNDS: &[[&str; 2]] = &[
+    ["back", "ground"], ["bid", "spread"], ["change", "set"], ["color", "preset"], ["consumer", "offset"],
+    ["data", "set"], ["demand", "forecast"], ["dry", "run"], ["heart", "beat"], ["hotel", "sunbed"], ["job", "run"],
+    ["market", "spread"], ["parity", "bit"], ["play", "ground"], ["record", "set"], ["result", "set"],
+    ["sales", "forecast"], ["screen", "shot"], ["sub", "set"], ["test", "run"], ["text", "input"],
+    ["topic", "offset"], ["user", "input"], ["weather", "forecast"],
+];
+
+/// What makes a past a condition or a state that is wanted: `DeleteIfExpired`, `MarkAsRead`.
+#[rustfmt::skip]
+pub(super) const CONDITIONS: &[&str] = &["as", "if", "once", "unless", "until", "when", "while"];

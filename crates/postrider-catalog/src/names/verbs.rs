@@ -3,6 +3,7 @@
 use super::irregular;
 use super::verb_lists::{
     DOUBLING, ENDS_IN_EE, HAPPEN_BY_THEMSELVES, IRREGULAR_NOUNS, NOT_PAST, NOUNS_TOO, ONLY_VERBS, PREFIXES,
+    RARE_PASTS,
 };
 
 /// Whether it is a verb as it is in a command, such as `pay`.
@@ -23,9 +24,19 @@ pub(super) fn is_only_a_verb(word: &str) -> bool {
 pub(super) fn is_past(word: &str) -> bool {
     // `Created2` says it a second time.
     let word = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
-    // `unpaid` and `overdrawn`; not `re` and `pre`, because of `present` and `relent`.
-    let rest = ["un", "over", "under", "mis"].iter().find_map(|prefix| word.strip_prefix(prefix));
-    irregular::of_past(word).or_else(|| irregular::of_past(rest?)).is_some() || is_regular_past(word)
+    let of_past = |word: &str| irregular::of_past(word).is_some();
+    // `unpaid` and `overdrawn`, `rebought` and `outspent`; not `outset`, whose end is no past alone.
+    let after = |prefixes: &[&str], fits: &dyn Fn(&str) -> bool| {
+        prefixes.iter().filter_map(|prefix| word.strip_prefix(prefix)).any(fits)
+    };
+    of_past(word)
+        || RARE_PASTS.contains(&word)
+        || after(&["un", "over", "under", "mis"], &of_past)
+        || (!["present", "relent"].contains(&word)
+            && after(&["re", "pre", "out"], &|rest| {
+                irregular::of_past(rest).is_some_and(|verb| verb.base != rest)
+            }))
+        || is_regular_past(word)
 }
 
 /// Whether it is past and the base as well, as `set` and `read` are.

@@ -77,8 +77,25 @@ const PREPOSITIONS: &[&str] = &[
 ];
 
 const ADVERBS: &[&str] = &[
-    "again", "away", "early", "event", "ever", "final", "first", "forever", "here", "last", "late", "not",
-    "once", "twice",
+    "again",
+    "away",
+    "conflict",
+    "early",
+    "event",
+    "ever",
+    "final",
+    "first",
+    "forever",
+    "here",
+    "last",
+    "late",
+    "manual",
+    "not",
+    "once",
+    "partial",
+    "permanent",
+    "temporary",
+    "twice",
 ];
 
 #[cfg(test)]

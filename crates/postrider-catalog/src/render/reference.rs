@@ -1,7 +1,7 @@
 //! References inside a JSON Schema.
 
 /// The part of a schema that a `$ref` names, as a JSON pointer; nothing if it leads to another document.
-pub(super) fn pointer(reference: &str) -> Option<String> {
+pub(crate) fn pointer(reference: &str) -> Option<String> {
     reference.strip_prefix('#').map(percent_decoded)
 }
 

@@ -99,6 +99,7 @@ fn xml(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             // XML has no way to write these.
             control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }
@@ -143,5 +144,22 @@ mod tests {
             "{junit}"
         );
         assert!(junit.contains("a &lt; b"), "{junit}");
+    }
+
+    #[test]
+    fn what_a_command_or_xml_can_not_hold_is_written_otherwise() {
+        let mut report = report();
+        report.findings[0].event = "a:b,c\r\n100 %".into();
+        report.findings[0].reason = "\"x\" & <y> \u{1}\u{fffe}\u{ffff}".into();
+        let github = report.to_github("C:\\a,b");
+        assert!(
+            github
+                .starts_with("::error file=C%3A\\a%2Cb,title=a%3Ab%2Cc%0D%0A100 %25 version 1::a:b,c%0D%0A"),
+            "{github}"
+        );
+        assert_eq!(github.lines().count(), 1, "{github}");
+        let junit = report.to_junit(&[]);
+        assert!(junit.contains("&quot;x&quot; &amp; &lt;y&gt; \u{fffd}\u{fffd}\u{fffd}"), "{junit}");
+        assert!(!junit.contains(['\u{1}', '\u{fffe}', '\u{ffff}', '\r']), "{junit}");
     }
 }

@@ -9,7 +9,7 @@ use super::{Array, Kind, Object, Schema, Text};
 impl Schema<'_> {
     /// Whether it reads a value.
     pub(crate) fn accepts(self, value: &Value) -> bool {
-        self.kinds().iter().any(|kind| kind.accepts(value))
+        self.kinds().iter().any(|kind| kind.accepts(value)) && !self.refused().contains(&value)
     }
 }
 
@@ -112,7 +112,7 @@ impl Object<'_> {
         self.fields.iter().all(|field| !field.required || self.holds(field, found))
             && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
                 (Some(field), _) => field.schema.accepts(value),
-                (None, Rest::Ignored) => true,
+                (None, Rest::Ignored) => value.is_null() || !self.without.contains(&name.as_str()),
                 (None, Rest::Denied) => false,
                 (None, Rest::Each(keys, schema)) => keys.accepts(name) && schema.accepts(value),
             })

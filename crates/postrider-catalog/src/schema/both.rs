@@ -45,5 +45,6 @@ fn objects<'s>(one: &Object<'s>, other: &Object<'s>) -> Object<'s> {
         (Rest::Denied, _) | (_, Rest::Denied) => Rest::Denied,
         (Rest::Ignored, Rest::Ignored) => Rest::Ignored,
     };
-    Object { fields, rest }
+    let without = one.without.iter().chain(&other.without).copied().collect();
+    Object { fields, rest, without }
 }

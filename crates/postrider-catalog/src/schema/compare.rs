@@ -1,12 +1,16 @@
 //! Whether one program reads all that another writes.
 
+mod objects;
+mod values;
+mod variants;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::object::{Field, Rest};
-use super::sample::{integer, of_format, unlike};
-use super::{Array, Kind, Object, Schema, Text, named};
+use super::sample::of_format;
+use super::{Array, Kind, Schema, Text, named};
+use values::{other_than, range, refused};
 
 /// Something that the writer writes and the reader can't read.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +21,9 @@ pub(crate) struct Mismatch {
     pub(crate) reason: String,
     /// A value that the writer writes and the reader can't read.
     pub(crate) example: Value,
+    /// Whether the writer surely writes it. An option that is left out where it is empty writes null only if it holds another option,
+    /// which a schema does not tell.
+    pub(crate) certain: bool,
 }
 
 /// All that a writer writes and a reader can't read. Nothing if the reader reads everything.
@@ -34,7 +41,7 @@ struct Comparison {
 
 impl Mismatch {
     fn new(reason: impl Into<String>, example: Value) -> Vec<Self> {
-        vec![Self { field: String::new(), reason: reason.into(), example }]
+        vec![Self { field: String::new(), reason: reason.into(), example, certain: true }]
     }
 
     /// The same, one level up.
@@ -55,7 +62,10 @@ impl Comparison {
             return Vec::new();
         }
         let readable = reads.kinds();
-        let found: Vec<_> = writes.kinds().iter().flat_map(|kind| self.kind(kind, &readable)).collect();
+        let mut found: Vec<_> = writes.kinds().iter().flat_map(|kind| self.kind(kind, &readable)).collect();
+        if found.is_empty() {
+            found.extend(refused(writes, reads));
+        }
         if !found.is_empty() {
             self.met.remove(&pair);
         }
@@ -93,53 +103,6 @@ impl Comparison {
                 })
             }
         }
-    }
-
-    /// An object against the reader's: the variant of its name, if both are enums; otherwise the one that fits best.
-    fn variant(&mut self, written: &Object<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
-        let whole = Value::Object(written.sample());
-        let mut unnamed = |kind: &Kind<'_>| match kind {
-            Kind::OtherVariant { tag, known, beside } => {
-                let name = whole.get(*tag).and_then(Value::as_str)?;
-                (!known.contains(&name)).then(|| self.objects(written, beside))
-            }
-            _ => None,
-        };
-        if let Some(found) = readable.iter().find_map(&mut unnamed) {
-            return found;
-        }
-        let objects: Vec<&Object<'_>> = readable
-            .iter()
-            .filter_map(|kind| if let Kind::Object(object) = kind { Some(object) } else { None })
-            .collect();
-        if objects.is_empty() {
-            let reason = format!("may hold an object, but the reader takes {}", list(readable));
-            return Mismatch::new(reason, whole);
-        }
-        let variant = written.variant();
-        let tagged: Vec<&Object<'_>> = match variant {
-            Some(variant) => {
-                objects.iter().copied().filter(|object| object.variant() == Some(variant)).collect()
-            }
-            None => Vec::new(),
-        };
-        let all_variants = objects.iter().all(|object| object.variant().is_some());
-        if let (Some(variant), true, true) = (variant, tagged.is_empty(), all_variants) {
-            let known: Vec<String> = objects
-                .iter()
-                .filter_map(|object| object.variant())
-                .map(|known| format!("`{}`", known.name))
-                .collect();
-            let reason =
-                format!("may hold the variant `{}`, but the reader knows {}", variant.name, known.join(", "));
-            return Mismatch::new(reason, whole);
-        }
-        let candidates = if tagged.is_empty() { objects } else { tagged };
-        candidates
-            .into_iter()
-            .map(|object| self.objects(written, object))
-            .min_by_key(Vec::len)
-            .unwrap_or_default()
     }
 
     /// What of one kind another does not take; nothing to say if the two have nothing in common.
@@ -193,10 +156,10 @@ impl Comparison {
             if index > 0 && index >= written.first.len().max(read.first.len()) {
                 break;
             }
-            let (Some(from), Some(to)) = (
-                written.first.get(index).copied().or(written.items),
-                read.first.get(index).copied().or(read.items),
-            ) else {
+            let Some(from) = written.first.get(index).copied().or(written.items) else { continue };
+            let Some(to) = read.first.get(index).copied().or(read.items) else {
+                let reason = format!("may have more items than the {index} that the reader takes");
+                found.extend(Mismatch::new(reason, json!(vec![from.sample(); index + 1])));
                 continue;
             };
             let step = if written.first.is_empty() { "[]".to_owned() } else { format!("[{index}]") };
@@ -213,152 +176,6 @@ impl Comparison {
             }));
         }
         found
-    }
-
-    fn objects(&mut self, written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
-        let missing =
-            read.fields.iter().filter(|field| field.required).flat_map(|field| missing(written, field));
-        let mut found: Vec<_> = missing.collect();
-        for field in &written.fields {
-            let inner = match (read.read_from(field.name), read.rest) {
-                (Some(reader), _) => self.values(field, reader.schema),
-                (None, rest) => self.unnamed(field, rest),
-            };
-            found.extend(
-                inner
-                    .into_iter()
-                    .map(|mismatch| mismatch.under(field.name, |value| with(written, field.name, value))),
-            );
-        }
-        found.extend(self.map(written, read));
-        found
-    }
-
-    fn values(&mut self, field: &Field<'_>, reads: Schema<'_>) -> Vec<Mismatch> {
-        let mut found = self.schemas(field.schema, reads);
-        // An option that is not always written is left out where it is empty: nobody writes it as null.
-        if !field.required {
-            found.retain(|mismatch| !(mismatch.field.is_empty() && mismatch.example.is_null()));
-        }
-        found
-    }
-
-    /// A field that the reader does not name.
-    fn unnamed(&mut self, field: &Field<'_>, rest: Rest<'_>) -> Vec<Mismatch> {
-        match rest {
-            Rest::Ignored => Vec::new(),
-            Rest::Denied => {
-                Mismatch::new("is unknown to the reader, which denies unknown fields", field.schema.sample())
-            }
-            Rest::Each(keys, _) if !keys.accepts(field.name) => {
-                let reason = format!("is no key that the reader takes: it takes {}", keys.named());
-                Mismatch::new(reason, field.schema.sample())
-            }
-            Rest::Each(_, schema) => self.values(field, schema),
-        }
-    }
-
-    /// The fields that a map writes under any name.
-    fn map(&mut self, written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
-        let Some((keys, values)) = written.rest.written() else { return Vec::new() };
-        let mut found: Vec<Mismatch> = Vec::new();
-        let named = read.fields.iter().filter(|field| written.field(field.name).is_none());
-        for field in named.filter(|field| keys.accepts(field.name)) {
-            let inner = self.schemas(values, field.schema);
-            found.extend(
-                inner
-                    .into_iter()
-                    .map(|mismatch| mismatch.under(field.name, |value| with(written, field.name, value))),
-            );
-        }
-        match read.rest {
-            Rest::Ignored => {}
-            Rest::Denied => {
-                let reason = "may hold any field, but the reader denies unknown fields";
-                found.extend(Mismatch::new(reason, Value::Object(written.sample_with_unknown())));
-            }
-            Rest::Each(readable, schema) => {
-                if let Some(key) = keys.unread_by(readable) {
-                    let (written_keys, readable) = (keys.named(), readable.named());
-                    let reason =
-                        format!("may have {written_keys} as keys, but the reader takes {readable} as keys");
-                    found.extend(Mismatch::new(reason, with(written, &key, values.sample())));
-                }
-                let inner = self.schemas(values, schema);
-                // The key must be one that both take, so that the value is what is wrong.
-                let key = if readable.accepts(&keys.sample()) { keys } else { readable };
-                found.extend(
-                    inner
-                        .into_iter()
-                        .map(|mismatch| mismatch.under("*", |value| with(written, &key.sample(), value))),
-                );
-            }
-        }
-        found
-    }
-}
-
-/// What an object writes, with this value of a field.
-fn with(written: &Object<'_>, name: &str, value: Value) -> Value {
-    let mut object = written.sample();
-    object.insert(name.to_owned(), value);
-    Value::Object(object)
-}
-
-/// A field that the reader needs and the writer does not always write.
-fn missing(written: &Object<'_>, needed: &Field<'_>) -> Vec<Mismatch> {
-    let source = written.field(needed.name);
-    let source = source.or_else(|| needed.schema.aliases().find_map(|alias| written.field(alias)));
-    let reason = match source {
-        Some(field) if field.required => return Vec::new(),
-        Some(_) => "is not always written, but the reader needs it",
-        None => "is not written, but the reader needs it",
-    };
-    let example = Value::Object(written.sample());
-    Mismatch::new(reason, example)
-        .into_iter()
-        .map(|mismatch| mismatch.under(needed.name, |whole| whole))
-        .collect()
-}
-
-/// An integer that the writer's range has and none of the reader's.
-fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<Mismatch> {
-    let mut ranges = Vec::new();
-    for kind in readable {
-        match kind {
-            Kind::Number => return Vec::new(),
-            Kind::Integer { least, most } => ranges.push((*least, *most)),
-            _ => {}
-        }
-    }
-    let unread =
-        |number: &i128| !ranges.iter().any(|(lowest, highest)| lowest <= number && number <= highest);
-    let edges = ranges
-        .iter()
-        .flat_map(|(lowest, highest)| [highest.checked_add(1), lowest.checked_sub(1)])
-        .flatten()
-        .filter(|edge| (least..=most).contains(edge));
-    let sample = 1.clamp(least, most);
-    let Some(beyond) = edges.chain([sample, least, most]).find(unread) else { return Vec::new() };
-    if ranges.is_empty() {
-        let reason = format!("may hold an integer, but the reader takes {}", list(readable));
-        return Mismatch::new(reason, integer(beyond));
-    }
-    let ranges: Vec<String> =
-        ranges.iter().map(|(lowest, highest)| format!("from {lowest} to {highest}")).collect();
-    let reason = format!("may hold {beyond}, but the reader takes integers {}", ranges.join(" or "));
-    Mismatch::new(reason, integer(beyond))
-}
-
-/// A value of a kind that none of the reader's takes.
-fn other_than(written: &Kind<'_>, readable: &[Kind<'_>]) -> Value {
-    let known: Vec<&str> = readable
-        .iter()
-        .filter_map(|kind| if let Kind::Constant(value) = kind { value.as_str() } else { None })
-        .collect();
-    match written {
-        Kind::Text(Text::Free) if !known.is_empty() => json!(unlike(&known)),
-        _ => written.sample(),
     }
 }
 

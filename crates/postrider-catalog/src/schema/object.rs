@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::sample::of_format;
-use super::{KEYS, Schema, Text, integers, text};
+use super::{KEYS, NULL, REFUSED, Schema, Text, WITHOUT, integers, probes, text};
 
 /// Which objects.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub(crate) struct Object<'s> {
     pub(crate) fields: Vec<Field<'s>>,
     /// All other fields.
     pub(crate) rest: Rest<'s>,
+    /// The fields that it refuses unless they are null, although it ignores others.
+    pub(crate) without: Vec<&'s str>,
 }
 
 /// A field of an object.
@@ -20,6 +22,13 @@ pub(crate) struct Field<'s> {
     pub(crate) name: &'s str,
     pub(crate) schema: Schema<'s>,
     pub(crate) required: bool,
+}
+
+impl Field<'_> {
+    /// Whether null may be written: always, unless it is an option that is left out where it is empty.
+    pub(crate) fn may_be_written_as_null(&self) -> bool {
+        self.required || self.schema.get(NULL) == Some(&Value::Bool(true))
+    }
 }
 
 /// The fields that an object does not name.
@@ -42,12 +51,23 @@ pub(crate) enum Keys<'s> {
         least: i128,
         most: i128,
     },
+    /// The names of an enum.
+    Names(&'s [Value]),
+    /// What a type with a parser reads: not these.
+    Parsed(&'s [Value]),
 }
 
 impl<'s> Keys<'s> {
     /// The keys that a schema allows.
     pub(crate) fn of(schema: &'s Value) -> Option<Self> {
         let node = schema.as_object()?;
+        let list = |keyword| node.get(keyword).and_then(Value::as_array).map(Vec::as_slice);
+        if let Some(names) = list("enum") {
+            return Some(Self::Names(names));
+        }
+        if let Some(refused) = list(REFUSED) {
+            return Some(Self::Parsed(refused));
+        }
         match node.get("type")?.as_str()? {
             "string" => Some(Self::Text(text(node))),
             "integer" => {
@@ -72,16 +92,35 @@ impl<'s> Keys<'s> {
             Self::Integer { least, most } => {
                 key.parse::<i128>().is_ok_and(|number| least <= number && number <= most)
             }
+            Self::Names(names) => names.iter().any(|name| name == key),
+            Self::Parsed(refused) => !refused.iter().any(|text| text == key),
         }
     }
 
-    /// Such a key.
-    pub(crate) fn sample(self) -> String {
-        match self {
+    /// Such a key, if one is known.
+    pub(crate) fn sample(self) -> Option<String> {
+        Some(match self {
             Self::Text(Text::Free) => "key".into(),
             Self::Text(Text::OneCharacter) => "c".into(),
             Self::Text(Text::Format(format)) => of_format(format).into(),
             Self::Integer { least, most } => 1.clamp(least, most).to_string(),
+            Self::Names(names) => names.iter().find_map(Value::as_str)?.into(),
+            Self::Parsed(_) => probes::texts().find(|text| self.accepts(text))?.into(),
+        })
+    }
+
+    /// Keys that it surely writes.
+    fn candidates(self) -> Vec<String> {
+        match self {
+            Self::Names(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Self::Text(Text::Free | Text::OneCharacter) | Self::Parsed(_) => {
+                let tried = probes::texts().filter(|text| self.accepts(text)).map(str::to_owned);
+                self.sample().into_iter().chain(tried).collect()
+            }
+            Self::Text(Text::Format(_)) => self.sample().into_iter().collect(),
+            Self::Integer { least, most } => {
+                [1, 10].map(|number: i128| number.clamp(least, most).to_string()).into()
+            }
         }
     }
 
@@ -97,7 +136,10 @@ impl<'s> Keys<'s> {
             (Self::Text(Text::Format("ip")), Self::Text(Text::Format("ipv4"))) => {
                 Some(of_format("ipv6").into())
             }
-            _ => Some(self.sample()),
+            (Self::Text(_), Self::Text(_)) => self.sample(),
+            (Self::Parsed(refused), Self::Parsed(same)) if refused == same => None,
+            (Self::Parsed(_), _) if self.sample().is_none() => Some("key".into()),
+            _ => self.candidates().into_iter().find(|key| !reader.accepts(key)),
         }
     }
 
@@ -110,6 +152,11 @@ impl<'s> Keys<'s> {
             Self::Integer { least: i128::MIN, .. } => "integers".into(),
             Self::Integer { most: i128::MAX, least } => format!("integers from {least} on"),
             Self::Integer { least, most } => format!("integers from {least} to {most}"),
+            Self::Names(names) => {
+                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                names.join(" or ")
+            }
+            Self::Parsed(_) => "what its type parses".into(),
         }
     }
 }
@@ -142,7 +189,7 @@ impl<'s> Object<'s> {
             (None, Some(Value::Bool(false))) => Rest::Denied,
             (None, Some(schema)) => Rest::Each(marked.unwrap_or(Keys::Text(Text::Free)), place.at(schema)),
         };
-        Self { fields: fields.collect(), rest }
+        Self { fields: fields.collect(), rest, without: without(node.get(WITHOUT)) }
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&Field<'s>> {
@@ -153,6 +200,11 @@ impl<'s> Object<'s> {
     pub(crate) fn read_from(&self, name: &str) -> Option<&Field<'s>> {
         self.field(name)
             .or_else(|| self.fields.iter().find(|field| field.schema.aliases().any(|alias| alias == name)))
+    }
+
+    /// The only string that a field holds, which is always there: the tag of a variant.
+    pub(crate) fn constant(&self, name: &str) -> Option<&'s str> {
+        self.field(name).filter(|field| field.required).and_then(|field| single(field.schema))
     }
 
     /// The variant that an object stands for: a field with one constant, or the only field of an object that has no others.
@@ -183,6 +235,11 @@ impl<'s> Rest<'s> {
 pub(crate) struct Variant<'s> {
     pub(crate) tag: Option<&'s str>,
     pub(crate) name: &'s str,
+}
+
+/// The names in a list of fields that a variant refuses.
+pub(crate) fn without(list: Option<&Value>) -> Vec<&str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// The only string that a schema allows.

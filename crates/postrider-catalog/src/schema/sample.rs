@@ -20,7 +20,8 @@ impl Schema<'_> {
         let (nulls, others): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| matches!(kind, Kind::Null));
         let mut others = others;
         others.sort_by_key(|kind| matches!(kind, Kind::Array(_) | Kind::Object(_)));
-        others.iter().chain(&nulls).find_map(|kind| kind.sample_within(depth))
+        let sample = others.iter().chain(&nulls).find_map(|kind| kind.sample_within(depth))?;
+        Some(self.unrefused(sample, &kinds))
     }
 }
 
@@ -73,11 +74,13 @@ impl Object<'_> {
         required.map(|field| Some((field.name.to_owned(), field.schema.sample_within(depth)?))).collect()
     }
 
-    /// The same with a field that is no field of it, if it may have such.
+    /// The same with a field that is no field of it, if it may have such and a name of one is known.
     pub(crate) fn sample_with_unknown(&self) -> Map<String, Value> {
         let mut object = self.sample();
-        if let Some((key, schema)) = self.rest.written() {
-            object.insert(key.sample(), schema.sample());
+        if let Some((keys, schema)) = self.rest.written()
+            && let Some(key) = keys.sample()
+        {
+            object.insert(key, schema.sample());
         }
         object
     }
@@ -88,6 +91,10 @@ pub(crate) fn integer(number: i128) -> Value {
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     if let Ok(number) = i64::try_from(number) {
         return json!(number);
+    }
+    // What only a `u128` has.
+    if number == i128::MAX {
+        return json!(170_141_183_460_469_231_731_687_303_715_884_105_728.0);
     }
     u64::try_from(number).map_or_else(|_| json!(if number < 0 { -BEYOND } else { BEYOND }), Value::from)
 }

@@ -1,11 +1,15 @@
-//! Many values that a program with this schema writes: each field there and absent, each variant, each kind, at least once.
+//! Many values that a program with this schema writes: each field there and absent, each variant, each kind, the ends of each range of
+//! integers, at least once.
+
+use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::sample::integer;
 use super::{Array, Kind, Object, Schema};
 
 /// The most values of one schema.
-const MOST: usize = 200;
+const MOST: usize = 5_000;
 /// How deep the variety goes.
 const DEEPEST: usize = 8;
 
@@ -17,14 +21,12 @@ impl Schema<'_> {
 
     fn variety_within(self, depth: usize) -> Vec<Value> {
         let Some(depth) = depth.checked_sub(1) else { return vec![self.sample()] };
-        let mut values = vec![self.sample()];
-        for kind in self.kinds() {
-            for value in kind.variety_within(depth) {
-                if values.len() < MOST && !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-        }
+        let mut known = HashSet::new();
+        let kinds = self.kinds();
+        let all = kinds.iter().flat_map(|kind| kind.variety_within(depth));
+        let mut values: Vec<Value> = std::iter::once(self.sample()).chain(all).collect();
+        let refused = self.refused();
+        values.retain(|value| !refused.contains(&value) && known.len() < MOST && known.insert(value.clone()));
         values
     }
 }
@@ -35,6 +37,9 @@ impl Kind<'_> {
             Kind::Bool => vec![json!(true), json!(false)],
             Kind::Array(array) => array.variety_within(depth),
             Kind::Object(object) => object.variety_within(depth),
+            // Without the format of a type it is not known how far it goes.
+            Kind::Integer { least: i128::MIN, most: i128::MAX } => vec![self.sample()],
+            Kind::Integer { least, most } => vec![self.sample(), integer(*least), integer(*most)],
             other => vec![other.sample()],
         }
     }
@@ -68,6 +73,9 @@ impl Object<'_> {
         let mut values = vec![Value::Object(base.clone())];
         for field in &self.fields {
             for value in field.schema.variety_within(depth) {
+                if value.is_null() && !field.may_be_written_as_null() {
+                    continue;
+                }
                 let mut object = base.clone();
                 object.insert(field.name.to_owned(), value);
                 values.push(Value::Object(object));

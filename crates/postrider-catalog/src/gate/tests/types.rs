@@ -4,10 +4,11 @@ use super::changes;
 
 /// What the types before and after a change need.
 pub(super) mod prelude {
+    pub(in super::super) use super::super::parsed::*;
     pub(in super::super) use schemars::JsonSchema;
     pub(in super::super) use serde::{Deserialize, Serialize};
     pub(in super::super) use std::collections::{BTreeMap, HashMap, VecDeque};
-    pub(in super::super) use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    pub(in super::super) use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
     pub(in super::super) use std::num::{NonZeroI32, NonZeroI64, NonZeroU32};
     pub(in super::super) use uuid::Uuid;
 }

@@ -50,8 +50,15 @@ enum Format {
 pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     let catalog = arguments.file.read(config)?;
     let path = arguments.against.clone().unwrap_or_else(|| config.catalog.lock.clone());
-    // Without a lock there is nothing to compare with, but the log can be read.
-    let mut lock = read(&path, arguments.update || arguments.against_log)?;
+    // Without a lock there is nothing to compare with, but the log can be read. A lock that was named must be there.
+    let only_the_log = arguments.against_log && arguments.against.is_none();
+    let mut lock = read(&path, arguments.update || only_the_log)?;
+    if only_the_log && !arguments.update && !path.exists() {
+        output::note(format!(
+            "warning: there is no lock {}, so no schema was compared; write the first one with --update",
+            path.display()
+        ));
+    }
     for name in &arguments.retire {
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }

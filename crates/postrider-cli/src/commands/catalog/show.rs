@@ -1,5 +1,7 @@
 //! `postrider catalog`: the events, and what the log has really seen of them.
 
+use std::collections::{HashMap, HashSet};
+
 use clap::Args;
 use postrider::catalog::{CatalogFile, EventEntry, LogContents, Seen};
 use serde::Serialize;
@@ -38,6 +40,14 @@ struct Log<'c> {
     unknown: Vec<Row<'c>>,
     /// In the catalog, but not in the log.
     unseen: Vec<&'c str>,
+    /// Versions that are in the catalog, but not in the log, of events that the log has in others.
+    unseen_versions: Vec<Version<'c>>,
+}
+
+#[derive(Serialize)]
+struct Version<'c> {
+    event: &'c str,
+    version: u32,
 }
 
 #[derive(Serialize)]
@@ -80,6 +90,10 @@ pub(super) async fn run(config: &Config, arguments: Shown) -> Result<bool, Failu
             seen: contents.seen.iter().map(|seen| Row::of(contents, seen)).collect(),
             unknown: contents.unknown(&catalog).map(|seen| Row::of(contents, seen)).collect(),
             unseen: contents.unseen(&catalog).collect(),
+            unseen_versions: contents
+                .unseen_versions(&catalog)
+                .map(|event| Version { event: &event.name, version: event.version })
+                .collect(),
         });
         output::json(&Report { catalog: &catalog, log })?;
         return Ok(true);
@@ -98,11 +112,18 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
         Column::number("a day").spare(),
         Column::whole("last").spare(),
     ]);
+    let seen = contents.map(by_version).unwrap_or_default();
+    let entries: HashSet<(&str, u32)> =
+        catalog.events.iter().map(|event| (event.name.as_str(), event.version)).collect();
     for event in &catalog.events {
-        table.row(row(catalog, event, contents));
-        // Older versions that the log still has, and upcasters convert, below the newest.
-        let older = contents.into_iter().flat_map(|contents| older(catalog, event, contents));
-        older.for_each(|seen| table.row(older_row(seen, contents)));
+        table.row(row(catalog, event, seen.get(&(event.name.as_str(), event.version)).copied(), contents));
+        // Versions that the log still has, and the catalog knows by their upcasters only, below the newest.
+        for version in event.upcast_from.iter().rev() {
+            let key = (event.name.as_str(), *version);
+            if let Some(seen) = seen.get(&key).filter(|_| !entries.contains(&key)) {
+                table.row(older_row(seen, contents));
+            }
+        }
     }
     let mut text = table.text(output::width());
     let Some(contents) = contents else {
@@ -116,7 +137,9 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
     if !unknown.is_empty() {
         text.push_str(&format!("\nIn the log, but not in the catalog: {}\n", unknown.join(", ")));
     }
-    let unseen: Vec<&str> = contents.unseen(catalog).collect();
+    let versions = contents.unseen_versions(catalog);
+    let versions = versions.map(|event| format!("{} version {}", event.name, event.version));
+    let unseen: Vec<String> = contents.unseen(catalog).map(str::to_owned).chain(versions).collect();
     if !unseen.is_empty() {
         text.push_str(&format!("\nIn the catalog, but not in the log: {}\n", unseen.join(", ")));
     }
@@ -129,18 +152,9 @@ fn text(catalog: &CatalogFile, contents: Option<&LogContents>) -> String {
     text
 }
 
-/// What the log has of an event in versions that the catalog knows by their upcasters only, newest first.
-fn older<'c>(
-    catalog: &'c CatalogFile,
-    event: &'c EventEntry,
-    contents: &'c LogContents,
-) -> impl Iterator<Item = &'c Seen> {
-    let is_entry = |version: u32| {
-        catalog.events.iter().any(|other| (&other.name, other.version) == (&event.name, version))
-    };
-    contents.seen.iter().rev().filter(move |seen| {
-        seen.name == event.name && event.upcast_from.contains(&seen.version) && !is_entry(seen.version)
-    })
+/// What the log has, by name and version.
+fn by_version(contents: &LogContents) -> HashMap<(&str, u32), &Seen> {
+    contents.seen.iter().map(|seen| ((seen.name.as_str(), seen.version), seen)).collect()
 }
 
 fn older_row(seen: &Seen, contents: Option<&LogContents>) -> [String; 7] {
@@ -160,12 +174,14 @@ fn rate(contents: Option<&LogContents>, seen: &Seen) -> String {
     rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"))
 }
 
-fn row(catalog: &CatalogFile, event: &EventEntry, contents: Option<&LogContents>) -> [String; 7] {
+fn row(
+    catalog: &CatalogFile,
+    event: &EventEntry,
+    seen: Option<&Seen>,
+    contents: Option<&LogContents>,
+) -> [String; 7] {
     let subscribers: Vec<&str> =
         catalog.subscribers_of(event).map(|subscriber| subscriber.name.as_str()).collect();
-    let seen = contents.and_then(|contents| {
-        contents.seen.iter().find(|seen| (&seen.name, seen.version) == (&event.name, event.version))
-    });
     let none = || if contents.is_some() { "0".to_owned() } else { "-".to_owned() };
     [
         event.name.clone(),

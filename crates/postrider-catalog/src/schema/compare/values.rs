@@ -1,0 +1,68 @@
+//! Values that one side writes and the other does not read.
+
+use serde_json::{Value, json};
+
+use super::{Mismatch, list};
+use crate::schema::sample::{integer, unlike};
+use crate::schema::{Kind, Schema, Text};
+
+/// An integer that the writer's range has and none of the reader's.
+pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<Mismatch> {
+    let mut ranges = Vec::new();
+    for kind in readable {
+        match kind {
+            Kind::Number => return Vec::new(),
+            Kind::Integer { least, most } => ranges.push((*least, *most)),
+            // An enum of numbers.
+            Kind::Constant(Value::Number(number)) => {
+                ranges.extend(number.as_i128().map(|number| (number, number)));
+            }
+            _ => {}
+        }
+    }
+    let unread =
+        |number: &i128| !ranges.iter().any(|(lowest, highest)| lowest <= number && number <= highest);
+    let edges = ranges
+        .iter()
+        .flat_map(|(lowest, highest)| [highest.checked_add(1), lowest.checked_sub(1)])
+        .flatten()
+        .filter(|edge| (least..=most).contains(edge));
+    let sample = 1.clamp(least, most);
+    let Some(beyond) = edges.chain([sample, least, most]).find(unread) else { return Vec::new() };
+    if ranges.is_empty() {
+        let reason = format!("may hold an integer, but the reader takes {}", list(readable));
+        return Mismatch::new(reason, integer(beyond));
+    }
+    let ranges: Vec<String> = ranges
+        .iter()
+        .map(
+            |(lowest, highest)| {
+                if lowest == highest { lowest.to_string() } else { format!("from {lowest} to {highest}") }
+            },
+        )
+        .collect();
+    let reason = format!("may hold {beyond}, but the reader takes integers {}", ranges.join(" or "));
+    Mismatch::new(reason, integer(beyond))
+}
+
+/// A value of a kind that none of the reader's takes.
+pub(super) fn other_than(written: &Kind<'_>, readable: &[Kind<'_>]) -> Value {
+    let known: Vec<&str> = readable
+        .iter()
+        .filter_map(|kind| if let Kind::Constant(value) = kind { value.as_str() } else { None })
+        .collect();
+    match written {
+        Kind::Text(Text::Free) if !known.is_empty() => json!(unlike(&known)),
+        _ => written.sample(),
+    }
+}
+
+/// A value that the reader's type refuses although its schema allows it, and that the writer writes.
+pub(super) fn refused(writes: Schema<'_>, reads: Schema<'_>) -> Vec<Mismatch> {
+    let refused = reads.refused();
+    let unread = refused.into_iter().find(|value| writes.writes(value));
+    let mismatch = |value: &Value| {
+        Mismatch::new(format!("may hold {value}, which the reader's type refuses"), value.clone())
+    };
+    unread.map(mismatch).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! The values that a type is asked about, to find out whether it has a parser or rules of its own.
+
+use serde_json::Value;
+
+use super::{Kind, Schema, Text};
+
+/// Texts that a type without a parser reads, all of them. Hardly any parser does.
+pub(crate) const ANY: [&str; 4] = ["text", "", "\u{1}", "A b"];
+
+/// Texts that parsers read. New ones belong at the end: the first that a type reads is its sample, also in old locks.
+const PARSED: [&str; 34] = [
+    "a",
+    "A",
+    "abc",
+    "ABC",
+    "0",
+    "1",
+    "-1",
+    "1.5",
+    "1.2.3",
+    "true",
+    "00ff",
+    "#00ff00",
+    "YWJj",
+    "abc.example.com",
+    "abc@example.com",
+    "https://example.com/",
+    "/abc",
+    "00000000-0000-4000-8000-000000000000",
+    "2026-01-01",
+    "12:00:00",
+    "2026-01-01T12:00:00",
+    "2026-01-01T12:00:00Z",
+    "2026-01-01 12:00:00",
+    "2026-01-01 12:00:00.0 +00:00:00",
+    "2026-01-01T12:00:00+00:00[UTC]",
+    "PT1H",
+    "P1D",
+    "1h",
+    "192.0.2.1",
+    "2001:db8::1",
+    "192.0.2.1:80",
+    "[2001:db8::1]:80",
+    "192.0.2.0/24",
+    "en-US",
+];
+
+/// All texts that are tried.
+pub(crate) fn texts() -> impl Iterator<Item = &'static str> {
+    ANY.into_iter().chain(PARSED)
+}
+
+/// All values that are tried.
+pub(crate) fn values() -> impl Iterator<Item = Value> {
+    let integers = [1_i64, 0, -1, 2, 10, 100, 1000, 1_000_000_000];
+    texts().map(Value::from).chain(integers.map(Value::from))
+}
+
+impl<'s> Schema<'s> {
+    /// A value that the type reads: this one, or the first that is tried and that its schema allows, if it refuses this one.
+    pub(crate) fn unrefused(self, sample: Value, kinds: &[Kind<'s>]) -> Value {
+        let refused = self.refused();
+        if !refused.contains(&&sample) {
+            return sample;
+        }
+        let allowed =
+            |value: &Value| kinds.iter().any(|kind| kind.writes(value)) && !refused.contains(&value);
+        values().find(allowed).unwrap_or(sample)
+    }
+
+    /// Whether it surely writes a value: where a schema tells a shape only, it is the one value that is known.
+    pub(crate) fn writes(self, value: &Value) -> bool {
+        !self.refused().contains(&value) && self.kinds().iter().any(|kind| kind.writes(value))
+    }
+}
+
+impl Kind<'_> {
+    fn writes(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Kind::Text(Text::Format(format)), Value::String(text)) => {
+                super::sample::of_format(format) == text
+            }
+            _ => self.accepts(value),
+        }
+    }
+}
