@@ -4,13 +4,15 @@ create table if not exists accounts (
     balance bigint not null check (balance >= 0)
 ) with (fillfactor = 50);
 
+-- The client chooses the id of a transfer, so that one that comes again is known. The event may have left the log by then.
 create table if not exists transactions (
     id           uuid primary key,
     from_account text not null references accounts,
     to_account   text not null references accounts,
     amount       bigint not null check (amount > 0),
     memo         text not null,
-    completed_at bigint not null
+    completed_at bigint not null,
+    event_id     uuid not null
 );
 
 -- Fraud detection. It would have a database of its own; here it shares one, so that one clock measures both ends.

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use story::Options;
 use transfers::acts::{load, tale};
-use transfers::processes::{api, fraud, migrate};
+use transfers::processes::{api, fraud, migrate, operations};
 
-const USAGE: &str =
-    "usage: transfers migrate | api | fraud | story [--keep] [--long] | load [--rate N] [--seconds N]";
+const USAGE: &str = "usage: transfers migrate | api | fraud | stub-operations | story [--keep] [--long] | load [--rate N] [--seconds N]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -17,6 +16,7 @@ async fn main() -> ExitCode {
         "migrate" => ended(migrate::run().await),
         "api" => ended(api::run().await),
         "fraud" => ended(fraud::run().await),
+        "stub-operations" => ended(operations::run().await),
         "story" => match Options::parse(arguments) {
             Ok(options) => Ok(tale::run(options).await),
             Err(sentence) => Err(sentence),

@@ -1,4 +1,5 @@
--- The tables of the contexts. A context reads and writes its own schema; `outside` belongs to the outside world.
+-- The tables of the contexts. A schema is read and written by the port of its context alone (a test checks it); `outside` belongs to the
+-- outside world.
 create schema if not exists billing;
 create schema if not exists licensing;
 create schema if not exists notification;
@@ -19,22 +20,27 @@ create table if not exists billing.subscriptions (
     cancel_at_period_end boolean not null default false
 );
 
--- An attempt without a result is open: written before the charge, so that its id can be the gateway's idempotency key.
+-- An attempt without a result is open: written before the charge, so that its id can be the gateway's idempotency key. `plan_code` is what
+-- is charged, `grants` the plan that a payment keeps going. Of a subscription that has ended, the attempt is `refunded` or `void`.
 create table if not exists billing.payment_attempts (
     id uuid primary key,
     subscription_id uuid not null references billing.subscriptions,
     opened_at bigint not null,
-    result text check (result in ('succeeded', 'failed'))
+    plan_code text not null,
+    grants text,
+    result text check (result in ('succeeded', 'failed', 'refunded', 'void'))
 );
 create unique index if not exists one_open_attempt on billing.payment_attempts (subscription_id) where result is null;
 
+-- `payer_gone`: the billing key that paid for it was deleted.
 create table if not exists licensing.licenses (
     id uuid primary key,
     guild_id uuid not null,
     subscription_id uuid,
     plan_code text not null,
     status text not null check (status in ('active', 'suspended', 'canceled')),
-    expires_at bigint not null default 0
+    expires_at bigint not null default 0,
+    payer_gone boolean not null default false
 );
 create unique index if not exists one_active_license on licensing.licenses (guild_id) where status <> 'canceled';
 

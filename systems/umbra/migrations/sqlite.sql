@@ -17,7 +17,9 @@ create table if not exists billing_payment_attempts (
     id blob primary key,
     subscription_id blob not null references billing_subscriptions,
     opened_at integer not null,
-    result text check (result in ('succeeded', 'failed'))
+    plan_code text not null,
+    grants text,
+    result text check (result in ('succeeded', 'failed', 'refunded', 'void'))
 );
 create unique index if not exists one_open_attempt on billing_payment_attempts (subscription_id) where result is null;
 
@@ -27,7 +29,8 @@ create table if not exists licensing_licenses (
     subscription_id blob,
     plan_code text not null,
     status text not null check (status in ('active', 'suspended', 'canceled')),
-    expires_at integer not null default 0
+    expires_at integer not null default 0,
+    payer_gone boolean not null default false
 );
 create unique index if not exists one_active_license on licensing_licenses (guild_id) where status <> 'canceled';
 

@@ -1,4 +1,4 @@
-//! Billing: who pays for what. An attempt is written before its charge, and takes its result once.
+//! Billing: who pays for what. An attempt is written before its charge, and takes its result once. Whoever has ended pays nothing more.
 
 pub mod charging;
 pub mod commands;
@@ -9,21 +9,38 @@ use uuid::Uuid;
 
 use self::charging::OpenAttempt;
 use crate::contracts::{
-    Answer, AttemptId, BillingKeyDeleted, BotKicked, DAY, Fact, GuildDeleted, GuildId, PaymentFailed,
-    PaymentFailedFinal, PaymentSucceeded, SubscriptionCanceled, SubscriptionId, SubscriptionStarted,
-    SubscriptionSuspended, Timestamp, UserId,
+    Answer, AttemptId, BillingKeyDeleted, BotKicked, Fact, GuildDeleted, GuildId, PERIOD, PLANS,
+    PaymentFailed, PaymentFailedFinal, PaymentSucceeded, SubscriptionCanceled, SubscriptionId,
+    SubscriptionStarted, SubscriptionSuspended, Timestamp, UserId,
 };
 
-/// How long a payment lasts.
-pub const PERIOD: Timestamp = 30 * DAY;
 /// The failure that ends a subscription.
 pub const LAST_FAILURE: i32 = 4;
-/// The plans with what a period costs, in won; the better plan comes later.
-pub const PLANS: &[(&str, i64)] = &[("free", 0), ("pro", 9_900), ("team", 29_900)];
+/// What a period of each plan costs, in won.
+const PRICES: [i64; 3] = [0, 9_900, 29_900];
 
 /// What a period of a plan costs; nothing if there is no such plan.
 pub fn price(plan: &str) -> Option<i64> {
-    PLANS.iter().find(|(name, _)| *name == plan).map(|(_, price)| *price)
+    PLANS.iter().zip(PRICES).find(|(name, _)| **name == plan).map(|(_, price)| price)
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The money was taken.
+    Succeeded,
+    /// The gateway refused.
+    Failed,
+    /// The money was taken and given back, because the subscription had ended.
+    Refunded,
+    /// No money was taken, and none can be: the subscription had ended.
+    Void,
+}
+
+/// Whether a subscription with an open attempt must not be charged: it rests, it has ended, or it was to end with the period that is
+/// over. What has come to that stays so.
+pub fn is_over(status: &str, cancel_at_period_end: bool) -> bool {
+    ["suspended", "canceled"].contains(&status) || (cancel_at_period_end && status != "pending")
 }
 
 /// A subscription, as a charge needs it.
@@ -73,27 +90,40 @@ pub trait Subscriptions: Send {
         attempt: AttemptId,
         now: Timestamp,
     ) -> impl Future<Output = Answer<()>> + Send;
-    /// Writes an open attempt, unless the subscription has one; returns whether it did.
+    /// Writes an open attempt to charge a plan, unless the subscription has one; returns whether it did.
     fn attempt(
         &mut self,
         subscription: SubscriptionId,
         attempt: AttemptId,
+        plan: &str,
         now: Timestamp,
     ) -> impl Future<Output = Answer<bool>> + Send;
     /// The open attempts that were written at this time or before.
     fn open_attempts(&mut self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
     /// The subscriptions whose next charge is due: at the end of the period, and a day after each failure.
     fn due(&mut self, now: Timestamp) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
+    /// Whether the next charge of this subscription is due, as it is now.
+    fn is_due(&mut self, id: SubscriptionId, now: Timestamp) -> impl Future<Output = Answer<bool>> + Send;
     /// A subscription, locked.
     fn find(&mut self, id: SubscriptionId) -> impl Future<Output = Answer<Option<Subscription>>> + Send;
-    /// Writes the result of an open attempt, and returns its subscription, locked; nothing if it had a result.
+    /// The subscription of an open attempt, locked, and the plan that the attempt charges; nothing if it has a result.
+    fn of_attempt(
+        &mut self,
+        attempt: AttemptId,
+    ) -> impl Future<Output = Answer<Option<(Subscription, String)>>> + Send;
+    /// Writes the result of an open attempt, and the plan that it grants.
     fn close(
         &mut self,
         attempt: AttemptId,
-        succeeded: bool,
-    ) -> impl Future<Output = Answer<Option<Subscription>>> + Send;
+        outcome: Outcome,
+        grants: Option<&str>,
+    ) -> impl Future<Output = Answer<()>> + Send;
+    /// The plan that a payment granted; nothing if there is no such payment.
+    fn granted_by(&mut self, attempt: AttemptId) -> impl Future<Output = Answer<Option<String>>> + Send;
     /// The subscriptions of a guild, locked.
     fn of_guild(&mut self, guild: GuildId) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
+    /// The ids of the subscriptions that a key pays for.
+    fn paid_by(&mut self, key: Uuid) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
     /// The subscriptions that a key pays for, locked.
     fn of_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Vec<Subscription>>> + Send;
     /// Writes plan, status, period, failures and whether it ends with the period.
@@ -102,40 +132,64 @@ pub trait Subscriptions: Send {
     fn publish(&mut self, event: impl Fact) -> impl Future<Output = Answer<()>> + Send;
 }
 
-/// Takes the result of a charge: the subscription's new state and its event.
+/// Takes the result of a charge: the subscription's new state and its event. False if the subscription has ended meanwhile and money was
+/// taken: then the attempt stays open until the money is given back ([`taken_back`]).
 pub async fn settle(
     attempt: AttemptId,
     succeeded: bool,
     now: Timestamp,
     all: &mut impl Subscriptions,
-) -> Answer<()> {
-    let Some(mut subscription) = all.close(attempt, succeeded).await? else { return Ok(()) };
+) -> Answer<bool> {
+    let Some((mut subscription, charged)) = all.of_attempt(attempt).await? else { return Ok(true) };
+    let over = is_over(&subscription.status, subscription.cancel_at_period_end);
+    if over && succeeded {
+        return Ok(false);
+    }
+    // A plan that was raised while the attempt was open counts; one that was lowered counts from the next charge on.
+    let raised = price(&subscription.plan_code) > price(&charged);
+    let grants = if raised { subscription.plan_code.clone() } else { charged };
+    let outcome = if succeeded { Outcome::Succeeded } else { Outcome::Failed };
+    all.close(attempt, outcome, succeeded.then_some(grants.as_str())).await?;
     let first = subscription.status == "pending";
     let subscription_id = subscription.id;
     match (first, succeeded) {
-        // It ended while the charge was under way.
-        _ if ["suspended", "canceled"].contains(&subscription.status.as_str()) => Ok(()),
+        _ if over => end(subscription, all).await?,
         (true, true) => {
             "active".clone_into(&mut subscription.status);
             subscription.period_end = now + PERIOD;
             all.save(&subscription).await?;
             let Subscription { guild_id, plan_code, .. } = subscription;
-            all.publish(SubscriptionStarted { subscription_id, guild_id, plan_code }).await
+            all.publish(SubscriptionStarted { subscription_id, guild_id, plan_code }).await?;
         }
-        (true, false) => {
-            "canceled".clone_into(&mut subscription.status);
-            all.save(&subscription).await
-        }
+        (true, false) => end(subscription, all).await?,
         (false, true) => {
             "active".clone_into(&mut subscription.status);
             subscription.period_end = now + PERIOD;
             subscription.retry_count = 0;
             all.save(&subscription).await?;
             let new_period_end = subscription.period_end;
-            all.publish(PaymentSucceeded { subscription_id, attempt_id: attempt, new_period_end }).await
+            all.publish(PaymentSucceeded { subscription_id, attempt_id: attempt, new_period_end }).await?;
         }
-        (false, false) => failed(subscription, attempt, all).await,
+        (false, false) => failed(subscription, attempt, all).await?,
     }
+    Ok(true)
+}
+
+/// Takes that the gateway charges nothing for an attempt any more, because its subscription has ended: what it had taken was given back.
+pub async fn taken_back(attempt: AttemptId, refunded: bool, all: &mut impl Subscriptions) -> Answer<()> {
+    let Some((subscription, _)) = all.of_attempt(attempt).await? else { return Ok(()) };
+    let outcome = if refunded { Outcome::Refunded } else { Outcome::Void };
+    all.close(attempt, outcome, None).await?;
+    end(subscription, all).await
+}
+
+/// Ends a subscription without a word, unless it rests: its user knows, or never had it.
+async fn end(mut subscription: Subscription, all: &mut impl Subscriptions) -> Answer<()> {
+    if ["suspended", "canceled"].contains(&subscription.status.as_str()) {
+        return Ok(());
+    }
+    "canceled".clone_into(&mut subscription.status);
+    all.save(&subscription).await
 }
 
 async fn failed(
@@ -169,8 +223,14 @@ pub async fn billing_key_deleted(event: &BillingKeyDeleted, all: &mut impl Subsc
 
 async fn suspend(found: Vec<Subscription>, reason: &str, all: &mut impl Subscriptions) -> Answer<()> {
     for mut subscription in found {
-        if !["active", "past_due"].contains(&subscription.status.as_str()) {
-            continue;
+        match subscription.status.as_str() {
+            "active" | "past_due" => {}
+            // It has not begun, and there is nothing to rest.
+            "pending" => {
+                cancel(subscription, all).await?;
+                continue;
+            }
+            _ => continue,
         }
         "suspended".clone_into(&mut subscription.status);
         all.save(&subscription).await?;
@@ -182,14 +242,18 @@ async fn suspend(found: Vec<Subscription>, reason: &str, all: &mut impl Subscrip
 
 /// The guild is gone: its subscriptions end at once.
 pub async fn guild_deleted(event: &GuildDeleted, all: &mut impl Subscriptions) -> Answer<()> {
-    for mut subscription in all.of_guild(event.guild_id).await? {
-        if subscription.status == "canceled" {
-            continue;
+    for subscription in all.of_guild(event.guild_id).await? {
+        if subscription.status != "canceled" {
+            cancel(subscription, all).await?;
         }
-        "canceled".clone_into(&mut subscription.status);
-        all.save(&subscription).await?;
-        let subscription_id = subscription.id;
-        all.publish(SubscriptionCanceled { subscription_id, cancel_at_period_end: false }).await?;
     }
     Ok(())
+}
+
+/// Ends a subscription at once, and says so.
+async fn cancel(mut subscription: Subscription, all: &mut impl Subscriptions) -> Answer<()> {
+    "canceled".clone_into(&mut subscription.status);
+    all.save(&subscription).await?;
+    let subscription_id = subscription.id;
+    all.publish(SubscriptionCanceled { subscription_id, cancel_at_period_end: false }).await
 }

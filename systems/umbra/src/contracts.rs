@@ -1,4 +1,4 @@
-//! What the contexts share: ids, and the events that each of them publishes. Nothing else crosses between contexts.
+//! What the contexts share: ids, plans, and the events that each of them publishes. Nothing else crosses between contexts.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,10 @@ pub type LicenseId = Uuid;
 pub type Timestamp = i64;
 /// A day, in seconds.
 pub const DAY: Timestamp = 86_400;
+/// How long a payment lasts.
+pub const PERIOD: Timestamp = 30 * DAY;
+/// The plans; the better one comes later.
+pub const PLANS: [&str; 3] = ["free", "pro", "team"];
 
 /// What went wrong behind a port.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;

@@ -1,11 +1,12 @@
-//! Licensing: which guild may use which plan. It reacts to events of other contexts, and knows none of them.
+//! Licensing: which guild may use which plan, and until when. It reacts to events of other contexts, and knows none of them.
 
 use std::future::Future;
 
 use crate::contracts::{
-    Answer, BillingKeyDeleted, BotInstalled, BotKicked, Fact, GuildDeleted, GuildId, LicenseCanceled,
-    LicenseDowngraded, LicenseExtended, LicenseGranted, LicenseId, LicenseSuspended, PaymentFailedFinal,
-    PaymentSucceeded, PlanUpgraded, SubscriptionId, SubscriptionStarted, SubscriptionSuspended, Timestamp,
+    Answer, AttemptId, BillingKeyDeleted, BotInstalled, BotKicked, Fact, GuildDeleted, GuildId,
+    LicenseCanceled, LicenseDowngraded, LicenseExtended, LicenseGranted, LicenseId, LicenseSuspended, PERIOD,
+    PLANS, PaymentFailedFinal, PaymentSucceeded, PlanUpgraded, SubscriptionId, SubscriptionStarted,
+    SubscriptionSuspended, Timestamp,
 };
 
 /// The plan that costs nothing.
@@ -37,6 +38,8 @@ pub struct License {
     pub status: Status,
     /// Until when it is paid.
     pub expires_at: Timestamp,
+    /// Whether the billing key that paid for it was deleted.
+    pub payer_gone: bool,
 }
 
 /// The licences that are not canceled, in one transaction with the events that are published.
@@ -50,60 +53,102 @@ pub trait Licenses: Send {
     ) -> impl Future<Output = Answer<Option<License>>> + Send;
     /// The subscriptions that a billing key pays for.
     fn paid_by(&mut self, key: uuid::Uuid) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
+    /// The plan that a payment granted; nothing if that is not known.
+    fn granted_by(&mut self, payment: AttemptId) -> impl Future<Output = Answer<Option<String>>> + Send;
+    /// When the event that is handled happened.
+    fn time(&self) -> Timestamp;
     /// Writes a licence, new or changed. `expires_at` never goes back.
     fn save(&mut self, license: &License) -> impl Future<Output = Answer<()>> + Send;
     /// Publishes an event.
     fn publish(&mut self, event: impl Fact) -> impl Future<Output = Answer<()>> + Send;
 }
 
-/// A new guild gets a free licence; a guild that comes back gets its licence back.
+/// A new guild gets a free licence. A guild that comes back gets its licence back: on its plan as long as that is paid, and on the free
+/// plan otherwise.
 pub async fn bot_installed(event: &BotInstalled, licenses: &mut impl Licenses) -> Answer<()> {
-    grant(event.guild_id, None, FREE, licenses).await
-}
-
-/// A paid subscription creates the guild's licence, or puts its own on the plan.
-pub async fn subscription_started(event: &SubscriptionStarted, licenses: &mut impl Licenses) -> Answer<()> {
-    grant(event.guild_id, Some(event.subscription_id), &event.plan_code, licenses).await
-}
-
-async fn grant(
-    guild_id: GuildId,
-    subscription_id: Option<SubscriptionId>,
-    plan: &str,
-    licenses: &mut impl Licenses,
-) -> Answer<()> {
-    let found = licenses.of_guild(guild_id).await?;
-    let mut license = found.clone().unwrap_or(License {
-        id: uuid::Uuid::new_v4(),
-        guild_id,
-        subscription_id,
-        plan_code: plan.to_owned(),
-        status: Status::Active,
-        expires_at: 0,
-    });
-    license.status = Status::Active;
-    // An installation brings back the plan that was there.
-    if subscription_id.is_some() {
-        license.subscription_id = subscription_id;
-        license.plan_code = plan.to_owned();
-    }
-    if found.as_ref() == Some(&license) {
+    let guild_id = event.guild_id;
+    let Some(mut license) = licenses.of_guild(guild_id).await? else {
+        return grant(new(guild_id), licenses).await;
+    };
+    if license.status == Status::Active {
         return Ok(());
     }
-    licenses.save(&license).await?;
-    let plan_code = license.plan_code;
-    licenses.publish(LicenseGranted { license_id: license.id, guild_id, plan_code }).await
+    license.status = Status::Active;
+    let is_paid = !license.payer_gone && license.expires_at > licenses.time();
+    let old_plan = license.plan_code.clone();
+    if !is_paid {
+        license.subscription_id = None;
+        FREE.clone_into(&mut license.plan_code);
+    }
+    if license.plan_code != old_plan {
+        let (license_id, new_plan) = (license.id, license.plan_code.clone());
+        licenses.publish(LicenseDowngraded { license_id, old_plan, new_plan }).await?;
+    }
+    grant(license, licenses).await
 }
 
-/// The licence lasts until the new end of the period, unless it lasts longer already.
+/// A paid subscription creates the guild's licence, or puts its own on the plan, for the period that the first payment is for.
+pub async fn subscription_started(event: &SubscriptionStarted, licenses: &mut impl Licenses) -> Answer<()> {
+    let found = licenses.of_guild(event.guild_id).await?;
+    let is_same = |license: &License| {
+        license.subscription_id == Some(event.subscription_id) && license.plan_code == event.plan_code
+    };
+    if found.as_ref().is_some_and(|license| license.status == Status::Active && is_same(license)) {
+        return Ok(());
+    }
+    let mut license = found.unwrap_or_else(|| new(event.guild_id));
+    license.status = Status::Active;
+    license.subscription_id = Some(event.subscription_id);
+    license.plan_code.clone_from(&event.plan_code);
+    license.expires_at = license.expires_at.max(licenses.time() + PERIOD);
+    license.payer_gone = false;
+    grant(license, licenses).await
+}
+
+/// A free licence.
+fn new(guild_id: GuildId) -> License {
+    License {
+        id: uuid::Uuid::new_v4(),
+        guild_id,
+        subscription_id: None,
+        plan_code: FREE.to_owned(),
+        status: Status::Active,
+        expires_at: 0,
+        payer_gone: false,
+    }
+}
+
+async fn grant(license: License, licenses: &mut impl Licenses) -> Answer<()> {
+    licenses.save(&license).await?;
+    let License { id: license_id, guild_id, plan_code, .. } = license;
+    licenses.publish(LicenseGranted { license_id, guild_id, plan_code }).await
+}
+
+/// The licence lasts until the new end of the period, unless it lasts longer already, on the plan that was paid: a lower plan counts from
+/// its first payment on.
 pub async fn payment_succeeded(event: &PaymentSucceeded, licenses: &mut impl Licenses) -> Answer<()> {
     let Some(mut license) = licenses.of_subscription(event.subscription_id).await? else { return Ok(()) };
     if license.expires_at >= event.new_period_end {
         return Ok(());
     }
     license.expires_at = event.new_period_end;
+    let old_plan = license.plan_code.clone();
+    if let Some(plan) = licenses.granted_by(event.attempt_id).await? {
+        license.plan_code = plan;
+    }
     licenses.save(&license).await?;
-    licenses.publish(LicenseExtended { license_id: license.id, new_expires_at: license.expires_at }).await
+    let (license_id, new_expires_at) = (license.id, license.expires_at);
+    licenses.publish(LicenseExtended { license_id, new_expires_at }).await?;
+    if rank(&license.plan_code) < rank(&old_plan) {
+        let new_plan = license.plan_code;
+        licenses.publish(LicenseDowngraded { license_id, old_plan, new_plan }).await?;
+    }
+    Ok(())
+}
+
+/// The place of a plan among the others.
+fn rank(plan: &str) -> Option<usize> {
+    PLANS.iter().position(|each| *each == plan)
 }
 
 /// The licence falls back to the free plan.
@@ -148,8 +193,11 @@ pub async fn subscription_suspended(
 /// Nobody pays for the licences of these subscriptions any more.
 pub async fn billing_key_deleted(event: &BillingKeyDeleted, licenses: &mut impl Licenses) -> Answer<()> {
     for subscription in licenses.paid_by(event.billing_key_id).await? {
-        let license = licenses.of_subscription(subscription).await?;
-        suspend(license, "billing key deleted", licenses).await?;
+        let Some(mut license) = licenses.of_subscription(subscription).await? else { continue };
+        license.payer_gone = true;
+        // One that is suspended already, because the bot was kicked, must not come back with the bot.
+        licenses.save(&license).await?;
+        suspend(Some(license), "billing key deleted", licenses).await?;
     }
     Ok(())
 }

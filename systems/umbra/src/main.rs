@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use story::process::{self, setting};
+use umbra::adapters::delivery::Delivery;
 use umbra::adapters::discord::Discord;
 use umbra::adapters::toss::Toss;
 use umbra::adapters::{postgres, sqlite};
@@ -34,7 +35,8 @@ async fn main() -> ExitCode {
     let done = match command.as_str() {
         "stub-toss" => process::serve(stubs::toss::Toss::default().router()).await.map_err(Into::into),
         "stub-discord" => {
-            process::serve(stubs::discord::Discord::default().router()).await.map_err(Into::into)
+            let discord = stubs::discord::Discord::of(env::var("BOT_URL").ok());
+            process::serve(discord.router()).await.map_err(Into::into)
         }
         "migrate" | "api" | "bot" | "worker" => on_store(&command).await,
         _ => return wrong(USAGE),
@@ -82,6 +84,7 @@ macro_rules! on {
                     discord: Discord::new(&setting("DISCORD_URL")?),
                     tick: millis("UMBRA_TICK", Duration::from_secs(60))?,
                     lease: millis("UMBRA_LEASE", Duration::from_secs(30))?,
+                    delivery: Delivery::read(env::var_os("UMBRA_WORKER").map(PathBuf::from).as_deref())?,
                     settings: env::var_os("UMBRA_SETTINGS").map(PathBuf::from),
                 };
                 worker.run(&outbox).await?;

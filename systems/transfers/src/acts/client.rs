@@ -28,6 +28,11 @@ impl Answer {
     }
 }
 
+/// Ids for so many new transfers.
+pub fn new_ids(count: usize) -> Vec<Uuid> {
+    (0..count).map(|_| Uuid::now_v7()).collect()
+}
+
 impl Client {
     /// A client of the service at this address.
     pub fn new(url: String) -> Self {
@@ -49,14 +54,22 @@ impl Client {
         self.post("/accounts", &[], &json!({ "id": id, "balance": balance })).await
     }
 
-    /// Asks for a transfer; nothing if nobody answered.
+    /// Asks for a new transfer; nothing if nobody answered.
     pub async fn transfer(&self, from: &str, to: &str, amount: i64) -> Option<Answer> {
-        self.post("/transfers", &[], &json!({ "from": from, "to": to, "amount": amount })).await
+        self.transfer_as(Uuid::now_v7(), from, to, amount).await
     }
 
-    /// Asks for a transfer with all that may go along: headers of the request, a memo, attributes.
+    /// Asks for the transfer with this id. Whoever had no answer asks again with the same id.
+    pub async fn transfer_as(&self, id: Uuid, from: &str, to: &str, amount: i64) -> Option<Answer> {
+        let body = json!({ "transactionId": id, "from": from, "to": to, "amount": amount });
+        self.post("/transfers", &[], &body).await
+    }
+
+    /// Asks for a new transfer with all that may go along: headers of the request, a memo, attributes.
     pub async fn transfer_with(&self, headers: &[(&str, &str)], body: &Value) -> Option<Answer> {
-        self.post("/transfers", headers, body).await
+        let mut body = body.clone();
+        body["transactionId"] = json!(Uuid::now_v7());
+        self.post("/transfers", headers, &body).await
     }
 
     /// The balance of an account.
@@ -65,20 +78,26 @@ impl Client {
         response.json::<Value>().await.ok()?["balance"].as_i64()
     }
 
-    /// Makes `count` transfers of 1 won among accounts `account-0` to `account-{accounts - 1}`, sixteen at a time. How many the service
-    /// said yes to.
+    /// Makes `count` new transfers of 1 won among accounts `account-0` to `account-{accounts - 1}`, sixteen at a time. How many the
+    /// service said yes to.
     pub async fn transfers(&self, count: usize, accounts: usize) -> usize {
+        self.transfers_as(&new_ids(count), accounts).await
+    }
+
+    /// The same with these ids. The same ids, in the same order, are the same transfers.
+    pub async fn transfers_as(&self, ids: &[Uuid], accounts: usize) -> usize {
         let mut tasks = tokio::task::JoinSet::new();
         for worker in 0..16 {
             let client = self.clone();
+            let own: Vec<(usize, Uuid)> = ids.iter().copied().enumerate().skip(worker).step_by(16).collect();
             tasks.spawn(async move {
                 let mut done = 0;
-                for number in (worker..count).step_by(16) {
+                for (number, id) in own {
                     let from = format!("account-{}", number % accounts);
                     let to = format!("account-{}", (number * 7 + 1 + number / accounts) % accounts);
                     let to = if to == from { format!("account-{}", (number + 1) % accounts) } else { to };
-                    let answer = client.transfer(&from, &to, 1).await;
-                    done += usize::from(answer.is_some_and(|answer| answer.status == 201));
+                    let answer = client.transfer_as(id, &from, &to, 1).await;
+                    done += usize::from(answer.is_some_and(|answer| [200, 201].contains(&answer.status)));
                 }
                 done
             });

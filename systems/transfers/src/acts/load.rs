@@ -10,6 +10,7 @@ use sqlx::PgPool;
 use story::testkit::until;
 use story::{Story, process};
 use tokio::time::Instant;
+use uuid::Uuid;
 use xtask::kafka::{self, Broker};
 use xtask::postgres::Cluster;
 
@@ -160,6 +161,7 @@ async fn transfer(service: &TransferService<PgUnits>, number: usize) -> bool {
     // Spread without order: the step shares no factor with the number of accounts.
     let (from, to) = (number * 7919 % ACCOUNTS, (number * 7919 + 1 + number % 97) % ACCOUNTS);
     let command = TransferCommand {
+        id: Uuid::now_v7(),
         from: format!("account-{from}"),
         to: format!("account-{to}"),
         amount: 1,

@@ -4,7 +4,7 @@ use story::Story;
 use story::testkit::{Logged, Program, until, until_true};
 use xtask::kafka::Broker;
 
-use super::client::Client;
+use super::client::{Client, new_ids};
 use super::stage::Stage;
 
 /// How many accounts there are.
@@ -39,28 +39,32 @@ pub async fn told_of_outage(stage: &Stage) -> String {
 }
 
 /// Loss 2: the service is killed while it makes transfers, as by a deploy, and started again; then a relay is killed while it sends.
-/// How many transfers clients got an answer for, and the service that runs now.
+/// Clients that had no answer ask again with the same ids. How many transfers were asked for, how many clients got an answer for in
+/// the end, and the service that runs now.
 pub async fn processes_killed(
     stage: &Stage,
     (mut service, client): (Program, Client),
     relay: &mut Logged,
     count: usize,
-) -> (usize, (Program, Client)) {
-    let before = stage.transfers().await;
-    let sending = tokio::spawn(async move { client.transfers(count, ACCOUNTS).await });
+) -> (usize, usize, (Program, Client)) {
+    let (before, ids) = (stage.transfers().await, new_ids(count));
+    let asked = ids.clone();
+    let sending = tokio::spawn(async move { client.transfers_as(&asked, ACCOUNTS).await });
     until("the service is in the middle of it", async || {
         stage.transfers().await > before + i64::try_from(count / 4).unwrap_or_default()
     })
     .await;
     service.process.kill();
-    let mut answered = sending.await.unwrap_or_default();
+    // How many had an answer before the kill says nothing of what was committed.
+    drop(sending.await);
     let (service, client) = stage.api().await;
+    let mut answered = client.transfers_as(&ids, ACCOUNTS).await;
     let (seen, sender) = (stage.analysed().await.1, client.clone());
     let sending = tokio::spawn(async move { sender.transfers(count, ACCOUNTS).await });
     until("events are on their way", async || stage.analysed().await.1 > seen).await;
     relay.process.kill();
     answered += sending.await.unwrap_or_default();
-    (answered, (service, client))
+    (2 * count, answered, (service, client))
 }
 
 /// Checks that nothing was lost and nothing analysed twice.

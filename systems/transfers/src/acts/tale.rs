@@ -11,6 +11,9 @@ use super::outages::{self, ACCOUNTS};
 use super::refused;
 use super::stage::Stage;
 
+/// What an operator may look around with, once the story is told.
+pub const COMMANDS: &[&str] = &["status", "events", "dead list", "alerts check"];
+
 /// Tells it. The exit code is 1 if a promise broke.
 pub async fn run(options: Options) -> ExitCode {
     let sentence = "transfers of money are recorded with their events, sent to Kafka by relays, and analysed by fraud detection";
@@ -83,10 +86,14 @@ async fn deploy(
 ) -> (Program, Client) {
     story.part("Loss 2: processes are killed while they send");
     let mut killed = relays.remove(0);
-    let (answered, service) = outages::processes_killed(stage, service, &mut killed, count).await;
-    story.tell(format!(
-        "the service and relay-0 were killed in the middle of it; clients had {answered} answers"
-    ));
+    let before = stage.transfers().await;
+    let (asked, answered, service) = outages::processes_killed(stage, service, &mut killed, count).await;
+    story.tell(
+        "the service and relay-0 were killed in the middle of it; clients without an answer asked again",
+    );
+    story.equal("clients have an answer for each transfer", answered, asked);
+    let made = usize::try_from(stage.transfers().await - before).unwrap_or_default();
+    story.equal("no transfer was made twice, although they asked twice", made, asked);
     relays.push(stage.relay("relay-2", &[]));
     outages::nothing_is_lost(story, stage).await;
     stage.until_shared_by(2).await;
@@ -190,7 +197,7 @@ fn addresses(story: &mut Story, stage: &Stage, client: &Client) {
     story.address("transaction service", client.url.clone());
     story.address("broker", stage.brokers.clone());
     story.address("topic", stage.topic.clone());
-    for command in ["status", "events list", "dead list", "alerts check"] {
-        story.address(command, stage.shown(command));
+    for command in COMMANDS {
+        story.address(*command, stage.shown(command));
     }
 }

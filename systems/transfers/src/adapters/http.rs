@@ -11,15 +11,16 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use super::postgres::PgUnits;
-use crate::application::ports::Origin;
+use crate::application::ports::{Origin, Units};
 use crate::application::transfer::{TransferCommand, TransferError, TransferService};
 use crate::domain::{Account, Refusal};
 
-struct Service {
-    units: PgUnits,
-    transfers: TransferService<PgUnits>,
+struct Service<U> {
+    accounts: PgUnits,
+    transfers: TransferService<U>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -30,6 +31,8 @@ struct AccountBody {
 
 #[derive(Deserialize)]
 struct TransferBody {
+    #[serde(rename = "transactionId")]
+    transaction_id: Uuid,
     from: String,
     to: String,
     amount: i64,
@@ -41,55 +44,64 @@ struct TransferBody {
 
 /// The routes: `POST /accounts`, `GET /accounts/{id}`, `POST /transfers`, `GET /healthz`.
 pub fn router(units: PgUnits) -> Router {
-    let service = Arc::new(Service { transfers: TransferService::new(units.clone()), units });
-    Router::new()
-        .route("/accounts", post(open))
-        .route("/accounts/{id}", get(account))
-        .route("/transfers", post(transfer))
-        .route("/healthz", get(async || "alive\n"))
-        .with_state(service)
+    routes(units.clone(), TransferService::new(units))
 }
 
-async fn open(State(service): State<Arc<Service>>, Json(body): Json<AccountBody>) -> Response {
+/// The same with other units of work for the transfers.
+pub fn routes<U: Units + 'static>(accounts: PgUnits, transfers: TransferService<U>) -> Router {
+    Router::new()
+        .route("/accounts", post(open::<U>))
+        .route("/accounts/{id}", get(account::<U>))
+        .route("/transfers", post(transfer::<U>))
+        .route("/healthz", get(async || "alive\n"))
+        .with_state(Arc::new(Service { accounts, transfers }))
+}
+
+async fn open<U>(State(service): State<Arc<Service<U>>>, Json(body): Json<AccountBody>) -> Response {
     if body.id.is_empty() || body.id.len() > 100 || body.balance < 0 {
         let rule = "an account must have an id of 1 to 100 bytes and a balance of at least 0";
         return refused(StatusCode::UNPROCESSABLE_ENTITY, rule);
     }
-    match service.units.open_account(&Account { id: body.id, balance: body.balance }).await {
+    match service.accounts.open_account(&Account { id: body.id, balance: body.balance }).await {
         Ok(true) => StatusCode::CREATED.into_response(),
         Ok(false) => refused(StatusCode::CONFLICT, "the account exists already"),
-        Err(error) => failed(&error),
+        Err(error) => failed(&error, "the outcome is unknown; ask for the account"),
     }
 }
 
-async fn account(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Response {
-    match service.units.account(&id).await {
+async fn account<U>(State(service): State<Arc<Service<U>>>, Path(id): Path<String>) -> Response {
+    match service.accounts.account(&id).await {
         Ok(Some(Account { id, balance })) => Json(AccountBody { id, balance }).into_response(),
         Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such account"),
-        Err(error) => failed(&error),
+        Err(error) => failed(&error, "the service is unavailable; ask again"),
     }
 }
 
-async fn transfer(
-    State(service): State<Arc<Service>>,
+async fn transfer<U: Units>(
+    State(service): State<Arc<Service<U>>>,
     headers: HeaderMap,
     Json(body): Json<TransferBody>,
 ) -> Response {
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let TransferBody { from, to, amount, memo, attributes } = body;
-    let command = TransferCommand { from, to, amount, memo, origin: Origin { trace, attributes } };
+    let TransferBody { transaction_id: id, from, to, amount, memo, attributes } = body;
+    let command = TransferCommand { id, from, to, amount, memo, origin: Origin { trace, attributes } };
     match service.transfers.transfer(command, now()).await {
         Ok(done) => {
+            let status = if done.repeated { StatusCode::OK } else { StatusCode::CREATED };
             let answer = json!({ "transactionId": done.transaction.id, "eventId": done.event_id });
-            (StatusCode::CREATED, Json(answer)).into_response()
-        }
-        Err(TransferError::Refused(refusal @ Refusal::NoSuchAccount(_))) => {
-            refused(StatusCode::NOT_FOUND, &refusal.to_string())
+            (status, Json(answer)).into_response()
         }
         Err(TransferError::Refused(refusal)) => {
-            refused(StatusCode::UNPROCESSABLE_ENTITY, &refusal.to_string())
+            let status = match &refusal {
+                Refusal::NoSuchAccount(_) => StatusCode::NOT_FOUND,
+                Refusal::IdTaken(_) => StatusCode::CONFLICT,
+                _ => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            refused(status, &refusal.to_string())
         }
-        Err(TransferError::Failed(fault)) => failed(&*fault),
+        Err(TransferError::Failed(fault)) => {
+            failed(&*fault, "the outcome is unknown; send the same transfer id again")
+        }
     }
 }
 
@@ -102,8 +114,8 @@ fn refused(status: StatusCode, sentence: &str) -> Response {
     (status, Json(json!({ "error": sentence }))).into_response()
 }
 
-/// What failed is for the log; a client learns that nothing has happened.
-fn failed(error: &dyn std::error::Error) -> Response {
+/// What failed is for the log; a client learns what is known, and what to do.
+fn failed(error: &dyn std::error::Error, known: &str) -> Response {
     tracing::error!(%error, "a request failed");
-    refused(StatusCode::SERVICE_UNAVAILABLE, "the service is unavailable; nothing was changed")
+    refused(StatusCode::SERVICE_UNAVAILABLE, known)
 }

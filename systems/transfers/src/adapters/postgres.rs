@@ -70,6 +70,15 @@ impl Unit for PgUnit {
         Ok(rows.into_iter().map(|(id, balance)| Account { id, balance }).collect())
     }
 
+    async fn find(&mut self, id: Uuid) -> Result<Option<(Transaction, Uuid)>, Fault> {
+        let sql = "select from_account, to_account, amount, memo, completed_at, event_id from transactions where id = $1";
+        let row: Option<(String, String, i64, String, i64, Uuid)> =
+            sqlx::query_as(sql).bind(id).fetch_optional(&mut *self.transaction).await?;
+        Ok(row.map(|(from_account, to_account, amount, memo, completed_at, event)| {
+            (Transaction { id, from_account, to_account, amount, memo, completed_at }, event)
+        }))
+    }
+
     async fn save_accounts(&mut self, accounts: [&Account; 2]) -> Result<(), Fault> {
         let sql = "update accounts a set balance = v.balance
             from unnest($1::text[], $2::bigint[]) as v (id, balance) where a.id = v.id";
@@ -79,13 +88,14 @@ impl Unit for PgUnit {
         Ok(())
     }
 
-    async fn save_transaction(&mut self, transaction: &Transaction) -> Result<(), Fault> {
-        let sql = "insert into transactions (id, from_account, to_account, amount, memo, completed_at)
-            values ($1, $2, $3, $4, $5, $6)";
+    async fn save_transaction(&mut self, transaction: &Transaction, event: Uuid) -> Result<bool, Fault> {
+        let sql =
+            "insert into transactions (id, from_account, to_account, amount, memo, completed_at, event_id)
+            values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing";
         let save = sqlx::query(sql).bind(transaction.id).bind(&transaction.from_account);
         let save = save.bind(&transaction.to_account).bind(transaction.amount).bind(&transaction.memo);
-        save.bind(transaction.completed_at).execute(&mut *self.transaction).await?;
-        Ok(())
+        let saved = save.bind(transaction.completed_at).bind(event).execute(&mut *self.transaction).await?;
+        Ok(saved.rows_affected() == 1)
     }
 
     async fn publish(&mut self, event: &TransferCompleteEvent, origin: &Origin) -> Result<Uuid, Fault> {

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::ports::{Fault, RiskLogs};
-use crate::domain::risk::{Observed, WINDOW, analyze_transfer};
-use crate::domain::{RiskLog, TransferCompleteEvent};
+use crate::domain::RiskLog;
+use crate::domain::risk::{Observed, analyze_transfer, since};
 
 /// What became of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Analysed {
     pub new: usize,
     /// How many of those somebody has to look at.
     pub flagged: usize,
-    /// Those that had been analysed before. Nothing was done for them.
+    /// Those that had been analysed before, once for each time they came. Nothing was done for them.
     pub known: Vec<Uuid>,
 }
 
@@ -34,17 +34,21 @@ impl<R: RiskLogs> FraudService<R> {
     /// Analyses events that come together, in their order. All of their results are kept, or none.
     pub async fn analyse(&self, events: Vec<Observed>) -> Result<Analysed, Fault> {
         let ids: Vec<Uuid> = events.iter().map(|event| event.event_id).collect();
-        let known: HashSet<Uuid> = self.logs.known(&ids).await?.into_iter().collect();
-        let fresh: Vec<Observed> =
-            events.into_iter().filter(|event| !known.contains(&event.event_id)).collect();
-        let mut analysed = Analysed { known: known.into_iter().collect(), ..Analysed::default() };
-        let Some(oldest) = fresh.iter().map(|event| event.transfer.completed_at).min() else {
+        let mut seen: HashSet<Uuid> = self.logs.known(&ids).await?.into_iter().collect();
+        let (mut fresh, mut analysed) = (Vec::new(), Analysed::default());
+        for event in events {
+            // An event may also come twice in one batch.
+            if seen.insert(event.event_id) {
+                fresh.push(event);
+            } else {
+                analysed.known.push(event.event_id);
+            }
+        }
+        if fresh.is_empty() {
             return Ok(analysed);
-        };
-        let senders: HashSet<&str> = fresh.iter().map(|event| event.transfer.from_account.as_str()).collect();
-        let senders: Vec<&str> = senders.into_iter().collect();
-        let recent = self.logs.recent(&senders, oldest - WINDOW).await?;
-        let logs = analyse_all(fresh, recent);
+        }
+        let logged = self.logs.recent(&fresh).await?;
+        let logs = analyse_all(fresh, &logged);
         // Another process may have been faster, while partitions moved from one to the other.
         let kept: HashSet<Uuid> = self.logs.keep(&logs).await?.into_iter().collect();
         for log in &logs {
@@ -60,13 +64,17 @@ impl<R: RiskLogs> FraudService<R> {
     }
 }
 
-fn analyse_all(events: Vec<Observed>, mut recent: HashMap<String, u32>) -> Vec<RiskLog> {
+/// Counts for each event what its sender did within the window before it, in the logs and earlier in the batch: a batch may be a backlog
+/// of hours.
+fn analyse_all(events: Vec<Observed>, logged: &HashMap<Uuid, u32>) -> Vec<RiskLog> {
+    let mut earlier: HashMap<String, Vec<i64>> = HashMap::new();
     let analyse = |event: Observed| {
-        let TransferCompleteEvent { from_account, .. } = &event.transfer;
-        let count = recent.entry(from_account.clone()).or_default();
-        let before = *count;
-        *count += 1;
-        analyze_transfer(event, before)
+        let at = event.transfer.completed_at;
+        let times = earlier.entry(event.transfer.from_account.clone()).or_default();
+        let within = times.iter().filter(|time| (since(at)..=at).contains(*time)).count();
+        times.push(at);
+        let logged = logged.get(&event.event_id).copied().unwrap_or_default();
+        analyze_transfer(event, logged.saturating_add(u32::try_from(within).unwrap_or(u32::MAX)))
     };
     events.into_iter().map(analyse).collect()
 }

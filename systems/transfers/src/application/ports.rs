@@ -6,6 +6,7 @@ use std::future::Future;
 
 use uuid::Uuid;
 
+use crate::domain::risk::Observed;
 use crate::domain::{Account, RiskLog, Transaction, TransferCompleteEvent};
 
 /// Something outside failed: the database, most likely.
@@ -34,14 +35,18 @@ pub trait Unit: Send {
     /// The accounts of these numbers that there are, locked until the unit ends.
     fn lock(&mut self, ids: [&str; 2]) -> impl Future<Output = Result<Vec<Account>, Fault>> + Send;
 
+    /// The transfer with this id, and the id of its event.
+    fn find(&mut self, id: Uuid) -> impl Future<Output = Result<Option<(Transaction, Uuid)>, Fault>> + Send;
+
     /// Writes the two accounts as they are now.
     fn save_accounts(&mut self, accounts: [&Account; 2]) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Writes the transfer.
+    /// Writes the transfer with the id of its event, unless another one has its id; whether it did.
     fn save_transaction(
         &mut self,
         transaction: &Transaction,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+        event: Uuid,
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// Publishes the event, if and only if the unit happens. Its id.
     fn publish(
@@ -59,12 +64,9 @@ pub trait RiskLogs: Send + Sync {
     /// Those of these events that have one.
     fn known(&self, events: &[Uuid]) -> impl Future<Output = Result<Vec<Uuid>, Fault>> + Send;
 
-    /// How many transfers of each of these senders are in the logs since a time, in milliseconds since 1970.
-    fn recent(
-        &self,
-        senders: &[&str],
-        since: i64,
-    ) -> impl Future<Output = Result<HashMap<String, u32>, Fault>> + Send;
+    /// For each of these events, how many transfers of its sender the logs have within [`WINDOW`](crate::domain::risk::WINDOW) up to
+    /// its own time. Nobody has to count further than [`FAST`](crate::domain::risk::FAST).
+    fn recent(&self, events: &[Observed]) -> impl Future<Output = Result<HashMap<Uuid, u32>, Fault>> + Send;
 
     /// Keeps logs, all or none; skips events that have one already. The events that were new.
     fn keep(&self, logs: &[RiskLog]) -> impl Future<Output = Result<Vec<Uuid>, Fault>> + Send;

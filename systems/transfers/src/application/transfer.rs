@@ -10,6 +10,8 @@ use crate::domain::{Account, Refusal, Transaction, TransferCompleteEvent};
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferCommand {
+    /// The id of the transfer, chosen by the client. Whoever has no answer asks again with the same one.
+    pub id: Uuid,
     /// The sender's account.
     pub from: String,
     /// The receiver's account.
@@ -27,7 +29,7 @@ pub struct TransferCommand {
 pub enum TransferError {
     /// It is against the rules.
     Refused(Refusal),
-    /// Something outside failed.
+    /// Something outside failed. Whether the transfer happened is not known: the answer to the commit may be what was lost.
     Failed(Fault),
 }
 
@@ -59,6 +61,8 @@ pub struct Transferred {
     pub transaction: Transaction,
     /// The id of its event.
     pub event_id: Uuid,
+    /// Whether an earlier command had made it.
+    pub repeated: bool,
 }
 
 /// Makes transfers.
@@ -73,23 +77,34 @@ impl<U: Units> TransferService<U> {
         Self { units }
     }
 
-    /// Makes a transfer at a time in milliseconds since 1970: both balances, the transfer and its event, or nothing.
+    /// Makes a transfer at a time in milliseconds since 1970: both balances, the transfer and its event, or nothing. A command that
+    /// comes again, with the same id and the same content, finds the transfer that is there.
     pub async fn transfer(&self, command: TransferCommand, now: i64) -> Result<Transferred, TransferError> {
-        let TransferCommand { from, to, amount, memo, origin } = command;
+        let TransferCommand { id, from, to, amount, memo, origin } = command;
         if from == to {
             return Err(Refusal::SameAccount.into());
         }
         let mut unit = self.units.begin().await?;
         let mut accounts = unit.lock([&from, &to]).await?;
+        // Under the locks, so that of two commands with one id the second finds what the first one did.
+        if let Some((transaction, event_id)) = unit.find(id).await? {
+            if !transaction.is_repeated_by(&from, &to, amount, &memo) {
+                return Err(Refusal::IdTaken(id).into());
+            }
+            return Ok(Transferred { transaction, event_id, repeated: true });
+        }
         let mut sender = take(&mut accounts, from)?;
         let mut receiver = take(&mut accounts, to)?;
-        let transaction = Transaction::between(&mut sender, &mut receiver, amount, memo, now)?;
+        let transaction = Transaction::between(id, &mut sender, &mut receiver, amount, memo, now)?;
         unit.save_accounts([&sender, &receiver]).await?;
-        unit.save_transaction(&transaction).await?;
         // Recorded under the lock of the sender's account, so that the events of a sender have the order of its transfers.
         let event_id = unit.publish(&TransferCompleteEvent::from(&transaction), &origin).await?;
+        if !unit.save_transaction(&transaction, event_id).await? {
+            // Between other accounts, at the same time.
+            return Err(Refusal::IdTaken(id).into());
+        }
         unit.commit().await?;
-        Ok(Transferred { transaction, event_id })
+        Ok(Transferred { transaction, event_id, repeated: false })
     }
 }
 

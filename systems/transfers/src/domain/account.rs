@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use uuid::Uuid;
+
 /// An account. Amounts are whole won.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -24,6 +26,8 @@ pub enum Refusal {
     TooLittle,
     /// The receiver can't hold more.
     TooMuch,
+    /// Another transfer has this id.
+    IdTaken(Uuid),
 }
 
 impl fmt::Display for Refusal {
@@ -34,6 +38,7 @@ impl fmt::Display for Refusal {
             Self::NoSuchAccount(id) => write!(f, "there is no account {id}"),
             Self::TooLittle => f.write_str("the balance of the sender is too low"),
             Self::TooMuch => f.write_str("the balance of the receiver is too high"),
+            Self::IdTaken(id) => write!(f, "another transfer has the id {id}"),
         }
     }
 }

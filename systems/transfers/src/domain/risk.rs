@@ -42,6 +42,11 @@ impl RiskLog {
     }
 }
 
+/// When the window of a transfer at this time begins.
+pub fn since(at: i64) -> i64 {
+    at.saturating_sub(WINDOW)
+}
+
 /// Analyses a transfer. `recent` is how many its sender made within [`WINDOW`] before it.
 pub fn analyze_transfer(observed: Observed, recent: u32) -> RiskLog {
     let by_amount = if observed.transfer.amount >= LARGE { 60 } else { 0 };

@@ -6,6 +6,7 @@ use sqlx::postgres::PgPoolOptions;
 pub mod api;
 pub mod fraud;
 pub mod migrate;
+pub mod operations;
 
 /// Why a process ended.
 pub type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;

@@ -1,7 +1,15 @@
 //! Fraud detection: it pulls, 500 at a time, and analyses each event once.
 
+use std::collections::BTreeMap;
+
 use postrider_testkit::{Logged, until};
 use serde_json::Value;
+use transfers::acts::stage::Stage;
+use transfers::adapters::risk_logs::PgRiskLogs;
+use transfers::application::fraud::FraudService;
+use transfers::domain::TransferCompleteEvent;
+use transfers::domain::risk::Observed;
+use uuid::Uuid;
 
 use crate::support::{record, settled, stage};
 
@@ -59,4 +67,61 @@ async fn fraud_detection_that_stands_still_slows_no_relay_down() {
     assert_eq!(stage.analysed().await.1, 10, "nobody pushed anything");
     fraud.signal("CONT");
     until("it catches up", async || stage.analysed().await.1 == 1010).await;
+}
+
+/// A transfer of 1 won at a time in milliseconds, as fraud detection gets it.
+fn observed(sender: &str, at: i64) -> Observed {
+    let transfer = TransferCompleteEvent {
+        transaction_id: Uuid::now_v7(),
+        from_account: sender.to_owned(),
+        to_account: "receiver".to_owned(),
+        amount: 1,
+        memo: String::new(),
+        completed_at: at,
+    };
+    Observed { event_id: Uuid::now_v7(), transfer, headers: BTreeMap::new() }
+}
+
+/// The scores of a sender's transfers, in the order of their times.
+async fn scores(stage: &Stage, sender: &str) -> Vec<i32> {
+    let sql = "select score from fds.risk_log where from_account = $1 order by completed_at, event_id";
+    sqlx::query_scalar(sql).bind(sender).fetch_all(&stage.db).await.expect("scores")
+}
+
+/// T9: a backlog comes in one batch. What counts is how many transfers the sender made in the minute before each, and not how many came
+/// together; what is in the logs counts as what is in the batch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_is_scored_by_the_minute_before_each_transfer() {
+    let stage = stage().await;
+    let service = FraudService::new(PgRiskLogs::new(stage.db.clone()));
+    // Twelve within four minutes: three in the minute before each.
+    let slow = (0..12).map(|number| observed("slow", number * 20_000));
+    // Six within a minute, and one a minute after the first of them.
+    let fast = [0, 1, 2, 3, 4, 59_000, 60_001].map(|at| observed("fast", at));
+    service.analyse(slow.chain(fast).collect()).await.expect("analysed");
+    assert_eq!(scores(&stage, "slow").await, [0; 12], "a backlog is not fast");
+    assert_eq!(scores(&stage, "fast").await, [0, 0, 0, 0, 0, 40, 40]);
+
+    // The same in several batches: the logs remember. What was an hour ago does not count, nor does what came later.
+    for batch in [vec![0, 1, 2], vec![3, 4], vec![59_000, 3_600_000], vec![3_600_001]] {
+        let batch = batch.into_iter().map(|at| observed("split", at)).collect();
+        service.analyse(batch).await.expect("analysed");
+    }
+    service.analyse(vec![observed("split", -1)]).await.expect("analysed");
+    assert_eq!(scores(&stage, "split").await, [0, 0, 0, 0, 0, 0, 40, 0, 0]);
+}
+
+/// T9: an event that comes twice in one batch is new once, and known the second time; it does not make its sender fast.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_comes_twice_in_a_batch_is_analysed_once() {
+    let stage = stage().await;
+    let service = FraudService::new(PgRiskLogs::new(stage.db.clone()));
+    let (first, second) = (observed("sender", 0), observed("sender", 1));
+    let mut batch = vec![first.clone(); 6];
+    batch.push(second.clone());
+    let analysed = service.analyse(batch).await.expect("analysed");
+    assert_eq!((analysed.new, analysed.known), (2, vec![first.event_id; 5]));
+    assert_eq!(scores(&stage, "sender").await, [0, 0]);
+    let again = service.analyse(vec![second.clone(), second.clone()]).await.expect("analysed");
+    assert_eq!((again.new, again.known), (0, vec![second.event_id; 2]));
 }

@@ -8,6 +8,7 @@ mod monitor;
 mod night;
 mod outage;
 mod relays;
+mod repeating;
 mod retries;
 mod support;
 mod table;

@@ -12,19 +12,21 @@ use crate::support::stage;
 
 /// The steps of a unit of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Lock,
     Accounts,
     Transaction,
     Event,
     Commit,
+    /// The commit is done, and its answer is lost.
+    Answer,
 }
 
 /// Units of work that fail at a step, after it was done.
 #[derive(Clone)]
-struct Faulty(PgUnits, Option<Step>);
+pub(crate) struct Faulty(pub(crate) PgUnits, pub(crate) Option<Step>);
 
-struct FaultyUnit(PgUnit, Option<Step>);
+pub(crate) struct FaultyUnit(PgUnit, Option<Step>);
 
 impl FaultyUnit {
     fn after<T>(&self, step: Step, done: T) -> Result<T, Fault> {
@@ -51,9 +53,13 @@ impl Unit for FaultyUnit {
         self.after(Step::Accounts, ())
     }
 
-    async fn save_transaction(&mut self, transaction: &Transaction) -> Result<(), Fault> {
-        self.0.save_transaction(transaction).await?;
-        self.after(Step::Transaction, ())
+    async fn find(&mut self, id: Uuid) -> Result<Option<(Transaction, Uuid)>, Fault> {
+        self.0.find(id).await
+    }
+
+    async fn save_transaction(&mut self, transaction: &Transaction, event: Uuid) -> Result<bool, Fault> {
+        let saved = self.0.save_transaction(transaction, event).await?;
+        self.after(Step::Transaction, saved)
     }
 
     async fn publish(&mut self, event: &TransferCompleteEvent, origin: &Origin) -> Result<Uuid, Fault> {
@@ -63,16 +69,19 @@ impl Unit for FaultyUnit {
 
     async fn commit(self) -> Result<(), Fault> {
         self.after(Step::Commit, ())?;
-        self.0.commit().await
+        let Self(unit, fault) = self;
+        unit.commit().await?;
+        if fault == Some(Step::Answer) { Err("the connection broke in COMMIT".into()) } else { Ok(()) }
     }
 }
 
 fn command(from: &str, to: &str, amount: i64) -> TransferCommand {
     let (from, to) = (from.to_owned(), to.to_owned());
-    TransferCommand { from, to, amount, memo: String::new(), origin: Origin::default() }
+    let (id, memo) = (Uuid::now_v7(), String::new());
+    TransferCommand { id, from, to, amount, memo, origin: Origin::default() }
 }
 
-async fn bank(stage: &Stage) -> PgUnits {
+pub(crate) async fn bank(stage: &Stage) -> PgUnits {
     let units = PgUnits::new(Outbox::connect(&stage.db).await.expect("an outbox"));
     for id in ["a", "b"] {
         assert!(units.open_account(&Account { id: id.to_owned(), balance: 1000 }).await.expect("opened"));
@@ -80,7 +89,7 @@ async fn bank(stage: &Stage) -> PgUnits {
     units
 }
 
-async fn balances(units: &PgUnits) -> [i64; 2] {
+pub(crate) async fn balances(units: &PgUnits) -> [i64; 2] {
     let mut balances = [0; 2];
     for (id, balance) in ["a", "b"].iter().zip(&mut balances) {
         *balance = units.account(id).await.expect("an answer").expect("an account").balance;
@@ -89,7 +98,7 @@ async fn balances(units: &PgUnits) -> [i64; 2] {
 }
 
 /// Transfers and events.
-async fn counts(stage: &Stage) -> [i64; 2] {
+pub(crate) async fn counts(stage: &Stage) -> [i64; 2] {
     [stage.transfers().await, stage.number("select count(*) from transfer_events").await]
 }
 

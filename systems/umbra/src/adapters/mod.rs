@@ -3,6 +3,7 @@
 //! The files in `store` are compiled twice: once with the types of PostgreSQL and once with those of SQLite.
 
 pub mod clock;
+pub mod delivery;
 pub mod discord;
 pub mod nightly;
 pub mod postgres;

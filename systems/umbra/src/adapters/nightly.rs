@@ -1,6 +1,6 @@
-//! The job of the night: retention, once a day at 04:00 in Seoul, by one worker.
+//! The job of the night: retention, once a day by one worker.
 //!
-//! It runs `postrider archive` with the settings file, so that what is archived, masked and kept is written down there alone.
+//! It runs `postrider archive` with the settings file, so that what is archived, masked and kept, and when, is written down there alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,18 +12,46 @@ use uuid::Uuid;
 
 use crate::contracts::{Answer, DAY, Timestamp};
 
-/// When it runs, as in the settings file.
-pub const AT: &str = "04:00";
-/// The zone of that time, as in the settings file. It is 9 hours ahead of UTC, the whole year.
-pub const ZONE: &str = "Asia/Seoul";
-
 const DUTY: &str = "umbra-nightly";
 /// How long a worker that died in the middle keeps others away. `postrider archive` has a lease of its own: two never run at once.
 const LEASE: Duration = Duration::from_secs(5);
 
-/// The number of the last night that has begun.
-pub fn night(now: Timestamp) -> i64 {
-    (now + 9 * 3600 - 4 * 3600).div_euclid(DAY)
+/// The one zone that the worker knows: 9 hours ahead of UTC, the whole year.
+const ZONE: (&str, Timestamp) = ("Asia/Seoul", 9 * 3600);
+
+/// When the nights begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nights {
+    /// In seconds since midnight, UTC; less than nothing for the evening before.
+    begin: Timestamp,
+}
+
+impl Nights {
+    /// The time and the zone of `[retention]` in a settings file.
+    pub fn parse(settings: &str) -> Answer<Self> {
+        let settings: toml::Table = settings.parse()?;
+        let text = |name: &str| settings.get("retention")?.get(name)?.as_str();
+        let (zone, ahead) = ZONE;
+        if text("zone") != Some(zone) {
+            return Err(
+                format!("zone in [retention] must be {zone:?}, because the worker knows no other").into()
+            );
+        }
+        let at = text("at").and_then(|at| at.split_once(':'));
+        let at = at.and_then(|(hour, minute)| {
+            Some((hour.parse::<Timestamp>().ok()?, minute.parse::<Timestamp>().ok()?))
+        });
+        let at = at.filter(|(hour, minute): &(Timestamp, Timestamp)| {
+            (0..24).contains(hour) && (0..60).contains(minute)
+        });
+        let (hour, minute) = at.ok_or("at in [retention] must be a time such as \"04:00\"")?;
+        Ok(Self { begin: hour * 3600 + minute * 60 - ahead })
+    }
+
+    /// The number of the last night that has begun.
+    pub fn last(self, now: Timestamp) -> i64 {
+        (now - self.begin).div_euclid(DAY)
+    }
 }
 
 /// The job, as one worker knows it.
@@ -31,19 +59,23 @@ pub fn night(now: Timestamp) -> i64 {
 pub struct Nightly {
     owner: String,
     settings: PathBuf,
+    nights: Nights,
     /// The last night of which this worker knows that the job is done.
     done: Option<i64>,
 }
 
 impl Nightly {
     /// The job with this settings file.
-    pub fn new(settings: PathBuf) -> Self {
-        Self { owner: format!("worker-{}", Uuid::new_v4()), settings, done: None }
+    pub fn new(settings: PathBuf) -> Answer<Self> {
+        let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", settings.display());
+        let text = std::fs::read_to_string(&settings).map_err(|error| wrong(&error))?;
+        let nights = Nights::parse(&text).map_err(|fault| wrong(&fault))?;
+        Ok(Self { owner: format!("worker-{}", Uuid::new_v4()), settings, nights, done: None })
     }
 
     /// Does the job if no worker did it since the night began; whether it did.
     pub async fn look(&mut self, store: &dyn Store, now: Timestamp) -> Answer<bool> {
-        let night = night(now);
+        let night = self.nights.last(now);
         if self.done.is_some_and(|done| done >= night) {
             return Ok(false);
         }
@@ -80,12 +112,21 @@ async fn archive(settings: &Path) -> Answer<()> {
 mod tests {
     use super::*;
 
-    /// X2: the night begins at 04:00 in Seoul, which is 19:00 UTC of the day before.
+    /// X2: by the settings file the night begins at 04:00 in Seoul, which is 19:00 UTC of the day before.
     #[test]
     fn a_night_begins_at_four_in_seoul() {
+        let settings = include_str!("../../umbra.toml");
+        let nights = Nights::parse(settings).expect("a time and a zone");
         let four = 1_763_406_000; // 2025-11-17 19:00 UTC
         assert_eq!(four % DAY, 19 * 3600);
-        assert_eq!(night(four - 1) + 1, night(four));
-        assert_eq!(night(four), night(four + DAY - 1));
+        assert_eq!(nights.last(four - 1) + 1, nights.last(four));
+        assert_eq!(nights.last(four), nights.last(four + DAY - 1));
+
+        let later = Nights::parse(&settings.replace("\"04:00\"", "\"05:30\"")).expect("a time and a zone");
+        assert_eq!(later.last(four + 5400 - 1) + 1, later.last(four + 5400));
+        assert_eq!(later.last(four), later.last(four - 1), "no longer at four");
+        for wrong in [settings.replace("Asia/Seoul", "UTC"), settings.replace("\"04:00\"", "\"24:00\"")] {
+            assert!(Nights::parse(&wrong).is_err());
+        }
     }
 }

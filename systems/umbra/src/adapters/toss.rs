@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::billing::charging::Gateway;
@@ -9,6 +10,12 @@ use crate::contracts::{Answer, AttemptId};
 
 /// How long the gateway may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The answer to a charge that is taken back.
+#[derive(Debug, Deserialize)]
+struct Void {
+    refunded: bool,
+}
 
 /// A client of the gateway.
 #[derive(Debug, Clone)]
@@ -36,5 +43,13 @@ impl Gateway for Toss {
             // It says nothing of the charge, so the attempt stays open.
             status => Err(format!("the gateway answered with {status}").into()),
         }
+    }
+
+    async fn void(&self, attempt: AttemptId) -> Answer<bool> {
+        let request = self.client.post(format!("{}/v1/charges/{attempt}/void", self.url)).timeout(PATIENCE);
+        let answer = request.send().await.map_err(reqwest::Error::without_url)?;
+        let answer = answer.error_for_status().map_err(reqwest::Error::without_url)?;
+        let answer: Void = answer.json().await.map_err(reqwest::Error::without_url)?;
+        Ok(answer.refunded)
     }
 }

@@ -1,7 +1,8 @@
 //! Charging: what a subscription costs is taken once, although any process may die at any step.
 //!
 //! The attempt is committed before its charge, and its id is the gateway's key of the charge. Whoever finds an attempt without a
-//! result charges again with the same key, and the gateway answers as it did before.
+//! result charges again with the same key, and the gateway answers as it did before. If the subscription has ended by then, nobody
+//! knows whether it was charged: the gateway takes the attempt back by its key, and the attempt gets its result only after that.
 
 use std::future::Future;
 
@@ -20,14 +21,19 @@ pub struct OpenAttempt {
     pub id: AttemptId,
     /// The subscription.
     pub subscription_id: SubscriptionId,
-    /// The plan that is paid for.
+    /// The plan that is charged. It stays that of the first request, because the gateway knows the attempt by its key.
     pub plan_code: String,
+    /// Whether its subscription has ended, so that it must not be charged.
+    pub is_over: bool,
 }
 
 /// The payment gateway.
 pub trait Gateway: Sync {
     /// Takes an amount, once for each attempt; whether it could be taken.
     fn charge(&self, attempt: AttemptId, amount: i64) -> impl Future<Output = Answer<bool>> + Send;
+    /// Gives back what was taken for an attempt, and takes nothing for it from now on; whether something was given back. Asked again, it
+    /// answers the same.
+    fn void(&self, attempt: AttemptId) -> impl Future<Output = Answer<bool>> + Send;
 }
 
 /// The accounts. Each call is one transaction.
@@ -43,13 +49,15 @@ pub trait Accounts: Sync {
     fn open_due(&self, now: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
     /// The attempts without a result that were opened at this time or before.
     fn open_attempts(&self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
-    /// Takes the result of an attempt.
+    /// Takes the result of an attempt. False if the subscription has ended and the money must be given back.
     fn settle(
         &self,
         attempt: AttemptId,
         succeeded: bool,
         now: Timestamp,
-    ) -> impl Future<Output = Answer<()>> + Send;
+    ) -> impl Future<Output = Answer<bool>> + Send;
+    /// Takes that an attempt was taken back at the gateway.
+    fn taken_back(&self, attempt: AttemptId, refunded: bool) -> impl Future<Output = Answer<()>> + Send;
     /// The status of a subscription.
     fn status(&self, id: SubscriptionId) -> impl Future<Output = Answer<Option<String>>> + Send;
 }
@@ -88,7 +96,14 @@ async fn charge(
     accounts: &impl Accounts,
     gateway: &impl Gateway,
 ) -> Answer<()> {
-    let amount = price(&attempt.plan_code).ok_or("the plan has no price")?;
-    let succeeded = gateway.charge(attempt.id, amount).await?;
-    accounts.settle(attempt.id, succeeded, now).await
+    if !attempt.is_over {
+        let amount = price(&attempt.plan_code).ok_or("the plan has no price")?;
+        let succeeded = gateway.charge(attempt.id, amount).await?;
+        if accounts.settle(attempt.id, succeeded, now).await? {
+            return Ok(());
+        }
+    }
+    // An attempt that another process charges at this moment is refused, or given back.
+    let refunded = gateway.void(attempt.id).await?;
+    accounts.taken_back(attempt.id, refunded).await
 }

@@ -22,13 +22,16 @@ pub async fn delete_key(billing_key_id: Uuid, all: &mut impl Subscriptions) -> A
     Ok(true)
 }
 
-/// Cancels a subscription, at once or at the end of its period; whether there was one to cancel.
+/// Cancels a subscription, at once or at the end of its period; whether there was one to cancel. One that has not begun ends at once.
 pub async fn cancel(
     id: SubscriptionId,
     cancel_at_period_end: bool,
     all: &mut impl Subscriptions,
 ) -> Answer<bool> {
-    let Some(mut subscription) = all.find(id).await?.filter(lives) else { return Ok(false) };
+    let is_pending = |subscription: &Subscription| subscription.status == "pending";
+    let found = all.find(id).await?.filter(|found| lives(found) || is_pending(found));
+    let Some(mut subscription) = found else { return Ok(false) };
+    let cancel_at_period_end = cancel_at_period_end && !is_pending(&subscription);
     if cancel_at_period_end {
         subscription.cancel_at_period_end = true;
     } else {
@@ -64,14 +67,19 @@ pub async fn open_due(now: Timestamp, all: &mut impl Subscriptions) -> Answer<Ve
     let mut opened = Vec::new();
     for id in all.due(now).await? {
         let Some(mut subscription) = all.find(id).await?.filter(lives) else { continue };
+        // Another worker may have charged it before this one had the lock.
+        if !all.is_due(id, now).await? {
+            continue;
+        }
         if subscription.cancel_at_period_end {
             "canceled".clone_into(&mut subscription.status);
             all.save(&subscription).await?;
             continue;
         }
         let attempt = Uuid::new_v4();
-        if all.attempt(id, attempt, now).await? {
-            opened.push(OpenAttempt { id: attempt, subscription_id: id, plan_code: subscription.plan_code });
+        let plan_code = subscription.plan_code;
+        if all.attempt(id, attempt, &plan_code, now).await? {
+            opened.push(OpenAttempt { id: attempt, subscription_id: id, plan_code, is_over: false });
         }
     }
     Ok(opened)

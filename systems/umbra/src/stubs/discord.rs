@@ -1,4 +1,5 @@
-//! The stub of Discord's direct messages: keeps one message for each nonce, in the order of arrival.
+//! The stub of Discord: sends dispatches to the bot when it is asked to, and keeps one direct message for each nonce, in the order of
+//! arrival.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::gate::Gate;
@@ -68,17 +70,25 @@ struct Channel {
 pub struct Discord {
     channel: Arc<Mutex<Channel>>,
     gate: Gate,
+    bot: Option<String>,
 }
 
 impl Discord {
+    /// Discord with a bot at this address.
+    pub fn of(bot: Option<String>) -> Self {
+        Self { bot, ..Self::default() }
+    }
+
     fn channel(&self) -> MutexGuard<'_, Channel> {
         self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its routes: `POST /dm`, `POST /control`, `GET /figures`.
+    /// Its routes: `POST /dm`, `POST /dispatch` (a dispatch, `t` and `d`, that the bot gets; the answer is the bot's), `POST /control`,
+    /// `GET /figures`.
     pub fn router(self) -> Router {
         Router::new()
             .route("/dm", post(take))
+            .route("/dispatch", post(dispatch))
             .route("/control", post(control))
             .route("/figures", get(async |State(discord): State<Self>| Json(discord.figures())))
             .with_state(self)
@@ -118,6 +128,13 @@ async fn take(State(discord): State<Discord>, Json(message): Json<Message>) -> S
     discord.gate.pass().await;
     discord.channel().under_way -= 1;
     StatusCode::OK
+}
+
+/// Sends what the gateway of Discord would send. Without a bot nobody gets it.
+async fn dispatch(State(discord): State<Discord>, Json(dispatch): Json<Value>) -> StatusCode {
+    let Some(bot) = &discord.bot else { return StatusCode::NOT_FOUND };
+    let sent = story::process::client().post(format!("{bot}/gateway")).json(&dispatch).send().await;
+    sent.map_or(StatusCode::BAD_GATEWAY, |answer| answer.status())
 }
 
 async fn control(State(discord): State<Discord>, Json(control): Json<Control>) -> StatusCode {

@@ -7,6 +7,9 @@ use uuid::Uuid;
 use super::stage::Stage;
 use crate::contracts::DAY;
 
+/// How far the clock is turned in the end, before the month that follows.
+pub(super) const LATE: i64 = 100 * DAY;
+
 /// Subscribes a guild to the plan "pro"; the status of the answer.
 pub(super) async fn subscribe(stage: &Stage, subscription: Uuid, guild: Uuid, key: Option<Uuid>) -> u16 {
     let body = json!({ "subscription_id": subscription, "guild_id": guild, "user_id": Uuid::new_v4(),
@@ -113,7 +116,7 @@ pub(super) async fn everything_else(story: &mut Story, stage: &Stage) {
     // A subscription that is renewed.
     let renewed = Uuid::new_v4();
     subscribe(stage, Uuid::new_v4(), renewed, None).await;
-    stage.turn(100 * DAY).await;
+    stage.turn(LATE).await;
     stage.until("it is renewed", &count("PaymentSucceeded"), 1).await;
     stage.dispatch("GUILD_DELETE", json!({ "guild_id": renewed, "deleted": true })).await;
     for (fact, payload) in facts(guilds[0]) {

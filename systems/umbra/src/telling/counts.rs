@@ -35,7 +35,7 @@ pub(super) async fn everything(story: &mut Story, stage: &Stage) {
     let charges = stage.charges().await;
     let paid = "select count(*) from billing.payment_attempts where result = 'succeeded'";
     let paid = u64::try_from(stage.eye.number(paid).await).unwrap_or_default();
-    story.equal("Charges at Toss = payments", charges.charges, paid);
+    story.equal("Charges at Toss that were kept = payments", charges.charges - charges.refunds, paid);
     story.figure("won taken", charges.won);
     let refused = stage.eye.execute("update events.event set payload = '{}'").await;
     let refused = refused.err().unwrap_or_default();
@@ -54,15 +54,17 @@ fn addresses(story: &mut Story, stage: &Stage) {
     }
     story.address("worker", format!("{}/metrics", stage.worker));
     let url = stage.url();
+    let postrider = story::process::postrider_path();
+    let postrider = postrider.display();
     let command = match stage.is_postgres() {
         true => {
             let (settings, operators) = (settings(), stage.operators.url());
             format!(
-                "DATABASE_URL={url} ALERT_URL={operators} postrider status --config {}",
+                "DATABASE_URL={url} ALERT_URL={operators} {postrider} status --config {}",
                 settings.display()
             )
         }
-        false => format!("postrider status --store {url}"),
+        false => format!("{postrider} status --store {url}"),
     };
     story.address("look at it", command);
 }

@@ -23,6 +23,7 @@ pub async fn tell(options: Options) -> ExitCode {
     acts::four_failures(&mut story, &stage).await;
     acts::kicked_and_back(&mut story, &stage).await;
     acts::everything_else(&mut story, &stage).await;
+    troubles::gateway_is_away(&mut story, &stage).await;
     troubles::worker_dies_between_handler_and_mark(&mut story, &mut stage).await;
     troubles::discord_is_down(&mut story, &stage).await;
     operating::dead_events(&mut story, &stage).await;

@@ -71,11 +71,14 @@ impl Stage {
             }
         };
         let (toss_stub, toss) = listening("stub-toss", process::own().arg("stub-toss")).await;
-        let (discord_stub, discord) = listening("stub-discord", process::own().arg("stub-discord")).await;
+        let bot_alone = &mut process::own();
+        let (bot_process, bot) = listening("bot", bot_alone.arg("bot").env("DATABASE_URL", &url)).await;
+        let discord_alone = &mut process::own();
+        let discord_alone = discord_alone.arg("stub-discord").env("BOT_URL", &bot);
+        let (discord_stub, discord) = listening("stub-discord", discord_alone).await;
         let operators = Stub::start().await;
         let command = |name: &str| command(name, &url, &toss, &discord, operators.url());
         let (api_process, api) = listening("api", &mut command("api")).await;
-        let (bot_process, bot) = listening("bot", &mut command("bot")).await;
         story.tell("The API, the bot, and stubs of Toss and Discord are running. There is no worker yet.");
         let _others = vec![toss_stub, discord_stub, bot_process];
         let client = process::client();
@@ -144,9 +147,9 @@ impl Stage {
         self.client.delete(url).send().await.map_or(0, |answer| answer.status().as_u16())
     }
 
-    /// Sends what Discord would send to the bot.
+    /// Lets the stub of Discord send something to the bot.
     pub(super) async fn dispatch(&self, kind: &str, data: Value) -> u16 {
-        self.post(&format!("{}/gateway", self.bot), json!({ "t": kind, "d": data })).await
+        self.post(&format!("{}/dispatch", self.discord), json!({ "t": kind, "d": data })).await
     }
 
     /// Makes a stub behave differently.

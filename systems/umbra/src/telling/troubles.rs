@@ -5,8 +5,9 @@ use story::Story;
 use story::testkit::until;
 use uuid::Uuid;
 
-use super::acts::subscribe;
+use super::acts::{LATE, subscribe};
 use super::stage::Stage;
+use crate::billing::charging::GRACE;
 
 pub(super) async fn api_dies_between_charge_and_commit(story: &mut Story, stage: &mut Stage) {
     story.part("The API dies between charge and commit");
@@ -32,6 +33,25 @@ pub(super) async fn api_dies_between_charge_and_commit(story: &mut Story, stage:
         "select count(*) from events.event where event_type = 'SubscriptionStarted' and aggregate_id = '{subscription}'"
     );
     story.equal("The subscription has started, once", stage.eye.number(&started).await, 1);
+}
+
+pub(super) async fn gateway_is_away(story: &mut Story, stage: &Stage) {
+    story.part("The gateway takes the money and gives no answer, and the user cancels");
+    let (subscription, before) = (Uuid::new_v4(), stage.charges().await);
+    stage.control(&stage.toss, json!({ "lose": true })).await;
+    let status = subscribe(stage, subscription, Uuid::new_v4(), None).await;
+    story.equal("Nobody knows whether the charge was made", status, 500);
+    let url = format!("{}/subscriptions/{subscription}/cancel", stage.api);
+    let canceled = stage.post(&url, json!({ "cancel_at_period_end": false })).await;
+    story.equal("The user cancels", canceled, 200);
+    stage.control(&stage.toss, json!({ "lose": false })).await;
+    // A minute later the worker takes the attempt over.
+    stage.turn(LATE + GRACE + 10).await;
+    let open = "select count(*) from billing.payment_attempts where result is null";
+    stage.until("the attempt is settled", open, 0).await;
+    let after = stage.charges().await;
+    story.equal("Charges that were given back", after.refunds - before.refunds, 1);
+    story.equal("Won that the user has paid", after.won - before.won, 0);
 }
 
 pub(super) async fn worker_dies_between_handler_and_mark(story: &mut Story, stage: &mut Stage) {

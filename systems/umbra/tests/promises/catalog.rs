@@ -4,7 +4,7 @@ use std::path::Path;
 
 use postrider::catalog::Convention;
 use story::imports::{OUTSIDE, lines_naming, naming};
-use umbra::adapters::{discord::Discord, postgres::relay::relay};
+use umbra::adapters::{delivery::Delivery, discord::Discord, postgres::relay::relay};
 use umbra::contracts::CATALOG;
 
 use crate::world::World;
@@ -46,7 +46,8 @@ UserSessionCreated identity user_id,session_id";
 #[tokio::test]
 async fn the_events_and_their_subscribers_are_those_of_the_document() {
     let world = World::asleep().await;
-    let relay = relay(&world.outbox, Discord::new("http://127.0.0.1:9")).expect("settings");
+    let delivery = Delivery::read(None).expect("the settings that are built in");
+    let relay = relay(&world.outbox, Discord::new("http://127.0.0.1:9"), &delivery).expect("settings");
     let infos = relay.subscriber_infos();
     let mut found = Vec::new();
     for (name, context, fields) in CATALOG {
@@ -118,4 +119,34 @@ fn contexts_import_nothing_of_one_another() {
     }
     let adapters = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/adapters");
     assert!(!naming(&adapters, OUTSIDE).is_empty(), "what connects them does name it");
+}
+
+/// The words of the statements that a file has: lines of code which name a table of a schema.
+fn tables(text: &str, schema: &str) -> Vec<String> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let named = |line: &&str| {
+        ["from ", "join ", "into ", "update "].iter().any(|verb| line.contains(&format!("{verb}{schema}.")))
+    };
+    code.filter(named).map(|line| line.trim().to_owned()).collect()
+}
+
+/// U18: the tables of a context are read and written by the port of that context alone; a planted statement is found.
+#[test]
+fn a_schema_belongs_to_the_port_of_its_context() {
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/adapters/store");
+    let owners = [
+        ("billing", "subscriptions.rs"),
+        ("licensing", "unit.rs"),
+        ("audit", "unit.rs"),
+        ("notification", "messenger.rs"),
+    ];
+    for (schema, owner) in owners {
+        for entry in std::fs::read_dir(&store).expect("a folder") {
+            let path = entry.expect("a file").path();
+            let found = tables(&std::fs::read_to_string(&path).expect("a text"), schema);
+            assert_eq!(!found.is_empty(), path.ends_with(owner), "{}: {found:?}", path.display());
+        }
+    }
+    let planted = "let text = \"select id from billing.subscriptions where billing_key_id = $1\";";
+    assert_eq!(tables(planted, "billing"), [planted]);
 }

@@ -2,12 +2,12 @@
 
 use postrider::Uuid;
 use umbra::adapters::postgres::unit::Unit;
-use umbra::billing::{PERIOD, Subscriptions};
+use umbra::billing::Subscriptions;
 use umbra::contracts::*;
 
 use crate::world::{World, pair};
 
-/// U9: the first flow, and X1: the document's table.
+/// U9: the first flow, and X1: the document's table. The licence lasts for the period that the first payment is for.
 #[tokio::test]
 async fn a_first_subscription_grants_a_licence_and_tells_its_owner() {
     let world = World::new().await;
@@ -16,6 +16,11 @@ async fn a_first_subscription_grants_a_licence_and_tells_its_owner() {
     assert_eq!(world.types().await, ["LicenseGranted", "SubscriptionStarted"]);
     assert_eq!(world.messages().await, ["pro activated"]);
     assert_eq!(world.license(guild).await, pair("pro", "active"));
+    let started = world.one::<i64>(
+        "select extract(epoch from occurred_at)::bigint from audit.events where event_type = 'SubscriptionStarted'",
+    );
+    let (started, end) = (started.await, world.one::<i64>("select expires_at from licensing.licenses").await);
+    assert!((started + PERIOD - 1..=started + PERIOD).contains(&end), "{started} and a period: {end}");
     let sql =
         "select event_type from events.outbox where published_at is not null and retry_count = 0 order by id";
     let published: Vec<String> = sqlx::query_scalar(sql).fetch_all(&world.db).await.expect("rows");
@@ -29,13 +34,13 @@ async fn the_fourth_failure_ends_the_subscription_and_a_charge_is_due_daily() {
     let guild = Uuid::new_v4();
     let subscription = world.subscribed(guild).await;
     for failure in 1..=4_i32 {
-        let due = PERIOD + Timestamp::from(failure - 1) * DAY;
+        let due = world.began + PERIOD + Timestamp::from(failure - 1) * DAY;
         let mut tx = world.db.begin().await.expect("a transaction");
         let mut unit = Unit::Command(&world.outbox, &mut tx);
         assert!(unit.due(due - 1).await.expect("an answer").is_empty(), "not before a day has passed");
         assert_eq!(unit.due(due).await.expect("an answer"), [subscription]);
         let attempt = Uuid::new_v4();
-        unit.attempt(subscription, attempt, due).await.expect("opened");
+        unit.attempt(subscription, attempt, "pro", due).await.expect("opened");
         tx.commit().await.expect("committed");
         world.settle(attempt, false, due).await;
         let status = if failure < 4 { "past_due" } else { "canceled" };
@@ -73,18 +78,19 @@ async fn a_kicked_bot_suspends_both_once() {
     assert_eq!(world.license(guild_id).await, pair("pro", "active"), "reinstalled");
 }
 
-/// The conditional update of U5: the greater end stays, also when the older event comes later.
+/// U5: the conditional update: the greater end stays, also when the older event comes later.
 #[tokio::test]
 async fn an_older_payment_does_not_shorten_a_licence() {
     let world = World::new().await;
     let subscription_id = world.subscribed(Uuid::new_v4()).await;
-    for new_period_end in [900, 900, 500] {
+    let end_of = |paid| world.began + 2 * PERIOD + paid;
+    for new_period_end in [900, 900, 500].map(end_of) {
         world.publish(PaymentSucceeded { subscription_id, attempt_id: Uuid::new_v4(), new_period_end }).await;
     }
     world.quiet().await;
     let sql = "select expires_at from licensing.licenses";
     let end: i64 = sqlx::query_scalar(sql).fetch_one(&world.db).await.expect("a licence");
-    assert_eq!(end, 900);
+    assert_eq!(end, end_of(900));
     assert_eq!(world.types().await.iter().filter(|name| *name == "LicenseExtended").count(), 1);
 }
 

@@ -32,11 +32,14 @@ async fn a_licence_is_extended_to_the_greater_end() {
         licensing::subscription_started,
         SubscriptionStarted { subscription_id, guild_id, plan_code }
     );
-    let paid =
-        |new_period_end| PaymentSucceeded { subscription_id, attempt_id: Uuid::new_v4(), new_period_end };
+    let end_of = |paid| world.began + 2 * PERIOD + paid;
+    let paid = |paid| {
+        let new_period_end = end_of(paid);
+        PaymentSucceeded { subscription_id, attempt_id: Uuid::new_v4(), new_period_end }
+    };
     twice!(world, licensing::payment_succeeded, paid(900));
     twice!(world, licensing::payment_succeeded, paid(500));
-    assert_eq!(world.one::<i64>("select expires_at from licensing.licenses").await, 900);
+    assert_eq!(world.one::<i64>("select expires_at from licensing.licenses").await, end_of(900));
     assert_eq!(world.count("LicenseGranted").await, 1);
     assert_eq!(world.count("LicenseExtended").await, 1);
     // The database keeps the greater one, whatever a handler has read.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use postrider::Uuid;
-use umbra::adapters::nightly;
+use umbra::adapters::nightly::Nights;
 use umbra::contracts::*;
 
 use crate::world::World;
@@ -50,14 +50,29 @@ async fn events_leave_the_log_after_thirty_days() {
     assert!(text.contains("removed") || text.contains("archive"), "{text}");
 }
 
-/// X2: retention runs at 04:00 in Seoul; the worker and the settings file say the same.
+/// X2: retention runs at 04:00 in Seoul: `postrider` and the worker read that in the same file, and another time there is another night.
 #[tokio::test]
 async fn the_night_of_the_worker_is_that_of_the_settings() {
     let world = World::asleep().await;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/umbra.toml");
+    let text = std::fs::read_to_string(file).expect("the settings file");
+    let written = text.parse::<toml::Table>().expect("TOML");
+    let retention = |name: &str| written["retention"][name].as_str().expect("a text").to_owned();
+    assert_eq!([retention("at"), retention("zone")], ["04:00", "Asia/Seoul"]);
     let settings = world.postrider_json(&["config", "check"]).to_string();
-    for part in [nightly::AT, nightly::ZONE, "audit.events", "skip", "30d"] {
+    for part in [retention("at").as_str(), retention("zone").as_str(), "audit.events", "skip", "30d"] {
         assert!(settings.contains(part), "{part}: {settings}");
     }
+    let nights = Nights::parse(&text).expect("a time");
+    let (day, hour) = (20_000 * DAY, 3600);
+    assert_eq!(
+        nights.last(day + 19 * hour) - nights.last(day + 19 * hour - 1),
+        1,
+        "19:00 UTC is 04:00 in Seoul"
+    );
+    let later = Nights::parse(&text.replace("at = \"04:00\"", "at = \"06:00\"")).expect("a time");
+    assert_eq!(later.last(day + 19 * hour) - later.last(day + 19 * hour - 1), 0);
+    assert_eq!(later.last(day + 21 * hour) - later.last(day + 21 * hour - 1), 1);
 }
 
 /// U13: the dashboard shows the four figures with their limits and how retry counts are distributed, by metrics that exist.

@@ -131,9 +131,34 @@ async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
     assert_eq!(system.one::<String>(types).await, "LicenseGranted SubscriptionStarted");
 }
 
-/// U12, X2: the worker archives once a night, by the settings file; and turned past four failures, its cron ends a subscription.
+/// U9, U19: what Discord sends reaches the bot, which records it: an installation, a kick, a deleted guild; what is nobody's here is left.
 #[tokio::test]
-async fn the_worker_keeps_the_nights() {
+async fn the_bot_records_what_discord_sends() {
+    let system = System::new().await;
+    let (_bot, bot) = system.start("bot").await;
+    let (_discord, discord) = system.discord_of(&bot).await;
+    let guild = json!({ "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() });
+    let mut deleted = guild.clone();
+    deleted["deleted"] = json!(true);
+    for (t, d) in [
+        ("GUILD_CREATE", guild.clone()),
+        ("MESSAGE_CREATE", json!({})),
+        ("GUILD_DELETE", guild),
+        ("GUILD_DELETE", deleted),
+    ] {
+        assert_eq!(
+            system.post(format!("{discord}/dispatch"), json!({ "t": t, "d": d })).await,
+            Some(200),
+            "{t}"
+        );
+    }
+    let types = "select string_agg(event_type, ' ' order by id) from events.event";
+    assert_eq!(system.one::<String>(types).await, "BotInstalled BotKicked GuildDeleted");
+}
+
+/// U9: turned past four failures, the cron of the worker ends a subscription.
+#[tokio::test]
+async fn the_cron_of_the_worker_ends_a_subscription_after_four_failures() {
     let system = System::new().await;
     let (_api, api) = system.start("api").await;
     let (_worker, _) = system.start("worker").await;
@@ -147,11 +172,66 @@ async fn the_worker_keeps_the_nights() {
     system.quiet().await;
     assert_eq!(system.one::<String>("select status from billing.subscriptions").await, "canceled");
     assert_eq!(system.messages().await.texts().len(), 6);
-    let kept = system.one::<i64>("select count(*) from audit.events").await;
-    let old = "update events.settled_batch set settled_at = settled_at - interval '31 days'";
+}
+
+const EVENTS: &str = "select count(*) from events.event";
+
+/// Leaves an attempt open that the gateway can't take, so that it is asked at each tick.
+async fn asked_at_each_tick(system: &System, api: &str) {
+    assert_eq!(system.post(format!("{}/control", system.toss), json!({ "down": true })).await, Some(200));
+    assert_eq!(system.post(format!("{api}/subscriptions"), order(Uuid::new_v4())).await, Some(500));
+}
+
+/// Waits until a worker has looked at everything, from now on.
+async fn a_whole_tick(system: &System) {
+    // Each tick asks the gateway first. The first request may be of a tick that began before; at the third one, the second tick is over.
+    let asked = system.charges().await.requests;
+    until("the worker has looked", async || system.charges().await.requests >= asked + 3).await;
+}
+
+/// U12, X2: once a night, by the settings file, one worker archives: not before the night, and not a second time in it, nor does another
+/// worker.
+#[tokio::test]
+async fn the_worker_keeps_the_nights() {
+    let system = System::new().await;
+    let (_api, api) = system.start("api").await;
+    // Noon in Seoul of some day: no night comes by itself.
+    let noon = DAY - (umbra::adapters::clock::machine() + 9 * 3600).rem_euclid(DAY) + DAY / 2;
+    system.turn(noon - 100).await;
+    asked_at_each_tick(&system, &api).await;
+    system.turn(noon).await;
+    let (worker, _) = system.start("worker").await;
+    let noted = "select count(*) from events.duty where name = 'umbra-nightly' and note is not null";
+    until("the night before is over", async || system.one::<i64>(noted).await == 1).await;
+
+    let installed = json!({ "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() });
+    let (_bot, bot) = system.start("bot").await;
+    let installed = json!({ "t": "GUILD_CREATE", "d": installed });
+    assert_eq!(system.post(format!("{bot}/gateway"), installed.clone()).await, Some(200));
+    system.quiet().await;
+    let old = "update events.settled_batch set settled_at = clock_timestamp() - interval '31 days'";
     sqlx::query(old).execute(&system.db).await.expect("turned");
-    system.turn(34 * DAY + 10).await;
-    until("the night is over", async || system.one::<i64>("select count(*) from events.event").await == 0)
-        .await;
+    a_whole_tick(&system).await;
+    let kept = system.one::<i64>("select count(*) from audit.events").await;
+    assert_eq!(system.one::<i64>(EVENTS).await, kept, "not before the night");
+    // A quarter to four, and a quarter past.
+    system.turn(noon + DAY / 2 + 4 * 3600 - 900).await;
+    a_whole_tick(&system).await;
+    assert_eq!(system.one::<i64>(EVENTS).await, kept, "not before four");
+    system.turn(noon + DAY / 2 + 4 * 3600 + 900).await;
+    until("the night is over", async || system.one::<i64>(EVENTS).await == 0).await;
     assert_eq!(system.one::<i64>("select count(*) from audit.events").await, kept);
+
+    assert_eq!(system.post(format!("{bot}/gateway"), installed).await, Some(200));
+    system.quiet_but_for(kept).await;
+    sqlx::query(old).execute(&system.db).await.expect("turned");
+    let left = system.one::<i64>(EVENTS).await;
+    a_whole_tick(&system).await;
+    assert_eq!((left > 0, system.one::<i64>(EVENTS).await), (true, left), "only once");
+    assert_eq!(worker.stop().await, Some(0));
+    let (_heir, _) = system.start("worker").await;
+    a_whole_tick(&system).await;
+    assert_eq!(system.one::<i64>(EVENTS).await, left, "nor by another worker");
+    system.turn(noon + DAY + DAY / 2 + 4 * 3600 + 900).await;
+    until("the next night is over", async || system.one::<i64>(EVENTS).await == 0).await;
 }

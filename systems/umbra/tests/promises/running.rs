@@ -53,6 +53,11 @@ impl System {
         listening(name, &mut command).await
     }
 
+    /// Another stub of Discord, which sends dispatches to this bot.
+    pub(crate) async fn discord_of(&self, bot: &str) -> (Program, String) {
+        listening("stub-discord", umbra("stub-discord").env("BOT_URL", bot)).await
+    }
+
     /// Posts JSON; the status of the answer, or nothing if there was none.
     pub(crate) async fn post(&self, url: String, body: Value) -> Option<u16> {
         let request = self.client.post(url).json(&body).timeout(Duration::from_secs(30));
@@ -96,5 +101,13 @@ impl System {
             and (select count(*) from events.event) = (select count(*) from audit.events)
             and (select count(*) from events.subscription) = 4";
         until("all is delivered", async || self.one(sql).await).await;
+    }
+
+    /// The same when so many events are only in the trail.
+    pub(crate) async fn quiet_but_for(&self, archived: i64) {
+        let sql = "select not exists (select 1 from events.event_state where state <> 'done')";
+        let more = "select (select count(*) from audit.events) - (select count(*) from events.event)";
+        until("all is delivered", async || self.one::<i64>(more).await == archived && self.one(sql).await)
+            .await;
     }
 }

@@ -1,11 +1,14 @@
 //! When a failed event is tried again, and the values of the document.
 
+use std::path::Path;
 use std::time::Duration;
 
 use postrider::Uuid;
 use postrider::store::Inspect;
-use postrider_testkit::until;
-use umbra::adapters::postgres::relay::POLL_INTERVAL;
+use postrider_testkit::{Folder, until};
+use umbra::adapters::delivery::Delivery;
+use umbra::adapters::discord::Discord;
+use umbra::adapters::postgres::relay::relay;
 use umbra::contracts::*;
 
 use crate::world::{World, pair};
@@ -66,11 +69,13 @@ async fn a_dead_event_stays_until_it_is_discarded() {
     assert_eq!(world.state(event, "licensing").await, "discarded");
 }
 
-/// U3: polling every 2 s, batches of 50, one handler at a time, one lane, order by aggregate.
+/// U3, U11: polling every 2 s, batches of 50, one handler at a time, one lane, order by aggregate: by the file of the worker.
 #[tokio::test]
 async fn the_relay_has_the_values_of_the_document() {
     let world = World::new().await;
-    assert_eq!(POLL_INTERVAL, Duration::from_secs(2));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("worker.toml");
+    let delivery = Delivery::read(Some(&file)).expect("the file");
+    assert_eq!((delivery.poll_interval, delivery.batch), (Duration::from_secs(2), 50));
     let store = world.outbox.store().await.expect("a store");
     until("the relay is known", async || !store.relays().await.expect("relays").is_empty()).await;
     let relays = store.relays().await.expect("relays");
@@ -87,4 +92,28 @@ async fn the_relay_has_the_values_of_the_document() {
     until("the relay sleeps", async || world.one::<i64>(left).await > 0).await;
     let left = world.one::<i64>(left).await;
     assert!(left <= 2_100_000, "it sleeps for {left} µs");
+}
+
+/// U3: all of these are settings: another file makes another relay.
+#[tokio::test]
+async fn another_file_makes_another_relay() {
+    let world = World::asleep().await;
+    let folder = Folder::new();
+    let usual = include_str!("../../worker.toml");
+    let other = usual.replace("batch = 50", "batch = 7").replace("concurrency = 1", "concurrency = 3");
+    let other = other.replace("\"2s\"", "\"9s\"").replace("max_attempts = 10", "max_attempts = 2");
+    let delivery = Delivery::read(Some(&folder.file("worker.toml", &other))).expect("the file");
+    assert_eq!(delivery.poll_interval, Duration::from_secs(9));
+    let relay = relay(&world.outbox, Discord::new("http://127.0.0.1:9"), &delivery).expect("settings");
+    let running = relay.start().await.expect("a relay");
+    let store = world.outbox.store().await.expect("a store");
+    until("the relay is known", async || !store.relays().await.expect("relays").is_empty()).await;
+    let relays = store.relays().await.expect("relays");
+    for subscription in ["licensing", "billing", "notification", "audit"] {
+        let run = relays[0].run(subscription).expect("it runs");
+        let found = ["batch", "concurrency", "retry"].map(|name| run.settings.get(name).cloned());
+        let wanted = ["7", "3", "after 60s, 300s, 900s, 3600s, 2 attempts"].map(|text| Some(text.to_owned()));
+        assert_eq!(found, wanted, "{subscription}");
+    }
+    running.stop().await.expect("stopped");
 }

@@ -6,6 +6,8 @@ use postrider::{Running, Uuid};
 use postrider_testkit::{postgres::Database, until};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgPool};
+use umbra::adapters::clock;
+use umbra::adapters::delivery::Delivery;
 use umbra::adapters::discord::Discord;
 use umbra::adapters::postgres::{desk::Desk, migrate, relay::relay, unit::event_of};
 use umbra::billing::Order;
@@ -27,6 +29,8 @@ pub(crate) struct World {
     pub(crate) outbox: Outbox,
     pub(crate) desk: Desk,
     pub(crate) discord: stubs::discord::Discord,
+    /// When it began: subscriptions are paid for at this time.
+    pub(crate) began: Timestamp,
     discord_url: String,
     relay: Option<Running>,
     database: Database,
@@ -42,17 +46,19 @@ impl World {
 
     /// Without a relay.
     pub(crate) async fn asleep() -> Self {
+        let began = clock::machine();
         let database = Database::new().await;
         let db = PgPool::connect_with(database.options()).await.expect("a connection");
         let outbox = migrate(&db).await.expect("tables");
         let discord = stubs::discord::Discord::default();
         let discord_url = serve(discord.clone().router()).await;
-        Self { desk: Desk::new(&outbox), db, outbox, discord, discord_url, relay: None, database }
+        Self { desk: Desk::new(&outbox), db, outbox, discord, began, discord_url, relay: None, database }
     }
 
     /// Starts the relay of the worker.
     pub(crate) async fn wake(&mut self) {
-        let relay = relay(&self.outbox, Discord::new(&self.discord_url)).expect("settings");
+        let delivery = Delivery::read(None).expect("the settings that are built in");
+        let relay = relay(&self.outbox, Discord::new(&self.discord_url), &delivery).expect("settings");
         self.relay = Some(relay.start().await.expect("a relay"));
     }
 
@@ -77,10 +83,10 @@ impl World {
 
     /// Takes the result of a charge.
     pub(crate) async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) {
-        self.desk.settle(attempt, succeeded, now).await.expect("settled");
+        assert!(self.desk.settle(attempt, succeeded, now).await.expect("settled"), "it has not ended");
     }
 
-    /// A subscription that is paid for at time 0.
+    /// A subscription that is paid for when this world begins.
     pub(crate) async fn subscribed(&self, guild: GuildId) -> SubscriptionId {
         self.subscribed_with(guild, None).await
     }
@@ -91,8 +97,8 @@ impl World {
         let user_id = Uuid::new_v4();
         let plan_code = "pro".to_owned();
         let order = Order { subscription_id, guild_id, user_id, billing_key_id: key, plan_code };
-        self.desk.open(&order, attempt, 0).await.expect("opened");
-        self.settle(attempt, true, 0).await;
+        self.desk.open(&order, attempt, self.began).await.expect("opened");
+        self.settle(attempt, true, self.began).await;
         self.quiet().await;
         subscription_id
     }

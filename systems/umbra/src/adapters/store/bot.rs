@@ -18,7 +18,7 @@ struct Dispatch {
     d: Value,
 }
 
-/// The routes of the bot: `POST /gateway`, as the stub of Discord sends it.
+/// The routes of the bot: `POST /gateway`, which the stub of Discord sends dispatches to.
 pub fn router(outbox: &Outbox) -> Router {
     Router::new().route("/gateway", post(dispatch)).with_state(Desk::new(outbox))
 }

@@ -101,8 +101,14 @@ impl Accounts for Desk {
         within!(self, |unit| unit.open_attempts(before))
     }
 
-    async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) -> Answer<()> {
+    async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) -> Answer<bool> {
         within!(self, |unit| billing::settle(attempt, succeeded, now, unit))
+    }
+
+    async fn taken_back(&self, attempt: AttemptId, refunded: bool) -> Answer<()> {
+        let done: Answer<()> = within!(self, |unit| billing::taken_back(attempt, refunded, unit));
+        tracing::info!(%attempt, refunded, "the gateway took back the attempt of a subscription that has ended");
+        done
     }
 
     async fn status(&self, id: SubscriptionId) -> Answer<Option<String>> {

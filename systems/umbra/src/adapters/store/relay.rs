@@ -1,44 +1,38 @@
-//! The four subscriptions, with the document's values.
-
-use std::time::Duration;
+//! The four subscriptions.
 
 use postrider::store::Mask;
-use postrider::{Failure, Order, Raw, Received, Relay, Retry, Subscriber};
+use postrider::{Failure, Order, Raw, Received, Recorded, Relay, Subscriber};
 
 use super::messenger::Messages;
 use super::unit::Unit;
 use super::{Outbox, Tx};
+use crate::adapters::delivery::Delivery;
 use crate::adapters::discord::Discord;
 use crate::contracts::{
     BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, PaymentFailedFinal,
-    PaymentSucceeded, PlanUpgraded, SubscriptionStarted, SubscriptionSuspended,
+    PaymentSucceeded, PlanUpgraded, SubscriptionStarted, SubscriptionSuspended, Timestamp,
 };
 use crate::{audit, billing, licensing, notification};
 
-/// How often the log is read when no bell rings.
-pub const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// How many events one read returns.
-pub const BATCH: u32 = 50;
-
-/// After 1, 5 and 15 minutes, then every hour; dead after ten attempts.
-pub fn retry() -> Retry {
-    Retry::schedule([1, 5, 15, 60].map(|minutes| Duration::from_secs(minutes * 60)))
-        .jitter(0.0)
-        .max_attempts(10)
-}
-
-fn usual(subscriber: Subscriber<Outbox>) -> Subscriber<Outbox> {
-    subscriber.batch(BATCH).concurrency(1).lanes(1).order(Order::Key).retry(retry())
+fn usual(subscriber: Subscriber<Outbox>, delivery: &Delivery) -> Subscriber<Outbox> {
+    let subscriber = subscriber.batch(delivery.batch).concurrency(delivery.concurrency);
+    subscriber.lanes(1).order(Order::Key).retry(delivery.retry.clone())
 }
 
 macro_rules! handlers {
-    ($subscriber:expr, $($event:ident => $handler:path),+ $(,)?) => {{
-        let subscriber = usual($subscriber).types([$($event::NAME),+]);
+    ($subscriber:expr, $delivery:expr, $($event:ident => $handler:path),+ $(,)?) => {{
+        let subscriber = usual($subscriber, $delivery).types([$($event::NAME),+]);
         $(let subscriber = subscriber.on_type($event::NAME, async |event: Received<$event>, mut tx: Tx| {
-            $handler(&event, &mut Unit::Handler(&mut tx)).await.map_err(failure)
+            let unit = &mut Unit::Handler(&mut tx, happened(event.event()));
+            $handler(&event, unit).await.map_err(failure)
         });)+
         subscriber
     }};
+}
+
+/// When an event happened.
+fn happened(event: &Recorded) -> Timestamp {
+    event.occurred_at.unix_timestamp()
 }
 
 /// What a fault means to the relay: of an error of HTTP, whether the service is away or the event is to blame.
@@ -50,13 +44,13 @@ fn failure(fault: Fault) -> Failure {
 }
 
 /// The relay of the worker.
-pub fn relay(outbox: &Outbox, discord: Discord) -> postrider::Result<Relay<Outbox>> {
+pub fn relay(outbox: &Outbox, discord: Discord, delivery: &Delivery) -> postrider::Result<Relay<Outbox>> {
     let mask = Mask::new(audit::SECRET)?;
     let messages = Messages::new(outbox.pool(), discord);
     Ok(Relay::new(outbox)
-        .poll_interval(POLL_INTERVAL)
+        .poll_interval(delivery.poll_interval)
         .subscribe("licensing", |s| {
-            handlers!(s,
+            handlers!(s, delivery,
                 BotInstalled => licensing::bot_installed,
                 BotKicked => licensing::bot_kicked,
                 GuildDeleted => licensing::guild_deleted,
@@ -69,24 +63,26 @@ pub fn relay(outbox: &Outbox, discord: Discord) -> postrider::Result<Relay<Outbo
             )
         })
         .subscribe("billing", |s| {
-            handlers!(s,
+            handlers!(s, delivery,
                 BotKicked => billing::bot_kicked,
                 GuildDeleted => billing::guild_deleted,
                 BillingKeyDeleted => billing::billing_key_deleted,
             )
         })
         .subscribe("notification", |s| {
-            usual(s).types(notification::TOLD.iter().copied()).on_other(move |event: Received<Raw>| {
-                let mut messages = messages.clone();
-                async move {
-                    let payload = event.event().payload.decode()?;
-                    let (id, kind) = (event.event().event_id, event.event().event_type.clone());
-                    notification::tell(id, &kind, &payload, &mut messages).await.map_err(failure)
-                }
-            })
+            usual(s, delivery).types(notification::TOLD.iter().copied()).on_other(
+                move |event: Received<Raw>| {
+                    let mut messages = messages.clone();
+                    async move {
+                        let payload = event.event().payload.decode()?;
+                        let (id, kind) = (event.event().event_id, event.event().event_type.clone());
+                        notification::tell(id, &kind, &payload, &mut messages).await.map_err(failure)
+                    }
+                },
+            )
         })
         .subscribe("audit", |s| {
-            usual(s).on_other(move |event: Received<Raw>, mut tx: Tx| {
+            usual(s, delivery).on_other(move |event: Received<Raw>, mut tx: Tx| {
                 let mut masked = event.event().clone();
                 mask.apply(&mut masked);
                 async move {
@@ -97,7 +93,8 @@ pub fn relay(outbox: &Outbox, discord: Discord) -> postrider::Result<Relay<Outbo
                         payload: masked.payload.as_json().unwrap_or("null").to_owned(),
                         occurred_at: masked.occurred_at.unix_timestamp_nanos() as f64 / 1e9,
                     };
-                    audit::keep(&entry, &mut Unit::Handler(&mut tx)).await.map_err(failure)
+                    let unit = &mut Unit::Handler(&mut tx, happened(&masked));
+                    audit::keep(&entry, unit).await.map_err(failure)
                 }
             })
         }))

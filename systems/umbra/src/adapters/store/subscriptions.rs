@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::unit::Unit;
 use super::{Row, sql};
 use crate::billing::charging::OpenAttempt;
-use crate::billing::{Order, Subscription, Subscriptions};
+use crate::billing::{Order, Outcome, Subscription, Subscriptions, is_over};
 use crate::contracts::{Answer, AttemptId, DAY, Fact, GuildId, SubscriptionId, Timestamp, UserId};
 
 fn subscription(row: &Row) -> sqlx::Result<Subscription> {
@@ -19,6 +19,23 @@ fn subscription(row: &Row) -> sqlx::Result<Subscription> {
         retry_count: row.try_get("retry_count")?,
         cancel_at_period_end: row.try_get("cancel_at_period_end")?,
     })
+}
+
+impl Unit<'_> {
+    /// The subscriptions whose next charge is due, all or this one.
+    async fn due_among(&mut self, only: Option<Uuid>, now: Timestamp) -> Answer<Vec<SubscriptionId>> {
+        let text = "select s.id from billing.subscriptions s where s.status in ('active', 'past_due') and s.period_end <= $1
+            and not exists (select 1 from billing.payment_attempts a where a.subscription_id = s.id
+                and a.result = 'failed' and a.opened_at + $2 > $1) and s.id = coalesce($3, s.id) order by s.id";
+        let due = sqlx::query_scalar(sql(text)).bind(now).bind(DAY).bind(only);
+        Ok(due.fetch_all(self.db()).await?)
+    }
+
+    /// The subscription and the plan of an attempt that has no result.
+    async fn open_attempt(&mut self, attempt: AttemptId) -> Answer<Option<(Uuid, String)>> {
+        let text = "select subscription_id, plan_code from billing.payment_attempts where id = $1 and result is null";
+        Ok(sqlx::query_as(sql(text)).bind(attempt).fetch_optional(self.db()).await?)
+    }
 }
 
 impl Subscriptions for Unit<'_> {
@@ -51,38 +68,41 @@ impl Subscriptions for Unit<'_> {
         if opened.rows_affected() == 0 {
             return Err("the billing key does not exist".into());
         }
-        self.attempt(order.subscription_id, attempt, now).await.map(drop)
+        self.attempt(order.subscription_id, attempt, &order.plan_code, now).await.map(drop)
     }
 
     async fn attempt(
         &mut self,
         subscription: SubscriptionId,
         attempt: AttemptId,
+        plan: &str,
         now: Timestamp,
     ) -> Answer<bool> {
-        let text = "insert into billing.payment_attempts (id, subscription_id, opened_at) values ($1, $2, $3)
+        let text = "insert into billing.payment_attempts (id, subscription_id, opened_at, plan_code) values ($1, $2, $3, $4)
             on conflict (subscription_id) where result is null do nothing";
-        let opened = sqlx::query(sql(text)).bind(attempt).bind(subscription).bind(now);
+        let opened = sqlx::query(sql(text)).bind(attempt).bind(subscription).bind(now).bind(plan);
         Ok(opened.execute(self.db()).await?.rows_affected() == 1)
     }
 
     async fn open_attempts(&mut self, before: Timestamp) -> Answer<Vec<OpenAttempt>> {
-        let text = "select a.id, a.subscription_id, s.plan_code from billing.payment_attempts a
+        let text = "select a.id, a.subscription_id, a.plan_code, s.status, s.cancel_at_period_end from billing.payment_attempts a
             join billing.subscriptions s on s.id = a.subscription_id
             where a.result is null and a.opened_at <= $1 order by a.opened_at, a.id";
         let rows = sqlx::query(sql(text)).bind(before).fetch_all(self.db()).await?;
         let attempt = |row: &Row| {
             let (id, subscription_id) = (row.try_get("id")?, row.try_get("subscription_id")?);
-            Ok(OpenAttempt { id, subscription_id, plan_code: row.try_get("plan_code")? })
+            let is_over = is_over(row.try_get("status")?, row.try_get("cancel_at_period_end")?);
+            Ok(OpenAttempt { id, subscription_id, plan_code: row.try_get("plan_code")?, is_over })
         };
         Ok(rows.iter().map(attempt).collect::<sqlx::Result<_>>()?)
     }
 
     async fn due(&mut self, now: Timestamp) -> Answer<Vec<SubscriptionId>> {
-        let text = "select s.id from billing.subscriptions s where s.status in ('active', 'past_due') and s.period_end <= $1
-            and not exists (select 1 from billing.payment_attempts a where a.subscription_id = s.id
-                and a.result = 'failed' and a.opened_at + $2 > $1) order by s.id";
-        Ok(sqlx::query_scalar(sql(text)).bind(now).bind(DAY).fetch_all(self.db()).await?)
+        self.due_among(None, now).await
+    }
+
+    async fn is_due(&mut self, id: SubscriptionId, now: Timestamp) -> Answer<bool> {
+        Ok(!self.due_among(Some(id), now).await?.is_empty())
     }
 
     async fn find(&mut self, id: SubscriptionId) -> Answer<Option<Subscription>> {
@@ -91,15 +111,34 @@ impl Subscriptions for Unit<'_> {
         Ok(row.as_ref().map(subscription).transpose()?)
     }
 
-    async fn close(&mut self, attempt: AttemptId, succeeded: bool) -> Answer<Option<Subscription>> {
-        let text = "update billing.payment_attempts set result = $2 where id = $1 and result is null returning subscription_id";
-        let result = if succeeded { "succeeded" } else { "failed" };
-        let closed: Option<Uuid> =
-            sqlx::query_scalar(sql(text)).bind(attempt).bind(result).fetch_optional(self.db()).await?;
-        match closed {
-            Some(id) => self.find(id).await,
-            None => Ok(None),
-        }
+    async fn of_attempt(&mut self, attempt: AttemptId) -> Answer<Option<(Subscription, String)>> {
+        let Some((id, _)) = self.open_attempt(attempt).await? else { return Ok(None) };
+        // The subscription is locked first, as everybody does; then the attempt may have a result.
+        let Some(subscription) = self.find(id).await? else { return Ok(None) };
+        Ok(self.open_attempt(attempt).await?.map(|(_, plan)| (subscription, plan)))
+    }
+
+    async fn close(&mut self, attempt: AttemptId, outcome: Outcome, grants: Option<&str>) -> Answer<()> {
+        let text =
+            "update billing.payment_attempts set result = $2, grants = $3 where id = $1 and result is null";
+        let result = match outcome {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed => "failed",
+            Outcome::Refunded => "refunded",
+            Outcome::Void => "void",
+        };
+        sqlx::query(sql(text)).bind(attempt).bind(result).bind(grants).execute(self.db()).await?;
+        Ok(())
+    }
+
+    async fn granted_by(&mut self, attempt: AttemptId) -> Answer<Option<String>> {
+        let text = "select grants from billing.payment_attempts where id = $1 and grants is not null";
+        Ok(sqlx::query_scalar(sql(text)).bind(attempt).fetch_optional(self.db()).await?)
+    }
+
+    async fn paid_by(&mut self, key: Uuid) -> Answer<Vec<SubscriptionId>> {
+        let text = "select id from billing.subscriptions where billing_key_id = $1 order by id";
+        Ok(sqlx::query_scalar(sql(text)).bind(key).fetch_all(self.db()).await?)
     }
 
     async fn of_guild(&mut self, guild: GuildId) -> Answer<Vec<Subscription>> {

@@ -1,12 +1,15 @@
-//! One transaction for the change and its events; the ports of Licensing, Audit and of those who only publish.
+//! One transaction for the change and its events; the ports of Licensing, Audit and of those who only publish. What Licensing asks of
+//! Billing, the port of Billing answers.
 
 use postrider::NewEvent;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{Connection, Outbox, Row, Tx, sql};
+use crate::adapters::clock;
 use crate::audit::{Entry, Trail};
-use crate::contracts::{Answer, Fact, GuildId, SubscriptionId};
+use crate::billing::Subscriptions;
+use crate::contracts::{Answer, AttemptId, Fact, GuildId, SubscriptionId, Timestamp};
 use crate::licensing::{License, Licenses, Status};
 use crate::{guild, identity, member, recovery};
 
@@ -19,15 +22,15 @@ pub fn event_of<E: Fact>(fact: &E) -> postrider::Result<NewEvent> {
 pub enum Unit<'a> {
     /// The transaction of a command.
     Command(&'a Outbox, &'a mut Connection),
-    /// The transaction of a handler.
-    Handler(&'a mut Tx),
+    /// The transaction of a handler, and when its event happened.
+    Handler(&'a mut Tx, Timestamp),
 }
 
 impl Unit<'_> {
     pub(super) fn db(&mut self) -> &mut Connection {
         match self {
             Self::Command(_, connection) => connection,
-            Self::Handler(tx) => tx,
+            Self::Handler(tx, _) => tx,
         }
     }
 
@@ -35,7 +38,7 @@ impl Unit<'_> {
         let event = event_of(&fact)?;
         match self {
             Self::Command(outbox, connection) => outbox.record(connection, &event).await.map(drop)?,
-            Self::Handler(tx) => tx.record(&event).await?,
+            Self::Handler(tx, _) => tx.record(&event).await?,
         }
         Ok(())
     }
@@ -61,6 +64,7 @@ fn license(row: &Row) -> sqlx::Result<License> {
         plan_code: row.try_get("plan_code")?,
         status: if status == "active" { Status::Active } else { Status::Suspended },
         expires_at: row.try_get("expires_at")?,
+        payer_gone: row.try_get("payer_gone")?,
     })
 }
 
@@ -79,8 +83,18 @@ impl Licenses for Unit<'_> {
     }
 
     async fn paid_by(&mut self, key: Uuid) -> Answer<Vec<SubscriptionId>> {
-        let text = "select id from billing.subscriptions where billing_key_id = $1 order by id";
-        Ok(sqlx::query_scalar(sql(text)).bind(key).fetch_all(self.db()).await?)
+        Subscriptions::paid_by(self, key).await
+    }
+
+    async fn granted_by(&mut self, payment: AttemptId) -> Answer<Option<String>> {
+        Subscriptions::granted_by(self, payment).await
+    }
+
+    fn time(&self) -> Timestamp {
+        match self {
+            Self::Command(..) => clock::machine(),
+            Self::Handler(_, time) => *time,
+        }
     }
 
     async fn save(&mut self, license: &License) -> Answer<()> {
@@ -89,12 +103,14 @@ impl Licenses for Unit<'_> {
             Status::Suspended => "suspended",
             Status::Canceled => "canceled",
         };
-        let text = "insert into licensing.licenses as l (id, guild_id, subscription_id, plan_code, status, expires_at)
-            values ($1, $2, $3, $4, $5, $6) on conflict (id) do update set subscription_id = excluded.subscription_id,
+        let text = "insert into licensing.licenses as l (id, guild_id, subscription_id, plan_code, status, expires_at, payer_gone)
+            values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do update set subscription_id = excluded.subscription_id,
+            payer_gone = excluded.payer_gone,
             plan_code = excluded.plan_code, status = excluded.status, expires_at = greatest(l.expires_at, excluded.expires_at)";
         let save =
             sqlx::query(sql(text)).bind(license.id).bind(license.guild_id).bind(license.subscription_id);
-        let save = save.bind(&license.plan_code).bind(status).bind(license.expires_at);
+        let save =
+            save.bind(&license.plan_code).bind(status).bind(license.expires_at).bind(license.payer_gone);
         save.execute(self.db()).await?;
         Ok(())
     }

@@ -13,6 +13,7 @@ use postrider::store::Store;
 use super::Outbox;
 use super::desk::Desk;
 use super::relay::relay;
+use crate::adapters::delivery::Delivery;
 use crate::adapters::discord::Discord;
 use crate::adapters::nightly::Nightly;
 use crate::adapters::toss::Toss;
@@ -34,6 +35,8 @@ pub struct Worker {
     pub tick: Duration,
     /// How long its lanes stay its own after it died.
     pub lease: Duration,
+    /// How it delivers.
+    pub delivery: Delivery,
     /// The settings of `postrider archive`; without them there is no retention.
     pub settings: Option<PathBuf>,
 }
@@ -41,17 +44,19 @@ pub struct Worker {
 impl Worker {
     /// Works until the process is asked to end.
     pub async fn run(self, outbox: &Outbox) -> Answer<()> {
+        let nightly = self.settings.clone().map(Nightly::new).transpose()?;
         let prometheus = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_attempts".to_owned()), ATTEMPTS)?
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
             .install_recorder()?;
         let router = Router::new().route("/metrics", get(async move || prometheus.render()));
-        let mut running = relay(outbox, self.discord.clone())?.lease(self.lease).start().await?;
+        let mut running =
+            relay(outbox, self.discord.clone(), &self.delivery)?.lease(self.lease).start().await?;
         let store = Arc::clone(running.store());
         let failed = tokio::select! {
             () = asked_to_end() => None,
             error = running.failed() => Some(error.into()),
-            () = self.cron(outbox, &*store) => None,
+            () = self.cron(outbox, &*store, nightly) => None,
             served = story::process::serve(router) => served.err().map(Into::into),
         };
         running.stop().await?;
@@ -59,9 +64,8 @@ impl Worker {
     }
 
     /// Looks at each tick what is due. A failure waits for the next tick.
-    async fn cron(&self, outbox: &Outbox, store: &dyn Store) {
+    async fn cron(&self, outbox: &Outbox, store: &dyn Store, mut nightly: Option<Nightly>) {
         let desk = Desk::new(outbox);
-        let mut nightly = self.settings.clone().map(Nightly::new);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
