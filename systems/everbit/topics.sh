@@ -5,9 +5,13 @@ broker=${1:?usage: topics.sh BROKER:PORT [REPLICATION]}
 replication=${2:-3}
 grep -v '^#' "$(dirname "$0")/topics.txt" | while read -r name partitions settings; do
     [ -n "$name" ] || continue
-    configs=
-    for setting in $settings; do configs="$configs --config $setting"; done
-    # shellcheck disable=SC2086
+    set --
+    for setting in $settings; do
+        # One broker can't have two replicas in step.
+        [ "$replication" -ge 2 ] || [ "${setting%%=*}" != min.insync.replicas ] || continue
+        set -- "$@" --config "$setting"
+    done
+    # Its input is the list of topics.
     kafka-topics.sh --bootstrap-server "$broker" --create --if-not-exists --topic "$name" \
-        --partitions "$partitions" --replication-factor "$replication" $configs
+        --partitions "$partitions" --replication-factor "$replication" "$@" < /dev/null
 done

@@ -37,12 +37,16 @@ create table if not exists order_attempt (
 );
 create index if not exists order_attempt_open on order_attempt (updated_at) where status in ('REQUESTED', 'UNKNOWN');
 
+-- One row for each time that more of an order was executed. Whoever books adds to what was booked before: two who book at once meet in
+-- the key, and one of them gives way.
 create table if not exists fill (
-    identifier      text primary key,
+    identifier      text not null,
+    booked_before   bigint not null,
     order_intent_id uuid not null references order_intent,
-    volume          bigint not null,
+    volume          bigint not null check (volume > 0),
     price           bigint not null,
-    created_at      bigint not null
+    created_at      bigint not null,
+    primary key (identifier, booked_before)
 );
 
 create table if not exists position (

@@ -38,12 +38,16 @@ create table if not exists order_attempt (
 );
 create index if not exists order_attempt_open on order_attempt (updated_at) where status in ('REQUESTED', 'UNKNOWN');
 
+-- One row for each time that more of an order was executed. Whoever books adds to what was booked before: two who book at once meet in
+-- the key, and one of them gives way.
 create table if not exists fill (
-    identifier      text primary key,
+    identifier      text not null,
+    booked_before   integer not null,
     order_intent_id blob not null references order_intent (id),
-    volume          integer not null,
+    volume          integer not null check (volume > 0),
     price           integer not null,
-    created_at      integer not null
+    created_at      integer not null,
+    primary key (identifier, booked_before)
 );
 
 create table if not exists position (

@@ -13,5 +13,7 @@ fn domain_and_application_name_nothing_of_the_outside() {
         assert_eq!(naming(&folder, &["adapters", "stubs"]), [""; 0]);
     }
     assert_eq!(lines_naming("use postrider::Outbox;\nuse crate::domain::About;", OUTSIDE).len(), 1);
-    assert_eq!(lines_naming("use crate::adapters::bus::Kind;", &["adapters"]).len(), 1);
+    for planted in ["use crate::adapters::bus::Kind;", "use crate::{adapters::bus::Kind, domain::About};"] {
+        assert_eq!(lines_naming(planted, &["adapters"]).len(), 1, "{planted}");
+    }
 }

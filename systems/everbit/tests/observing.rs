@@ -190,3 +190,14 @@ async fn lines_name_their_event_and_series_are_there() {
     assert!(own.len() >= 2, "a retry and a death: {lines:?}");
     assert!(own.iter().all(|line| has_all(line, OWN)), "{own:?}");
 }
+
+/// What the database says is for the log: the caller of the API learns in a sentence that it did not work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_the_database_is_in_the_log_and_not_in_the_answer() {
+    let cast = Cast::raise(Path::new(env!("CARGO_BIN_EXE_everbit")), false).await;
+    cast.database.execute("alter table backtest_job rename to elsewhere").await;
+    let subject = json!({ "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP", "market": "KRW-BTC" });
+    let answer = cast.post("/backtests", &subject).await;
+    assert_eq!(answer, (503, json!({ "error": "everbit can't do that at the moment; try again" })));
+    until("it is in the log", async || cast.errors_of("api").contains("does not exist")).await;
+}

@@ -8,6 +8,7 @@ use everbit::application::notices::Notice;
 use everbit::application::{Desk, Exchange, Fault, Trading, Work};
 use everbit::domain::{CreateOrderAttempt, Intent, Placed, Reply, Status};
 use everbit::stubs::exchange::Conduct;
+use postrider_testkit::until;
 use serde_json::json;
 use support::{World, about, signal};
 use uuid::Uuid;
@@ -163,7 +164,57 @@ async fn a_fill_is_counted_once_and_moves_the_position() {
     assert_eq!(world.number(filled).await, 1);
 }
 
-/// E11, E6: queued commands end as rejected while the kill switch is on; a command without an intent can't be helped.
+/// E11: an order that is executed in parts is followed until all of it is: each part is booked once and has an event, whoever looks.
+#[tokio::test]
+async fn an_order_that_is_filled_in_parts_is_followed_to_its_end() {
+    let world = World::new().await;
+    let command = world.intent(Conduct::Place).await;
+    let executed = async |volume: i64| {
+        world.direct(&format!("/executed/{}", command.identifier()), json!(volume)).await;
+    };
+    executed(0).await;
+    world.execute(&command, 2_000).await;
+    let (one, other) = (world.services().reconciler, world.services().reconciler);
+    let position = "select coalesce(sum(volume), 0)::bigint from position where market = 'KRW-BTC'";
+    for (volume, fills) in [(0, 0), (250_000, 1), (250_000, 0), (400_000, 1), (1_000_000, 1), (1_000_000, 0)]
+    {
+        executed(volume).await;
+        let (one, other) = tokio::join!(one.round(3_000), other.round(3_000));
+        assert_eq!(one.expect("a round").filled + other.expect("a round").filled, fills, "{volume}");
+        assert_eq!(world.number(position).await, volume);
+    }
+    let sql = "select (payload_json ->> 'volume')::bigint, (payload_json ->> 'executed')::bigint
+               from outbox_event where event_type = 'OrderFilled' order by id";
+    let filled: Vec<(i64, i64)> = sqlx::query_as(sql).fetch_all(world.pool()).await.expect("events");
+    assert_eq!(filled, [(250_000, 250_000), (150_000, 400_000), (600_000, 1_000_000)]);
+    let mut work = world.desk.begin().await.expect("a transaction");
+    assert!(work.unfilled().await.expect("an answer").is_empty(), "nobody asks any more");
+}
+
+/// E11: who books a part that somebody else has booked meanwhile gives way: nothing is booked twice.
+#[tokio::test]
+async fn a_part_is_booked_by_one_of_two_who_saw_different_parts() {
+    let world = World::new().await;
+    let command = world.intent(Conduct::Place).await;
+    world.execute(&command, 2_000).await;
+    let (mut slow, mut fast) =
+        (world.desk.begin().await.expect("begun"), world.desk.begin().await.expect("begun"));
+    let intent = slow.intent(command.order_intent_id).await.expect("an answer").expect("an intent");
+    let identifier = command.identifier();
+    assert_eq!(slow.fill(&intent, &identifier, 400_000, 3).await.expect("booked"), Some(400_000));
+    // It sees nothing of what is not committed, and waits for it at the key.
+    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    let (second, ()) = tokio::join!(fast.fill(&intent, &identifier, 700_000, 3), async {
+        until("it waits", async || world.number(waits).await == 1).await;
+        slow.commit().await.expect("committed");
+    });
+    assert_eq!(second.expect("an answer"), None);
+    fast.commit().await.expect("committed");
+    assert_eq!(world.services().reconciler.round(4_000).await.expect("a round").filled, 1, "the rest of it");
+    assert_eq!(world.number("select volume from position where market = 'KRW-BTC'").await, 1_000_000);
+}
+
+/// E11: queued commands end as rejected while the kill switch is on.
 #[tokio::test]
 async fn the_kill_switch_stops_orders_that_are_queued() {
     let world = World::new().await;
@@ -179,9 +230,6 @@ async fn the_kill_switch_stops_orders_that_are_queued() {
     let again = CreateOrderAttempt { attempt_no: 2, ..command };
     world.execute(&again, 4_000).await;
     assert_eq!(world.status(&again).await, Some(Status::Acked));
-    let unknown = CreateOrderAttempt { order_intent_id: Uuid::new_v4(), attempt_no: 1 };
-    let fault = services.executor.execute(Uuid::new_v4(), &unknown, 1).await.expect_err("no intent");
-    assert!(matches!(fault, Fault::Reject(_)), "{fault:?}");
 }
 
 /// E12: a notice is sent once per event, also when the push service is away: it is best effort.

@@ -6,7 +6,7 @@ use ledger::adapters::{consumers, processes};
 use story::Options;
 use story::process::{logs, setting};
 
-const USAGE: &str = "ledger migrate | api | read-model | positions | audit | stub-positions | figures | story [--keep] [--long]";
+const USAGE: &str = "ledger migrate | api | read-model | positions | audit | stub-positions | stub-alerts | figures | story [--keep] [--long]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -29,6 +29,7 @@ async fn main() -> ExitCode {
             Err(sentence) => Err(sentence.into()),
         },
         "stub-positions" => processes::stub_positions().await,
+        "stub-alerts" => processes::stub_alerts().await,
         "figures" => processes::figures().await,
         _ => return wrong(USAGE),
     };

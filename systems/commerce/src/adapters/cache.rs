@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -12,6 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::application::ports::{Answer, ProductCache, Refusal};
 use crate::domain::{Product, ProductId};
+
+/// How long the cache may take where a shopper waits, and where a consumer does.
+const SHOPPERS_PATIENCE: Duration = Duration::from_millis(300);
+const CONSUMERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A product as the cache keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,25 +49,34 @@ impl HttpCache {
 
 impl ProductCache for HttpCache {
     async fn get(&self, product: ProductId) -> Answer<Option<Product>> {
-        let found = self.client.get(self.key(product)).send().await.map_err(Refusal::failed)?;
+        let ask = self.client.get(self.key(product)).timeout(SHOPPERS_PATIENCE).send();
+        let found = ask.await.map_err(|error| unanswered("asked for a product", error))?;
         if found.status() == reqwest::StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        let found = found.error_for_status().map_err(Refusal::failed)?;
-        let Card { name, price, available } = found.json().await.map_err(Refusal::failed)?;
+        let card = async { found.error_for_status()?.json().await };
+        let card = card.await.map_err(|error| unanswered("asked for a product", error))?;
+        let Card { name, price, available } = card;
         Ok(Some(Product { id: product, name, price, available }))
     }
 
     async fn put(&self, product: &Product) -> Answer<()> {
         let card = Card { name: product.name.clone(), price: product.price, available: product.available };
-        let put = self.client.put(self.key(product.id)).json(&card).send().await;
-        put.and_then(reqwest::Response::error_for_status).map(drop).map_err(Refusal::failed)
+        let put = self.client.put(self.key(product.id)).timeout(SHOPPERS_PATIENCE).json(&card).send().await;
+        let put = put.and_then(reqwest::Response::error_for_status);
+        put.map(drop).map_err(|error| unanswered("given a product", error))
     }
 
     async fn remove(&self, product: ProductId) -> Answer<()> {
-        let removed = self.client.delete(self.key(product)).send().await;
+        let removed = self.client.delete(self.key(product)).timeout(CONSUMERS_PATIENCE).send().await;
         removed.and_then(reqwest::Response::error_for_status).map(drop).map_err(Refusal::failed)
     }
+}
+
+/// Nobody but the log learns of a cache that fails a shopper.
+fn unanswered(what: &str, error: reqwest::Error) -> Refusal {
+    tracing::warn!(error = %error, "the cache failed when it was {what}");
+    Refusal::failed(error)
 }
 
 type Cards = Arc<Mutex<HashMap<ProductId, Card>>>;

@@ -82,7 +82,7 @@ pub trait Units: Send + Sync {
     fn begin(&self) -> impl Future<Output = Answer<Self::Unit>> + Send;
 }
 
-/// What shoppers see of products, kept close. It may forget anything at any time.
+/// What shoppers see of products, kept close. It may forget anything at any time, and it answers or fails soon.
 pub trait ProductCache: Send + Sync {
     /// What it has of a product.
     fn get(&self, product: ProductId) -> impl Future<Output = Answer<Option<Product>>> + Send;

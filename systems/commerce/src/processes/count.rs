@@ -6,8 +6,18 @@ use postrider::postgres::Outbox;
 use story::Story;
 use story::testkit::until;
 
-use crate::processes::arrivals::Arrivals;
+use crate::adapters::cache::HttpCache;
+use crate::application::ports::ProductCache;
+use crate::processes::arrivals::{Arrivals, TOPICS};
 use crate::processes::stage::Stage;
+
+/// The products whose sales are not what was ordered and paid.
+pub const SALES_OF_EACH: (&str, &str) = (
+    "sales of each product",
+    "select count(*) from products p where
+        coalesce((select sum(l.quantity) from order_lines l join payments using (order_id) where l.product_id = p.id), 0)
+        <> coalesce((select quantity from metrics.product_sales s where s.product_id = p.id), 0)",
+);
 
 /// What the consumers know against what happened: the number of products whose figures differ.
 const DIFFERENCES: [(&str, &str); 3] = [
@@ -17,12 +27,7 @@ const DIFFERENCES: [(&str, &str); 3] = [
             (select count(*) from likes l where l.product_id = p.id)
             <> coalesce((select likes from metrics.product_like_count c where c.product_id = p.id), 0)",
     ),
-    (
-        "sales of each product",
-        "select count(*) from products p where
-            coalesce((select sum(l.quantity) from order_lines l join payments using (order_id) where l.product_id = p.id), 0)
-            <> coalesce((select quantity from metrics.product_sales s where s.product_id = p.id), 0)",
-    ),
+    SALES_OF_EACH,
     (
         "views of each product",
         "select count(*) from products p where
@@ -64,9 +69,35 @@ pub async fn count(story: &mut Story, stage: &Stage) {
             format!("{sum} in all, {differ} differ"),
         );
     }
+    depleted(story, stage).await;
+    for topic in TOPICS {
+        story.equal(&format!("dead letters of {topic} that are left"), stage.letters(topic), Some(0));
+    }
     if let Err(error) = counting.stop().await {
         story.holds("the count ends well", false, error);
     }
+}
+
+/// Nobody who looks is told that a product is available which is sold out. Who looked since then may have cached that it is not.
+async fn depleted(story: &mut Story, stage: &Stage) {
+    let cache = HttpCache::new(story::process::client(), &stage.cache);
+    let sold_out = sqlx::query_scalar("select id from products where stock = 0 order by id");
+    let sold_out: Vec<i64> =
+        sold_out.fetch_all(&stage.pool).await.unwrap_or_else(|error| panic!("no products: {error}"));
+    let mut wrong = Vec::new();
+    for product in &sold_out {
+        match cache.get(*product).await {
+            Ok(None) => {}
+            Ok(Some(card)) if !card.available => {}
+            _ => wrong.push(*product),
+        }
+    }
+    let found = format!("{} are sold out, of {wrong:?} the cache is wrong", sold_out.len());
+    story.holds(
+        "the cache has no product as available that is sold out",
+        !sold_out.is_empty() && wrong.is_empty(),
+        found,
+    );
 }
 
 async fn by_type(stage: &Stage, table: &str) -> BTreeMap<String, i64> {

@@ -132,9 +132,13 @@ impl Stage {
 
     /// A command for whoever explores what was kept.
     pub fn command(&self, what: &str) -> String {
-        let (database, brokers) = (self.database.url(), self.broker.bootstrap());
-        let file = self.relay_file("operator");
-        format!("DATABASE_URL={database} KAFKA_BROKERS={brokers} postrider {what} --config {file}")
+        command(&self.database.url(), &self.broker.bootstrap(), &self.relay_file("operator"), what)
+    }
+
+    /// How many dead letters a topic has that were not put back; nothing if that can't be found out.
+    pub fn letters(&self, topic: &str) -> Option<usize> {
+        let listed = self.postrider(&["dead-letters", "list", "--topic", topic, "--json"]);
+        serde_json::from_str::<serde_json::Value>(&listed).ok()?.as_array().map(Vec::len)
     }
 
     /// A number of the database.
@@ -158,5 +162,26 @@ impl Stage {
     pub async fn until_sent(&self) {
         let open = "select count(*) from outbox where id > coalesce((select last_processed_id from outbox_cursor), 0)";
         self.until_number("everything is sent", open, 0).await;
+    }
+}
+
+/// A line for a shell. The program is named by its path: it is in no folder that a shell looks into.
+fn command(database: &str, brokers: &str, file: &str, what: &str) -> String {
+    let postrider = story::process::postrider_path();
+    let postrider = postrider.display();
+    format!("DATABASE_URL='{database}' KAFKA_BROKERS={brokers} {postrider} {what} --config {file}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_shown_names_a_program_that_is_there() {
+        let line = command("postgres://shop", "127.0.0.1:9092", "shop.toml", "dead list");
+        let program = line.split(' ').find(|word| word.ends_with("/postrider")).expect("a path");
+        assert!(Path::new(program).is_file(), "{line}");
+        assert!(line.starts_with("DATABASE_URL='postgres://shop' KAFKA_BROKERS=127.0.0.1:9092 "), "{line}");
+        assert!(line.ends_with("/postrider dead list --config shop.toml"), "{line}");
     }
 }

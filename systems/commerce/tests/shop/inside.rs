@@ -14,7 +14,7 @@ use story::imports::{OUTSIDE, lines_naming, naming};
 use crate::world::{World, depleted, liked, paid, unliked, viewed};
 
 /// What the inside must not name beside what no system's may.
-const ALSO: [&str; 4] = ["serde", "serde_json", "uuid", "crate::adapters"];
+const ALSO: [&str; 5] = ["serde", "serde_json", "uuid", "adapters", "processes"];
 
 /// C1: domain and application name ports of their own alone: no Kafka, no JSON, no database.
 #[test]
@@ -24,7 +24,13 @@ fn the_domain_and_the_application_name_nothing_of_the_outside() {
     for folder in ["domain", "application"] {
         assert_eq!(naming(&source.join(folder), &words), Vec::<String>::new());
     }
-    for planted in ["use serde::Serialize;", "use crate::adapters::mapping;", "use postrider::Event;"] {
+    for planted in [
+        "use serde::Serialize;",
+        "use crate::adapters::mapping;",
+        "use crate::{adapters::mapping, domain::Line};",
+        "    processes::settings,",
+        "use postrider::Event;",
+    ] {
         assert_eq!(lines_naming(planted, &words).len(), 1, "{planted}");
     }
     let names_adapters = naming(&source.join("adapters"), &words);

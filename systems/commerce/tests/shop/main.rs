@@ -1,5 +1,6 @@
 //! The shop on a real PostgreSQL and a real Kafka: what it publishes, how the relay and the consumers fail, and what they never lose.
 
+mod caching;
 mod cluster;
 mod consumer_failures;
 mod consumers;

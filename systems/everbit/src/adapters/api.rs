@@ -67,13 +67,17 @@ pub fn router<D: Desk, X: Exchange>(api: Api<D, X>) -> Router {
         .with_state(api)
 }
 
-/// 202 with what was made, 409 with why not, or 503.
+/// 202 with what was made, 409 with why not, or 503. What failed outside is logged here, and the caller only learns that something did.
 fn accepted(answer: Answer<serde_json::Value>) -> Response {
     match answer {
         Ok(made) => (StatusCode::ACCEPTED, Json(made)).into_response(),
-        Err(Fault::Reject(why)) => (StatusCode::CONFLICT, Json(json!({ "error": why }))).into_response(),
+        Err(Fault::Reject(why) | Fault::Missing(why)) => {
+            (StatusCode::CONFLICT, Json(json!({ "error": why }))).into_response()
+        }
         Err(Fault::Retry(why)) => {
-            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "error": why }))).into_response()
+            tracing::error!(error = %why, "a request failed");
+            let sentence = "everbit can't do that at the moment; try again";
+            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "error": sentence }))).into_response()
         }
     }
 }

@@ -17,7 +17,8 @@ pub enum Kind {
     /// `outbox`: an event is there if and only if its transaction commits.
     #[default]
     Outbox,
-    /// `kafka`: an event is sent at once. It stays if the transaction rolls back, and is lost if the process dies before.
+    /// `kafka`: an event is sent before the transaction commits. What commits was sent; what was sent may have been rolled back, and a
+    /// consumer may be faster than the commit.
     Kafka,
 }
 

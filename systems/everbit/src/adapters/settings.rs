@@ -6,6 +6,15 @@ use std::time::Duration;
 
 use crate::adapters::bus::Kind;
 
+/// The pauses between the attempts of a failed event: the first, and the one that they are doubled up to. Each is given or taken 20 %.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    /// The first.
+    pub first: Duration,
+    /// The longest, before the 20 %.
+    pub longest: Duration,
+}
+
 /// Where everything is, and how long it may take.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -29,6 +38,14 @@ pub struct Settings {
     pub lanes: u32,
     /// `EVERBIT_LEASE_MS`: after how long the work of a process that died is taken up.
     pub lease: Duration,
+    /// `EVERBIT_BATCH`: how many events a worker takes at once.
+    pub batch: u32,
+    /// `EVERBIT_COMMAND_PAUSE_MS` and `EVERBIT_COMMAND_LONGEST_PAUSE_MS`: the pauses of commands to trade.
+    pub command_pauses: Pauses,
+    /// `EVERBIT_PAUSE_MS` and `EVERBIT_LONGEST_PAUSE_MS`: the pauses of everything else.
+    pub event_pauses: Pauses,
+    /// `EVERBIT_KAFKA_ATTEMPTS`: how often an event is tried behind Kafka before it is a dead letter.
+    pub kafka_attempts: u32,
     /// `EVERBIT_TIMEOUT_MS`: how long the exchange may take to answer.
     pub timeout: Duration,
     /// `EVERBIT_RECONCILE_MS`: how often the exchange is asked what became of orders.
@@ -51,34 +68,53 @@ impl Settings {
             name: None,
             lanes: 4,
             lease: Duration::from_secs(30),
+            batch: 100,
+            command_pauses: Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(60) },
+            event_pauses: Pauses { first: Duration::from_secs(1), longest: Duration::from_secs(250) },
+            kafka_attempts: 6,
             timeout: Duration::from_secs(3),
             reconcile_every: Duration::from_secs(5),
             grace: Duration::from_secs(60),
         }
     }
 
-    /// Reads them.
+    /// Reads them from the environment.
     pub fn read() -> Result<Self, String> {
+        Self::from(&|name| env::var(name).ok())
+    }
+
+    /// Reads them by their names.
+    pub fn from(given: Given<'_>) -> Result<Self, String> {
         let milliseconds = |name, default: Duration| {
             let usual = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
-            value(name, usual).map(Duration::from_millis)
+            value(given, name, usual).map(Duration::from_millis)
         };
-        let usual = Self::of(&story::process::setting("DATABASE_URL")?, Kind::Outbox);
+        let pauses = |first, longest, default: Pauses| -> Result<Pauses, String> {
+            Ok(Pauses {
+                first: milliseconds(first, default.first)?,
+                longest: milliseconds(longest, default.longest)?,
+            })
+        };
+        let database = given("DATABASE_URL").ok_or("DATABASE_URL must be set")?;
+        let usual = Self::of(&database, Kind::Outbox);
         let settings = Self {
-            bus: value("EVERBIT_BUS", usual.bus)?,
-            brokers: value("EVERBIT_BROKERS", usual.brokers)?,
-            topic_prefix: value("EVERBIT_TOPIC_PREFIX", usual.topic_prefix)?,
-            exchange: value("EXCHANGE_URL", usual.exchange)?,
-            push: value("PUSH_URL", usual.push)?,
-            workers: value("EVERBIT_WORKERS", String::new())?
-                .split(',')
-                .map(str::trim)
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect(),
-            name: env::var("EVERBIT_NAME").ok(),
-            lanes: value("EVERBIT_LANES", usual.lanes)?,
+            bus: value(given, "EVERBIT_BUS", usual.bus)?,
+            brokers: value(given, "EVERBIT_BROKERS", usual.brokers)?,
+            topic_prefix: value(given, "EVERBIT_TOPIC_PREFIX", usual.topic_prefix)?,
+            exchange: value(given, "EXCHANGE_URL", usual.exchange)?,
+            push: value(given, "PUSH_URL", usual.push)?,
+            workers: names(&value(given, "EVERBIT_WORKERS", String::new())?),
+            name: given("EVERBIT_NAME"),
+            lanes: value(given, "EVERBIT_LANES", usual.lanes)?,
             lease: milliseconds("EVERBIT_LEASE_MS", usual.lease)?,
+            batch: value(given, "EVERBIT_BATCH", usual.batch)?,
+            command_pauses: pauses(
+                "EVERBIT_COMMAND_PAUSE_MS",
+                "EVERBIT_COMMAND_LONGEST_PAUSE_MS",
+                usual.command_pauses,
+            )?,
+            event_pauses: pauses("EVERBIT_PAUSE_MS", "EVERBIT_LONGEST_PAUSE_MS", usual.event_pauses)?,
+            kafka_attempts: value(given, "EVERBIT_KAFKA_ATTEMPTS", usual.kafka_attempts)?,
             timeout: milliseconds("EVERBIT_TIMEOUT_MS", usual.timeout)?,
             reconcile_every: milliseconds("EVERBIT_RECONCILE_MS", usual.reconcile_every)?,
             grace: milliseconds("EVERBIT_GRACE_MS", usual.grace)?,
@@ -88,8 +124,11 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Refuses what would let an order be given up while it is on its way, and unknown workers.
+    /// Refuses what would let nothing be done, or an order be given up while it is on its way, and unknown workers.
     pub fn check(&self) -> Result<(), String> {
+        if self.batch == 0 || self.kafka_attempts == 0 {
+            return Err("EVERBIT_BATCH and EVERBIT_KAFKA_ATTEMPTS must be at least 1".to_owned());
+        }
         if self.grace < self.timeout * 2 {
             return Err(
                 "EVERBIT_GRACE_MS must be at least twice EVERBIT_TIMEOUT_MS: an order that is on its way \
@@ -112,9 +151,16 @@ impl Settings {
     }
 }
 
-fn value<T: FromStr>(name: &str, default: T) -> Result<T, String> {
-    match env::var(name) {
-        Ok(text) => text.parse().map_err(|_| format!("{name} has a value that can't be read")),
-        Err(_) => Ok(default),
+/// The value of a name, if it is set.
+type Given<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+fn names(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn value<T: FromStr>(given: Given<'_>, name: &str, default: T) -> Result<T, String> {
+    match given(name) {
+        Some(text) => text.parse().map_err(|_| format!("{name} has a value that can't be read")),
+        None => Ok(default),
     }
 }

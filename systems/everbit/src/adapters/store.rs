@@ -159,7 +159,9 @@ macro_rules! database {
 
             async fn unfilled(&mut self) -> Answer<Vec<Attempt>> {
                 let sql = select_attempts!(
-                    " where status = 'ACKED' and identifier not in (select identifier from fill)"
+                    " a where status = 'ACKED'
+                      and (select coalesce(sum(f.volume), 0) from fill f where f.identifier = a.identifier)
+                          < (select i.volume from order_intent i where i.id = a.order_intent_id)"
                 );
                 let rows: Vec<AttemptRow> = sqlx::query_as(sql).fetch_all(&mut *self.tx).await?;
                 rows.into_iter().map(attempt).collect()
@@ -171,20 +173,27 @@ macro_rules! database {
                 identifier: &str,
                 executed: i64,
                 now: Timestamp,
-            ) -> Answer<bool> {
-                let sql = "insert into fill (identifier, order_intent_id, volume, price, created_at)
-                           values ($1, $2, $3, $4, $5) on conflict do nothing";
-                let query = sqlx::query(sql).bind(identifier).bind(intent.id).bind(executed);
+            ) -> Answer<Option<i64>> {
+                let sql = "select cast(coalesce(sum(volume), 0) as bigint) from fill where identifier = $1";
+                let booked = sqlx::query_scalar::<_, i64>(sql).bind(identifier);
+                let booked = booked.fetch_one(&mut *self.tx).await?;
+                let volume = executed - booked;
+                if volume <= 0 {
+                    return Ok(None);
+                }
+                let sql = "insert into fill (identifier, booked_before, order_intent_id, volume, price, created_at)
+                           values ($1, $2, $3, $4, $5, $6) on conflict do nothing";
+                let query = sqlx::query(sql).bind(identifier).bind(booked).bind(intent.id).bind(volume);
                 let query = query.bind(intent.price).bind(now);
                 if query.execute(&mut *self.tx).await?.rows_affected() == 0 {
-                    return Ok(false);
+                    return Ok(None);
                 }
-                let change = if intent.side == Side::Buy { executed } else { -executed };
+                let change = if intent.side == Side::Buy { volume } else { -volume };
                 let sql = "insert into position (owner_id, market, volume) values ($1, $2, $3)
                            on conflict (owner_id, market) do update set volume = position.volume + excluded.volume";
                 let query = sqlx::query(sql).bind(&intent.about.owner).bind(&intent.about.market);
                 query.bind(change).execute(&mut *self.tx).await?;
-                Ok(true)
+                Ok(Some(volume))
             }
 
             async fn kill_switch(&mut self) -> Answer<bool> {
@@ -220,6 +229,12 @@ macro_rules! database {
                 let sql = "insert into backtest_job (id, market, status, created_at) values ($1, $2, 'QUEUED', $3)";
                 sqlx::query(sql).bind(id).bind(market).bind(now).execute(&mut *self.tx).await?;
                 Ok(())
+            }
+
+            async fn has_result(&mut self, id: Uuid) -> Answer<Option<bool>> {
+                let sql = "select status from backtest_job where id = $1";
+                let status = sqlx::query_scalar::<_, String>(sql).bind(id);
+                Ok(status.fetch_optional(&mut *self.tx).await?.map(|status| status == "FINISHED"))
             }
 
             async fn finish_job(&mut self, id: Uuid, profit: i64, now: Timestamp) -> Answer<bool> {

@@ -47,42 +47,50 @@ impl<D: Desk> Services<D> {
     }
 }
 
-/// Commands: after 0.5 s, doubled up to a minute, give or take 20 %.
-pub fn command_retry() -> Retry {
-    Retry::exponential().base(Duration::from_millis(500)).factor(2.0).max(Duration::from_secs(60)).jitter(0.2)
+/// When a failed event of a worker is tried again: the pauses of the settings, doubled each time, give or take 20 %.
+pub fn retry(worker: &str, settings: &Settings) -> Retry {
+    let pauses = if worker == ORDER_EXECUTOR { &settings.command_pauses } else { &settings.event_pauses };
+    Retry::exponential().base(pauses.first).factor(2.0).max(pauses.longest).jitter(0.2)
 }
 
-/// Everything else: after 1 s, doubled up to five minutes, give or take 20 %.
-pub fn event_retry() -> Retry {
-    Retry::exponential().base(Duration::from_secs(1)).factor(2.0).max(Duration::from_secs(300)).jitter(0.2)
+/// A fault as a failure of this bus, by its class.
+fn failure(fault: Fault, bus: Kind) -> Failure {
+    match (fault, bus) {
+        (Fault::Retry(message), _) => Failure::retry(message).code("retryable"),
+        // A message may be here before its transaction is committed. One that is rolled back never gets there.
+        (Fault::Missing(message), Kind::Kafka) => {
+            let message = format!("{message}: its transaction was rolled back, or is not committed yet");
+            Failure::retry(message).code("missing")
+        }
+        (Fault::Reject(message) | Fault::Missing(message), _) => {
+            Failure::reject(message).code("not_retryable")
+        }
+    }
 }
 
 /// One line on an event, with the fields that the document asks for; and the failure by its class.
-fn processed(event: &Recorded, worker: &str, answer: Answer<()>) -> Result<(), Failure> {
+fn processed(event: &Recorded, worker: &str, bus: Kind, answer: Answer<()>) -> Result<(), Failure> {
     let trace = event.headers.traceparent().unwrap_or_default();
     let trace_id = trace.split('-').nth(1).filter(|id| id.len() == 32).unwrap_or(trace);
-    let outcome = match &answer {
-        Ok(()) => "done",
-        Err(Fault::Retry(_)) => "retry",
-        Err(Fault::Reject(_)) => "reject",
+    let outcome = match (&answer, bus) {
+        (Ok(()), _) => "done",
+        (Err(Fault::Retry(_)), _) | (Err(Fault::Missing(_)), Kind::Kafka) => "retry",
+        (Err(_), _) => "reject",
     };
     tracing::info!(traceId = trace_id, eventId = %event.event_id, stream = %event.stream, eventType = %event.event_type,
         aggregateType = %event.aggregate_type, aggregateId = %event.aggregate_id, worker, outcome, "processed");
-    answer.map_err(|fault| match fault {
-        Fault::Retry(message) => Failure::retry(message).code("retryable"),
-        Fault::Reject(message) => Failure::reject(message).code("not_retryable"),
-    })
+    answer.map_err(|fault| failure(fault, bus))
 }
 
 /// Adds a handler to a subscription or to a consumer: `|event, service| answer`.
 macro_rules! handle {
-    ($builder:expr, $worker:ident, $message:ty, $service:expr, |$event:ident, $with:ident| $answer:expr) => {{
-        let service = $service.clone();
+    ($builder:expr, $worker:ident, $bus:ident, $message:ty, $service:expr, |$event:ident, $with:ident| $answer:expr) => {{
+        let (service, bus) = ($service.clone(), $bus);
         $builder.on(move |$event: Received<$message>| {
             let $with = service.clone();
             async move {
                 let answer = $answer;
-                processed($event.event(), $worker, answer.map(drop))
+                processed($event.event(), $worker, bus, answer.map(drop))
             }
         })
     }};
@@ -90,30 +98,30 @@ macro_rules! handle {
 
 /// The handlers of a worker, on a subscription or on a consumer.
 macro_rules! handlers {
-    ($builder:expr, $worker:expr, $services:expr) => {{
-        let (builder, services) = ($builder, $services);
+    ($builder:expr, $worker:expr, $bus:expr, $services:expr) => {{
+        let (builder, bus, services) = ($builder, $bus, $services);
         match $worker {
             ORDER_EXECUTOR => {
-                handle!(builder, ORDER_EXECUTOR, CreateOrderAttempt, services.executor, |event, with| {
+                handle!(builder, ORDER_EXECUTOR, bus, CreateOrderAttempt, services.executor, |event, with| {
                     with.execute(event.event().event_id, &event, now()).await
                 })
             }
             NOTIFICATION => {
                 let builder =
-                    handle!(builder, NOTIFICATION, OrderAccepted, services.notices, |event, with| {
+                    handle!(builder, NOTIFICATION, bus, OrderAccepted, services.notices, |event, with| {
                         let text = format!("The order {} was accepted", event.identifier);
                         with.tell(event.event().event_id, &text, now()).await
                     });
-                handle!(builder, NOTIFICATION, OrderFilled, services.notices, |event, with| {
+                handle!(builder, NOTIFICATION, bus, OrderFilled, services.notices, |event, with| {
                     let text = format!("The order {} was filled", event.identifier);
                     with.tell(event.event().event_id, &text, now()).await
                 })
             }
-            BACKTEST => handle!(builder, BACKTEST, RunBacktest, services.backtests, |event, with| {
+            BACKTEST => handle!(builder, BACKTEST, bus, RunBacktest, services.backtests, |event, with| {
                 let about = about(event.event());
                 with.run(&event, &about, now()).await
             }),
-            _ => handle!(builder, SYSTEM, KillSwitchChanged, services.operations, |event, with| {
+            _ => handle!(builder, SYSTEM, bus, KillSwitchChanged, services.operations, |event, with| {
                 with.note(event.event().event_id, &event, now()).await
             }),
         }
@@ -131,16 +139,17 @@ pub fn relay<S: Source, D: Desk>(source: &S, services: &Services<D>, settings: &
     }
     for (worker, stream) in WORKERS.into_iter().filter(|(worker, _)| settings.has(worker)) {
         relay = relay.subscribe(worker, |subscriber| {
-            let subscriber = subscriber.streams([stream]).batch(100).retry(event_retry());
+            let subscriber =
+                subscriber.streams([stream]).batch(settings.batch).retry(retry(worker, settings));
             // What is done is done: neither orders nor notices of orders may be repeated.
             let subscriber = subscriber.replay(!matches!(worker, ORDER_EXECUTOR | NOTIFICATION));
             let subscriber = if worker == ORDER_EXECUTOR {
                 // Commands are independent of each other, so none waits for another one.
-                subscriber.lanes(settings.lanes).order(Order::None).retry(command_retry())
+                subscriber.lanes(settings.lanes).order(Order::None)
             } else {
                 subscriber
             };
-            handlers!(subscriber, worker, services)
+            handlers!(subscriber, worker, Kind::Outbox, services)
         });
     }
     relay
@@ -157,8 +166,11 @@ pub fn consumers<S: Source, D: Desk>(
     workers
         .map(|(worker, stream)| {
             let consumer = Consumer::new(source, &settings.brokers, &format!("{prefix}{worker}"));
-            let consumer = consumer.topics([format!("{prefix}{stream}")]);
-            handlers!(consumer, worker, services)
+            let consumer =
+                consumer.topics([format!("{prefix}{stream}")]).records_per_poll(settings.batch as usize);
+            // The records behind a failed one wait, so it has fewer attempts than in the queue.
+            let consumer = consumer.retry(retry(worker, settings).max_attempts(settings.kafka_attempts));
+            handlers!(consumer, worker, Kind::Kafka, services)
         })
         .collect()
 }

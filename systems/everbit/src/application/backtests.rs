@@ -30,6 +30,9 @@ impl<D: Desk, X: Exchange> Backtests<D, X> {
 
     /// Runs it. The result and its event are one transaction; a second run changes nothing.
     pub async fn run(&self, command: &RunBacktest, about: &About, now: Timestamp) -> Answer<()> {
+        if self.has_result(command).await? {
+            return Ok(());
+        }
         let candles = self.exchange.candles(&command.market).await?;
         let (Some(first), Some(last)) = (candles.first(), candles.last()) else {
             return Err(Fault::Reject(format!("there are no candles of {}", command.market)));
@@ -42,5 +45,10 @@ impl<D: Desk, X: Exchange> Backtests<D, X> {
             work.commit().await?;
         }
         Ok(())
+    }
+
+    async fn has_result(&self, command: &RunBacktest) -> Answer<bool> {
+        let found = self.desk.begin().await?.has_result(command.job_id).await?;
+        found.ok_or_else(|| Fault::Missing(format!("there is no backtest {}", command.job_id)))
     }
 }

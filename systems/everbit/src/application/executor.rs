@@ -39,7 +39,7 @@ impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
         let mut work = self.desk.begin().await?;
         let intent_id = command.order_intent_id;
         let Some(intent) = work.intent(intent_id).await? else {
-            return Err(Fault::Reject(format!("there is no intent {intent_id}")));
+            return Err(Fault::Missing(format!("there is no intent {intent_id}")));
         };
         if let Some(attempt) = work.attempt(&command.identifier()).await? {
             if attempt.status == Status::Requested {

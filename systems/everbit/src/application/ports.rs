@@ -14,12 +14,15 @@ pub enum Fault {
     Retry(String),
     /// Trying again can't help: a wrong parameter, a policy, data that contradict each other.
     Reject(String),
+    /// What the message is about is not there. Where messages are sent before their transaction commits, it may be soon; elsewhere
+    /// trying again can't help.
+    Missing(String),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Retry(message) | Self::Reject(message) => f.write_str(message),
+            Self::Retry(message) | Self::Reject(message) | Self::Missing(message) => f.write_str(message),
         }
     }
 }
@@ -75,16 +78,17 @@ pub trait Work: EventBus + Sized {
     ) -> impl Future<Output = Answer<bool>> + Send;
     /// The attempts that are not settled: unknown, or requested.
     fn unsettled(&mut self) -> impl Future<Output = Answer<Vec<Attempt>>> + Send;
-    /// The attempts that the exchange has, and that are not filled as far as we know.
+    /// The attempts that the exchange has, and whose volume is not booked completely.
     fn unfilled(&mut self) -> impl Future<Output = Answer<Vec<Attempt>>> + Send;
-    /// Writes the fill of an attempt and changes the position. False if the fill is known already.
+    /// Books how much of an attempt was executed since the last time, here and in the position, and returns it. `executed` is all of it
+    /// so far. Nothing if there is nothing new, or if somebody else has just booked it.
     fn fill(
         &mut self,
         intent: &Intent,
         identifier: &str,
         executed: i64,
         now: Timestamp,
-    ) -> impl Future<Output = Answer<bool>> + Send;
+    ) -> impl Future<Output = Answer<Option<i64>>> + Send;
     /// Whether no order may be placed.
     fn kill_switch(&mut self) -> impl Future<Output = Answer<bool>> + Send;
     /// Turns the kill switch.
@@ -106,6 +110,8 @@ pub trait Work: EventBus + Sized {
     /// Writes a backtest that is to be run.
     fn open_job(&mut self, id: Uuid, market: &str, now: Timestamp)
     -> impl Future<Output = Answer<()>> + Send;
+    /// Whether a backtest has its result; nothing if there is no such backtest.
+    fn has_result(&mut self, id: Uuid) -> impl Future<Output = Answer<Option<bool>>> + Send;
     /// Writes the result of a backtest. False if it has one, or does not exist.
     fn finish_job(
         &mut self,

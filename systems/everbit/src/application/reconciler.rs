@@ -1,4 +1,4 @@
-//! The reconciler: asks the exchange what became of orders. It never sends one.
+//! The reconciler: asks the exchange what became of orders, and follows each until all of it is executed. It never sends one.
 
 use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Work};
 use crate::domain::{Attempt, OrderAccepted, OrderFilled, Placed, Reason, Status, Timestamp};
@@ -18,7 +18,7 @@ pub struct Reconciled {
     pub found: usize,
     /// The exchange does not have them.
     pub not_found: usize,
-    /// They were executed.
+    /// More of them was executed.
     pub filled: usize,
 }
 
@@ -94,14 +94,14 @@ impl<D: Desk, X: Exchange> Reconciler<D, X> {
     async fn fill(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {
         let mut work = self.desk.begin().await?;
         let intent = work.intent(attempt.intent_id).await?.ok_or_else(|| missing(attempt))?;
-        if !work.fill(&intent, &attempt.identifier(), placed.executed, now).await? {
-            return Ok(false);
-        }
+        let booked = work.fill(&intent, &attempt.identifier(), placed.executed, now).await?;
+        let Some(volume) = booked else { return Ok(false) };
         let filled = OrderFilled {
             order_intent_id: intent.id,
             identifier: attempt.identifier(),
             side: intent.side,
-            volume: placed.executed,
+            volume,
+            executed: placed.executed,
             price: intent.price,
         };
         work.publish(&filled, &intent.about).await?;

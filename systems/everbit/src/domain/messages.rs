@@ -72,7 +72,7 @@ impl Message for OrderAccepted {
     }
 }
 
-/// The order was executed.
+/// The order was executed, all of it or a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderFilled {
@@ -82,8 +82,10 @@ pub struct OrderFilled {
     pub identifier: String,
     /// Buy or sell.
     pub side: Side,
-    /// How much was executed, in units of 1e-8.
+    /// How much was executed since the last time, in units of 1e-8.
     pub volume: i64,
+    /// How much of it was executed so far, this included.
+    pub executed: i64,
     /// At what price, in KRW.
     pub price: i64,
 }

@@ -21,6 +21,9 @@ const BRISK: [(&str, &str); 4] = [
     ("EVERBIT_GRACE_MS", "800"),
 ];
 
+/// The volume of each signal, in units of 1e-8.
+pub const VOLUME: i64 = 1_000_000;
+
 /// The exchange's book.
 #[derive(Debug, Default, Deserialize)]
 pub struct Book {
@@ -51,7 +54,7 @@ pub struct Cast {
     pub exchange: String,
     /// The address of the push service.
     pub push: String,
-    running: Vec<Program>,
+    running: Vec<(String, Program)>,
 }
 
 impl Cast {
@@ -92,8 +95,14 @@ impl Cast {
     pub async fn serve_with(&mut self, name: &str, settings: &[(&str, &str)]) -> String {
         let mut program = Program::start(name, self.command(name).envs(settings.iter().copied()));
         let address = program.line("listening on ").await;
-        self.running.push(program);
+        self.running.push((name.to_owned(), program));
         address
+    }
+
+    /// What a process that listens has written to stderr so far.
+    pub fn errors_of(&self, name: &str) -> String {
+        let found = self.running.iter().rfind(|(each, _)| each == name);
+        found.map(|(_, program)| program.errors().text()).unwrap_or_default()
     }
 
     /// Starts a worker that is called so in leases, and waits until it works. Returns it and the address of its metrics.
@@ -151,11 +160,27 @@ impl Cast {
     /// The same at another API.
     pub async fn signal_at(&self, api: &str, conduct: Conduct) -> Uuid {
         let id = Uuid::new_v4();
+        self.direct(&format!("/conduct/{}", identifier(intent_id(id), 1)), &json!(conduct)).await;
+        self.send(api, id).await
+    }
+
+    /// Sends a signal of a new intent of whose order the exchange executes nothing yet.
+    pub async fn signal_without_fill(&self) -> Uuid {
+        let id = Uuid::new_v4();
+        self.execute(intent_id(id), 0).await;
+        self.send(&self.api, id).await
+    }
+
+    /// The exchange has executed so much of the order of an intent by now.
+    pub async fn execute(&self, intent: Uuid, volume: i64) {
+        self.direct(&format!("/executed/{}", identifier(intent, 1)), &json!(volume)).await;
+    }
+
+    async fn send(&self, api: &str, id: Uuid) -> Uuid {
         let intent = intent_id(id);
-        self.direct(&format!("/conduct/{}", identifier(intent, 1)), &json!(conduct)).await;
         let body = json!({
             "id": id, "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP", "market": "KRW-BTC", "side": "BUY",
-            "price": 50_000_000, "volume": 1_000_000,
+            "price": 50_000_000, "volume": VOLUME,
         });
         let (status, answer) = self.post_to(api, "/signals", &body).await;
         assert_eq!((status, &answer["intentId"]), (202, &json!(intent)));

@@ -45,6 +45,14 @@ impl Database {
         found.unwrap_or_else(|error| panic!("no count: {error}"))
     }
 
+    /// An id as a statement has it.
+    pub fn id(&self, id: uuid::Uuid) -> String {
+        match self {
+            Self::Postgres(..) => format!("'{id}'"),
+            Self::Sqlite(..) => format!("x'{}'", id.simple()),
+        }
+    }
+
     /// Words and numbers.
     pub async fn table(&self, sql: &str) -> Vec<(String, i64)> {
         let sql = AssertSqlSafe(sql.to_owned());

@@ -48,7 +48,8 @@ pub async fn round(cast: &Cast, moment: Moment, conducts: &[Conduct]) -> Vec<Uui
         let settings: &[(&str, &str)] = if is_sent {
             &[("EVERBIT_TIMEOUT_MS", "60000"), ("EVERBIT_GRACE_MS", "120000")]
         } else {
-            &[("EVERBIT_HALT_AT", &step)]
+            // Long enough that a busy machine doesn't let it run out: what is cut off then never comes to the step.
+            &[("EVERBIT_HALT_AT", &step), ("EVERBIT_LEASE_MS", "3000")]
         };
         let (mut worker, _) = cast.worker("killed", settings).await;
         if is_sent {

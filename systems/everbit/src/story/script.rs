@@ -1,6 +1,6 @@
 //! The script of the story.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use story::testkit::{Program, address, unique, until};
 use story::{Options, Story};
 use uuid::Uuid;
 
-use crate::story::cast::Cast;
+use crate::story::cast::{Cast, VOLUME};
 use crate::story::kills::{Moment, broken, round};
 use crate::story::ticker;
 use crate::stubs::exchange::Conduct;
@@ -67,11 +67,28 @@ async fn trade(story: &mut Story, cast: &Cast) -> Vec<Uuid> {
     until("all are sent", async || pushes().await == 40).await;
     story.equal("orders at the exchange", cast.book().await.orders.len(), 20);
     story.equal("notices, accepted and filled", pushes().await, 40);
-    let position = cast.database.count("select volume from position where market = 'KRW-BTC'").await;
-    story.equal("position in units of 1e-8", position, 20 * 1_000_000);
+    story.equal("position in units of 1e-8", position(cast).await, 20 * VOLUME);
+    intents.push(fill_in_parts(story, cast).await);
     first.stop().await;
     second.stop().await;
     intents
+}
+
+async fn position(cast: &Cast) -> i64 {
+    cast.database.count("select volume from position where market = 'KRW-BTC'").await
+}
+
+/// An order that the exchange executes in three parts.
+async fn fill_in_parts(story: &mut Story, cast: &Cast) -> Uuid {
+    let (before, intent) = (position(cast).await, cast.signal_without_fill().await);
+    cast.settled(&[intent]).await;
+    for part in [VOLUME / 4, VOLUME / 2, VOLUME] {
+        cast.execute(intent, part).await;
+        until("the part is booked", async || position(cast).await == before + part).await;
+    }
+    let fills = format!("select count(*) from fill where order_intent_id = {}", cast.database.id(intent));
+    story.equal("fills of an order in three parts", cast.database.count(&fills).await, 3);
+    intent
 }
 
 /// The seven answers, with the worker killed.
@@ -208,17 +225,21 @@ async fn count(story: &mut Story, cast: &Cast, intents: &[Uuid]) {
     story.equal("attempts that are open or unknown", figure("REQUESTED") + figure("UNKNOWN"), 0);
     let accepted = "select count(*) from outbox_event where event_type = 'OrderAccepted'";
     story.equal("events OrderAccepted", cast.database.count(accepted).await, wanted);
-    let twice = "select count(*) - count(distinct event_id) from notification_log";
-    story.equal("notices that were sent twice", cast.database.count(twice).await, 0);
-    let filled = "select count(*) from fill";
-    until("all are filled", async || cast.database.count(filled).await == wanted).await;
+    let filled = "select cast(sum(volume) as bigint) from fill";
+    until("all are filled", async || cast.database.count(filled).await == wanted * VOLUME).await;
+    story.equal("position in units of 1e-8", position(cast).await, wanted * VOLUME);
     let open = "select count(*) from outbox_event where status not in ('DONE', 'DEAD')";
     until("all is done", async || cast.database.count(open).await == 0).await;
     story.equal("events that are neither done nor dead", cast.database.count(open).await, 0);
     let dead = "select count(*) from outbox_event where status = 'DEAD'";
     story.equal("dead events, replaced by hand", cast.database.count(dead).await, 1);
-    let pushes = cast.get(&format!("{}/push", cast.push)).await.as_array().map_or(0, Vec::len);
-    story.figure("notices", pushes);
+    // Each notice says something else: the order and what became of it.
+    let pushes = cast.get(&format!("{}/push", cast.push)).await.as_array().cloned().unwrap_or_default();
+    let different: BTreeSet<String> = pushes.iter().map(Value::to_string).collect();
+    story.equal("notices that the push service got twice", pushes.len() - different.len(), 0);
+    let logged = cast.database.count("select count(*) from notification_log").await;
+    let lost = logged - i64::try_from(pushes.len()).unwrap_or_default();
+    story.figure("notices, and those that a killed worker lost", format!("{}, {lost}", pushes.len()));
     let events = "select stream, count(*) from outbox_event group by stream order by stream";
     story.figure("events by stream", format!("{:?}", cast.database.table(events).await));
 }

@@ -47,6 +47,8 @@ struct Book {
     requests: BTreeMap<String, u32>,
     /// What to do with an identifier; the others are placed.
     conducts: HashMap<String, Conduct>,
+    /// How much of an identifier is executed; all of the others.
+    executed: HashMap<String, i64>,
 }
 
 /// The exchange.
@@ -65,7 +67,8 @@ struct NewOrder {
     volume: i64,
 }
 
-/// The routes: those of the exchange, and `/book`, `/conduct`, `/hold` and `/candle-status` for whoever directs it.
+/// The routes: those of the exchange, and `/book`, `/conduct`, `/executed`, `/hold` and `/candle-status` for whoever directs
+/// it.
 pub fn router() -> Router {
     let stub = ExchangeStub {
         book: Arc::default(),
@@ -78,6 +81,7 @@ pub fn router() -> Router {
         .route("/candles/{market}", get(candles))
         .route("/book", get(book))
         .route("/conduct/{identifier}", put(conduct))
+        .route("/executed/{identifier}", put(executed))
         .route("/hold", put(hold))
         .route("/candle-status", put(candle_status))
         .with_state(stub)
@@ -86,6 +90,13 @@ pub fn router() -> Router {
 impl ExchangeStub {
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An order, as it is now.
+    fn shown(&self, identifier: &str, volume: i64) -> Response {
+        let executed = self.book().executed.get(identifier).copied().unwrap_or(volume);
+        let uuid = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, identifier.as_bytes());
+        Json(json!({ "uuid": uuid, "identifier": identifier, "executed_volume": executed })).into_response()
     }
 }
 
@@ -106,7 +117,7 @@ async fn place(State(stub): State<ExchangeStub>, Json(order): Json<NewOrder>) ->
     let _ = held.wait_for(|held| !held).await;
     let error = |status: StatusCode, error: &str| (status, Json(json!({ "error": error }))).into_response();
     match conduct {
-        Conduct::Place => shown(&order.identifier, order.volume),
+        Conduct::Place => stub.shown(&order.identifier, order.volume),
         Conduct::Refuse => error(StatusCode::BAD_REQUEST, "invalid_price"),
         Conduct::Throttle => error(StatusCode::TOO_MANY_REQUESTS, "too_many_requests"),
         Conduct::Fail => error(StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
@@ -116,16 +127,10 @@ async fn place(State(stub): State<ExchangeStub>, Json(order): Json<NewOrder>) ->
     }
 }
 
-/// An order, which is executed at once.
-fn shown(identifier: &str, volume: i64) -> Response {
-    let uuid = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, identifier.as_bytes());
-    Json(json!({ "uuid": uuid, "identifier": identifier, "executed_volume": volume })).into_response()
-}
-
 async fn find(State(stub): State<ExchangeStub>, Path(identifier): Path<String>) -> Response {
     let volume = stub.book().orders.get(&identifier).copied();
     match volume {
-        Some(volume) => shown(&identifier, volume),
+        Some(volume) => stub.shown(&identifier, volume),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -150,6 +155,11 @@ async fn conduct(
     Json(conduct): Json<Conduct>,
 ) {
     stub.book().conducts.insert(identifier, conduct);
+}
+
+/// So much of an order is executed by now, also of one that is still to come.
+async fn executed(State(stub): State<ExchangeStub>, Path(identifier): Path<String>, Json(volume): Json<i64>) {
+    stub.book().executed.insert(identifier, volume);
 }
 
 async fn hold(State(stub): State<ExchangeStub>, Json(held): Json<bool>) {

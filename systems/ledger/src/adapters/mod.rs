@@ -3,6 +3,7 @@
 pub mod api;
 pub mod consumers;
 pub mod figures;
+pub mod inbox;
 pub mod outbox;
 pub mod persistence;
 pub mod processes;

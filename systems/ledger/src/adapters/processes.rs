@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
+use axum::http::{StatusCode, Uri};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -16,7 +17,7 @@ use tokio::net::TcpListener;
 use crate::adapters::consumers::Topics;
 use crate::adapters::figures::Figures;
 use crate::adapters::persistence::MySqlLedger;
-use crate::adapters::{api, schema};
+use crate::adapters::{api, inbox, schema};
 
 type Ended = Result<(), Box<dyn std::error::Error>>;
 
@@ -63,10 +64,28 @@ pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -
     let pool = schema::connect(&read_database()?).await?;
     let outbox = Outbox::connect(&pool).await?;
     serve_metrics().await?;
+    if setting("READ_DATABASE_URL").is_ok() {
+        tokio::spawn(inbox::forget_daily(outbox.clone()));
+    }
     let consumer = make(&outbox, &Topics::from_environment()?).start().await?;
     println!("consuming");
     postrider::asked_to_end().await;
     Ok(consumer.stop().await?)
+}
+
+/// A stub of Slack and PagerDuty: it takes what they would be told, and lists it.
+pub async fn stub_alerts() -> Ended {
+    type Told = Arc<Mutex<Vec<Value>>>;
+    async fn take(State(told): State<Told>, uri: Uri, Json(body): Json<Value>) -> StatusCode {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push(json!({ "path": uri.path(), "body": body }));
+        StatusCode::ACCEPTED
+    }
+    async fn list(State(told): State<Told>) -> Json<Vec<Value>> {
+        Json(told.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+    let router = Router::new().route("/slack", post(take)).route("/pagerduty", post(take));
+    Ok(serve(router.route("/told", get(list)).with_state(Told::default())).await?)
 }
 
 /// A stub of the position system: it keeps the keys that it was told, each once.

@@ -46,3 +46,32 @@ async fn a_hundred_events_that_wait_for_five_minutes_wake_somebody() {
     assert_eq!(told[0].body["dedup_key"], told[1].body["dedup_key"]);
     assert!(stage.slack.requests().is_empty(), "no event died");
 }
+
+/// L8, L9: the Compose file tells Slack and PagerDuty by a process that takes both.
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_the_compose_file_names_takes_alerts() {
+    const COMPOSE: &str = include_str!("../../compose.yaml");
+    let stage = stage(TopicOption::A).await;
+    let (_stub, address) = stage.serving("stub-alerts").await;
+    // As in the file, with the address that the stub has here.
+    let url = |name: &str| {
+        let mut lines = COMPOSE.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        let url = lines.next().expect("a line").trim_matches('"').to_owned();
+        url.replace("http://stub-alerts:8080", &address)
+    };
+    assert!(COMPOSE.contains(r#"command: ["/target/release/ledger", "stub-alerts"]"#), "it is started");
+    let settings = stage.settings("alerts", &[]);
+    let mut test = stage.postrider(&settings, &["alerts", "test"]);
+    test.env("SLACK_URL", url("SLACK_URL")).env("PAGERDUTY_URL", url("PAGERDUTY_URL"));
+    let output = test.output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let told = story::process::client().get(format!("{address}/told")).send().await.expect("an answer");
+    let told: Vec<serde_json::Value> = told.json().await.expect("JSON");
+    let paths: Vec<&str> = told.iter().filter_map(|each| each["path"].as_str()).collect();
+    assert_eq!(paths.iter().filter(|path| **path == "/slack").count(), 1, "{paths:?}");
+    assert_eq!(
+        paths.iter().filter(|path| **path == "/pagerduty").count(),
+        2,
+        "set off and resolved: {paths:?}"
+    );
+}

@@ -9,4 +9,5 @@ mod giving_up;
 mod outage;
 mod retention;
 mod schema;
+mod settings;
 mod topics;

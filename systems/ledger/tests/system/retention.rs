@@ -1,9 +1,10 @@
 //! What leaves the log, and what the archive keeps for five years; the clock is turned.
 
+use ledger::adapters::inbox::KEPT_DAYS;
 use ledger::adapters::outbox::event_id;
-use ledger::story::stage::{Stage, TopicOption};
+use ledger::story::stage::{SETTINGS, Stage, TopicOption};
 use postrider::Uuid;
-use postrider_testkit::until_true;
+use postrider_testkit::{until, until_true};
 use serde_json::Value;
 use time::{Date, Month, OffsetDateTime, Time};
 
@@ -29,6 +30,41 @@ fn found(stage: &Stage, id: Uuid) -> usize {
 async fn left(stage: &Stage) -> (i64, i64) {
     let archived = stage.number("select count(*) from postrider_archive").await;
     (stage.number("select count(*) from outbox_event").await, archived)
+}
+
+/// From here on it is noted which events one statement deletes: a statement has one `now`, however many rows it deletes.
+async fn note_deletions(stage: &Stage) {
+    let sql = "create table deletions (at datetime(6) not null);
+               create trigger note_deletion after delete on postrider_event for each row insert into deletions values (now(6))";
+    sqlx::raw_sql(sql).execute(stage.ledger.pool()).await.expect("a trigger");
+}
+
+/// How many events were deleted, and how many by one statement at most.
+async fn deletions(stage: &Stage) -> (i64, i64) {
+    let all = stage.number("select count(*) from deletions").await;
+    let most = "select max(n) from (select count(*) as n from deletions group by at) as statements";
+    (all, stage.number(most).await)
+}
+
+/// The inbox of consumers that have a database of their own is kept as long as the ledger's, and no longer; no relay is there to see to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_consumers_own_inbox_forgets_after_thirty_days() {
+    let stage = &stage(TopicOption::A).await;
+    for days in [29, 31] {
+        let sql = "insert into postrider_inbox (consumer, event_id, handled_at)
+                   values ('some', unhex(md5(?)), timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - ? * 86400000000)";
+        sqlx::query(sql).bind(days).bind(days).execute(&stage.reading).await.expect("a mark");
+    }
+    let marks = "select count(*) from postrider_inbox";
+    assert_eq!(stage.read_number(marks).await, 2);
+    let consumer = stage.consumer("audit", &[]).await;
+    until("the older is forgotten", async || stage.read_number(marks).await == 1).await;
+    let younger = "select count(*) from postrider_inbox
+                   where handled_at > timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 30 * 86400000000";
+    assert_eq!(stage.read_number(younger).await, 1);
+    until_true("it says so", || consumer.log().contains("old marks of the inbox were forgotten marks=1"))
+        .await;
+    assert!(SETTINGS.contains(&format!("inbox = \"{KEPT_DAYS}d\"")), "as in the relay's file");
 }
 
 /// L7, L13, L14: delivered events leave the log after 7 days, in batches, for an archive by month that keeps five years and loses
@@ -60,7 +96,9 @@ async fn seven_days_in_the_log_and_five_years_in_the_archive() {
     stage.turn_back(7 * DAY - 600).await;
     assert_eq!(sweep(), 0, "delivered less than 7 days ago");
     stage.turn_back(1200).await;
+    note_deletions(stage).await;
     assert_eq!(sweep(), 7);
+    assert_eq!(deletions(stage).await, (7, 2), "all of them, and two at once");
     assert_eq!(left(stage).await, (1, 7), "what is not delivered stays");
     assert_eq!(found(stage, event_id(200, 10)), 1);
 
