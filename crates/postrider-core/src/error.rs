@@ -39,7 +39,7 @@ pub enum ErrorKind {
     Refused,
     /// The log contradicts itself; an operator must check it.
     Corrupt,
-    /// A task ended that must not: a bug in Postrider.
+    /// A task ended unexpectedly. This is a bug in Postrider.
     Internal,
     /// Any other error of the database.
     Database,

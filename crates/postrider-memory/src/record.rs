@@ -49,7 +49,7 @@ impl Outbox {
         insert(connection, event).await
     }
 
-    /// Records an event in a transaction of its own: for what changes no data of the application.
+    /// Records an event in a transaction of its own. Use it for an event without a change of your data.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
         let mut transaction = self.begin().await?;

@@ -48,8 +48,8 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
-        Ok(()) => Check::good("sequence", "it is ahead of everything that was read"),
-        Err(error) => Check::bad("sequence", error.message().to_owned(), "do what the message says"),
+        Ok(()) => Check::good("sequence", "the next number is above every number that was read"),
+        Err(error) => Check::bad("sequence", error.message().to_owned(), "follow the message"),
     });
     Ok(checks)
 }

@@ -63,8 +63,8 @@ pub async fn schema_version(pool: &MySqlPool) -> Result<i64> {
     version(&mut conn, "migrate").await
 }
 
-/// What is left to do to bring a database up to date, as SQL for the server's own client, for those whose DBA runs it: the
-/// migrations that it does not have, or the triggers and routines that are missing. Empty if there is nothing.
+/// Returns the pending migrations as SQL, for a DBA to run with the server's own client; or what creates the triggers and
+/// routines that are missing. Empty if the database is up to date.
 pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     const OP: &str = "migrate";
     let mut conn = session(pool, OP).await?;

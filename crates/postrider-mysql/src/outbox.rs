@@ -77,7 +77,7 @@ impl Outbox {
         &self.pool
     }
 
-    /// How large the parts of an event may be: the limits of its own, and for payloads what the log takes, whichever is smaller.
+    /// The size limits of an event. For payloads, it is the smaller of this outbox's limit and the log's.
     pub fn limits(&self) -> &Limits {
         &self.recording.limits
     }

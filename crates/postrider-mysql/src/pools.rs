@@ -24,7 +24,7 @@ pub struct StoreOptions {
     /// Maximum number of connections of the store; by default 10.
     pub connections: u32,
     /// How long a session may wait for a lock, or sit in an open transaction, before the server ends it; below the lease, so
-    /// that a frozen holder can't block its heir. By default 10 s.
+    /// that a frozen relay can't block the one that takes over its lane. By default 10 s.
     pub patience: Duration,
 }
 

@@ -48,7 +48,7 @@ const NOW: &str = "timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timesta
 /// There is no such savepoint.
 const NO_SAVEPOINT: u16 = 1305;
 
-const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began; nothing of it counts as done. A handler must \
+const NOT_WHOLE: &str = "the handler's transaction ended before the handler did; nothing of it counts as done. A handler must \
     return the errors of its statements (after a deadlock the server has rolled everything back), must leave commit and rollback \
     to the relay, and must not change tables or do anything else that commits by itself";
 

@@ -34,7 +34,7 @@ async fn outbox_of_one_session(log: &MyLog, autocommit: &'static str) -> (Outbox
 async fn refused(log: &MyLog, tx: <Outbox as Source>::Transaction, events: &[Uuid]) {
     let error = Outbox::commit(tx).await.expect_err("it is not whole");
     assert_eq!((error.kind(), error.operation()), (ErrorKind::Invalid, "commit"), "{error}");
-    assert!(error.message().contains("no longer the one that began"), "{error}");
+    assert!(error.message().contains("ended before the handler did"), "{error}");
     assert_eq!(log.outbox.handled("licences", events).await.expect("handled"), [false], "nothing is marked");
     let (tx, first) = log.outbox.begin(effect(events)).await.expect("begin");
     assert_eq!(first, [true]);

@@ -24,8 +24,8 @@ use crate::row::{self, Names};
 use crate::session::{SessionTransaction, Sessions};
 use crate::sql::Sql;
 
-const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began, or a statement in it failed; nothing was \
-    committed. A handler must return the errors of its statements, or roll back to a savepoint, and must not commit or roll back \
+const NOT_WHOLE: &str = "the handler's transaction ended before the handler did, or a statement in it failed; nothing was committed. A \
+    handler must return the errors of its statements, or roll back to a savepoint, and must not commit or roll back \
     the transaction itself";
 
 /// The transaction of a handler.

@@ -28,7 +28,7 @@ pub struct StoreOptions {
     /// Maximum number of connections of the store; by default 10.
     pub connections: u32,
     /// How long a session may wait for a lock, or sit in an open transaction, before the database ends it;
-    /// below the lease, so that a frozen holder can't block its heir. By default 10 s.
+    /// below the lease, so that a frozen relay can't block the one that takes over its lane. By default 10 s.
     pub patience: Duration,
     /// Whether publishers wake sleeping relays with `NOTIFY`. Publishers that use two-phase commit can't
     /// (`PREPARE TRANSACTION` forbids it): then turn it off on every relay, and events wait for the next poll.

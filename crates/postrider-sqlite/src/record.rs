@@ -54,7 +54,7 @@ impl Outbox {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Records an event in a transaction of its own: for what changes no data of the application.
+    /// Records an event in a transaction of its own. Use it for an event without a change of your data.
     pub async fn record_outside_transaction(&self, event: &impl Recordable) -> Result<Uuid> {
         let event = self.recording.prepare(event)?;
         let mut conn = self.pool.acquire().await.map_err(failed(OP))?;

@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::error::failed;
 use crate::seal::Seal;
 
-const NOT_WHOLE: &str = "the handler's transaction is no longer the one that began; nothing was committed. A handler must return \
+const NOT_WHOLE: &str = "the handler's transaction ended before the handler did; nothing was committed. A handler must return \
     the errors of its statements (some of them make SQLite roll everything back), and must not commit or roll back the \
     transaction itself";
 

@@ -54,12 +54,16 @@
 //!
 //! # What may happen twice
 //!
-//! Delivery is at least once. An event may come again when a process was killed after it had delivered and
-//! before it could settle (at most the batches in flight); when a process stood still for longer than its
-//! lease (its settlement is refused, but what it had sent may be sent again by its heir); when the answer of a
-//! broker that took a message was lost; when a dump was restored; and when an operator asks for a replay. Nothing else repeats an event: neither a
-//! clean stop nor a change of the number of lanes does. A consumer that keeps an inbox in its own transaction
-//! sees the effect of each event once in all of these cases, for as long as the inbox is kept.
+//! Delivery is at least once. An event can be delivered again if:
+//!
+//! - a relay was killed after it had delivered the event and before it had settled it (at most the batches in flight);
+//! - a relay was frozen for longer than its lease: another relay takes over and delivers the batch again;
+//! - a broker took a message, and its answer was lost;
+//! - a dump was restored;
+//! - an operator asked for a replay.
+//!
+//! Nothing else repeats an event: neither a clean stop nor a change of the number of lanes does. A consumer that keeps an
+//! inbox in its own transaction sees the effect of each event once in all of these cases, for as long as the inbox is kept.
 //!
 //! # Which mapping
 //!

@@ -89,7 +89,7 @@ pub async fn a_handler_that_rolls_back_is_not_done<G: Statements + 'static>(fixt
     .await;
     assert_eq!((done.state, done.attempts, invoices), (State::Done, 2, 1));
     let said = done.error_message.expect("what was wrong");
-    assert!(said.contains("no longer the one that began") && said.contains("must"), "{said}");
+    assert!(said.contains("ended before the handler did") && said.contains("must"), "{said}");
 }
 
 /// The marks must not stand for what came after them.

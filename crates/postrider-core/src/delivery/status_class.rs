@@ -1,11 +1,11 @@
-//! What an HTTP status says: the one place that knows, for the HTTP sink and for handlers that call a service.
+//! What an HTTP status means, for the HTTP sink and for handlers that call a service.
 
 use crate::{DeliveryFailure, Outcome};
 
 /// The statuses that are about the event where other keys succeed.
 const ABOUT_THE_EVENT: [u16; 5] = [400, 409, 413, 415, 422];
 
-/// Whom an HTTP status is about.
+/// What an HTTP status means: success, a bad event, or a failing endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusClass {
     /// 2xx: it succeeded.

@@ -64,7 +64,7 @@ impl CloudEvents {
         attributes
     }
 
-    /// The same with these attributes, too, although a reader can do without them.
+    /// Also writes these optional attributes.
     #[must_use]
     pub fn with_optional(mut self, attributes: impl IntoIterator<Item = OptionalAttribute>) -> Self {
         self.optional.extend(attributes);
@@ -75,7 +75,7 @@ impl CloudEvents {
     ///
     /// Always: `specversion`, `id`, `source`, `type`, `subject` (the aggregate's id), `time` and `datacontenttype`.
     ///
-    /// Only where they say something:
+    /// Only if they carry information:
     ///
     /// - `eventtype`: the event type, where `type` follows a template and differs from it
     /// - `partitionkey`: the ordering key, where it differs from `subject`

@@ -60,10 +60,7 @@ impl Payload {
             Error::new(
                 ErrorKind::Invalid,
                 "record",
-                format!(
-                    "the payload must be UTF-8; it is not from byte {} on",
-                    error.utf8_error().valid_up_to()
-                ),
+                format!("the payload must be UTF-8; byte {} is invalid", error.utf8_error().valid_up_to()),
             )
         })?;
         Self::json_text(text)

@@ -21,7 +21,7 @@ use crate::client::offsets::{self, patiently};
 use crate::consume::arrived::Arrived;
 use crate::consume::partition::{Inlet, Partition};
 use crate::consume::tally;
-use crate::consume::worker::{Crew, Worker};
+use crate::consume::worker::{ConsumerShared, Worker};
 
 /// How long to wait for an answer about offsets.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ const COMMIT: Duration = Duration::from_secs(2);
 
 /// What a consumer holds of its group's partitions.
 pub(crate) struct Group {
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) shared: Arc<ConsumerShared>,
     pub(crate) runtime: Handle,
     /// How long what has begun may take when a partition goes, or the consumer stops.
     pub(crate) grace: Duration,
@@ -77,9 +77,9 @@ impl Held {
 }
 
 impl Group {
-    pub(crate) fn new(crew: Arc<Crew>, runtime: Handle, grace: Duration, latest: bool) -> Self {
+    pub(crate) fn new(shared: Arc<ConsumerShared>, runtime: Handle, grace: Duration, latest: bool) -> Self {
         Self {
-            crew,
+            shared,
             runtime,
             grace,
             latest,
@@ -131,7 +131,7 @@ impl Group {
         if done.count() > 0
             && let Err(error) = consumer.commit(&done, CommitMode::Async)
         {
-            tracing::debug!(group = %self.crew.group, error = %error, "can't commit offsets; trying again");
+            tracing::debug!(group = %self.shared.group, error = %error, "can't commit offsets; trying again");
         }
     }
 
@@ -149,7 +149,7 @@ impl Group {
         }
         let answer = patiently(COMMIT, || consumer.commit(&done, CommitMode::Sync));
         if let Err(error) = &answer {
-            tracing::warn!(group = %self.crew.group, error = %error,
+            tracing::warn!(group = %self.shared.group, error = %error,
                 "offsets could not be committed; records that were handled last will be delivered again");
         }
         answer
@@ -164,13 +164,13 @@ impl Group {
             let topic: Arc<str> = each.topic().into();
             let partition = Arc::new(Partition::new(Arc::clone(&topic), each.partition()));
             let Some(queue) = consumer.split_partition_queue(&topic, each.partition()) else {
-                tracing::error!(group = %self.crew.group, topic = %topic, partition = each.partition(),
+                tracing::error!(group = %self.shared.group, topic = %topic, partition = each.partition(),
                     "can't get the queue of the partition; it is not consumed until it is assigned again");
                 continue;
             };
             let inlet = Inlet::new(Arc::clone(&partition), queue);
             let (working, ended) = mpsc::channel::<()>();
-            let worker = Worker::new(Arc::clone(&self.crew), Arc::clone(&partition));
+            let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(&partition));
             let task = self.runtime.spawn(async move {
                 worker.run(inlet).await;
                 drop(working);
@@ -178,7 +178,7 @@ impl Group {
             let new = Held { partition, ended, abort: task.abort_handle(), confirmed: None, sent: None };
             held.entry(topic).or_default().insert(each.partition(), new);
         }
-        tracing::info!(group = %self.crew.group, partitions = partitions.count(), "partitions were assigned");
+        tracing::info!(group = %self.shared.group, partitions = partitions.count(), "partitions were assigned");
     }
 
     /// Ends the work on partitions and commits what is done, before they go. Of partitions that are lost nothing is committed:
@@ -195,15 +195,15 @@ impl Group {
         }
         end_all(&going, end);
         for held in &going {
-            tally::lag(&self.crew.group, &held.partition.topic, held.partition.number).set(0.0);
+            tally::lag(&self.shared.group, &held.partition.topic, held.partition.number).set(0.0);
         }
         if lost {
-            tracing::warn!(group = %self.crew.group, partitions = going.len(),
+            tracing::warn!(group = %self.shared.group, partitions = going.len(),
                 "partitions were lost; records that were handled and not committed will be delivered again, to the new owners");
         } else if !going.is_empty() {
             // What could not be committed was said, and comes again.
             let _ = self.commit(consumer, &going);
-            tracing::info!(group = %self.crew.group, partitions = going.len(), "partitions were revoked");
+            tracing::info!(group = %self.shared.group, partitions = going.len(), "partitions were revoked");
         }
     }
 
@@ -275,7 +275,7 @@ impl ClientContext for Group {
                 if let Some(lag) =
                     seen.partitions.get(partition).map(|seen| seen.consumer_lag).filter(|lag| *lag >= 0)
                 {
-                    tally::lag(&self.crew.group, topic, *partition).set(lag as f64);
+                    tally::lag(&self.shared.group, topic, *partition).set(lag as f64);
                 }
             }
         }
@@ -290,20 +290,20 @@ impl ConsumerContext for Group {
                 if self.latest
                     && let Err(error) = self.pin(consumer, partitions)
                 {
-                    tracing::warn!(group = %self.crew.group, error = %error,
-                        "the first offset of new partitions could not be committed; they begin at their end");
+                    tracing::warn!(group = %self.shared.group, error = %error,
+                        "could not commit the start offset of new partitions; they start at the newest record");
                 }
                 self.assigned(partitions);
             }
             Rebalance::Error(error) => {
-                tracing::warn!(group = %self.crew.group, error = %error, "the group could not rebalance");
+                tracing::warn!(group = %self.shared.group, error = %error, "the group could not rebalance");
             }
         }
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
         if let Err(error) = &result {
-            tracing::debug!(group = %self.crew.group, error = %error, "can't commit offsets; trying again");
+            tracing::debug!(group = %self.shared.group, error = %error, "can't commit offsets; trying again");
         }
         let mut held = self.held();
         for each in offsets.elements() {

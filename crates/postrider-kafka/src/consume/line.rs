@@ -42,7 +42,7 @@ pub(crate) fn shown<'e, T: Display>(
 impl Worker {
     /// One line on what followed for a record. What is given up is said once its dead letter is written.
     pub(crate) fn say(&self, batch: &Batch, index: usize, consequence: &Consequence) {
-        let (group, item) = (&self.crew.group, &batch.items[index]);
+        let (group, item) = (&self.shared.group, &batch.items[index]);
         let (record, event, tries) = (&item.record, item.event(), item.tries);
         match consequence {
             Consequence::Handled => {
@@ -74,7 +74,7 @@ impl Worker {
     /// One line on each record that has the same event as this one.
     pub(crate) fn say_duplicates(&self, batch: &Batch, index: usize) {
         for same in batch.duplicates(index) {
-            line!(debug, self.crew.group, same.record, same.event(), { outcome = "duplicate", },
+            line!(debug, self.shared.group, same.record, same.event(), { outcome = "duplicate", },
                 "skipped: the event is already in this batch");
         }
     }
@@ -84,7 +84,7 @@ impl Worker {
         // Its event is read for the line alone.
         if tracing::enabled!(tracing::Level::DEBUG) {
             let event = record.event().ok();
-            line!(debug, self.crew.group, record, event.as_ref(), { outcome = "skipped", },
+            line!(debug, self.shared.group, record, event.as_ref(), { outcome = "skipped", },
                 "skipped: the event was requeued for another group");
         }
     }

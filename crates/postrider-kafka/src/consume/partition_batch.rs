@@ -174,7 +174,7 @@ impl Batch {
     }
 
     /// What follows from an outcome.
-    pub(crate) fn judge(
+    pub(crate) fn apply(
         &mut self,
         index: usize,
         outcome: Outcome,
@@ -251,7 +251,7 @@ mod tests {
         let mut batch = batch(&[("a", "1"), ("b", "2"), ("a", "3")]);
         let now = Instant::now();
         assert_eq!(batch.next(now, false), Next::Now(vec![0, 1, 2]));
-        assert!(matches!(batch.judge(0, failed(), &twice(), now), Consequence::Again(..)));
+        assert!(matches!(batch.apply(0, failed(), &twice(), now), Consequence::Again(..)));
         batch.finish(1);
         assert_eq!(batch.next(now, false), Next::At(now + PAUSE), "the key waits");
         assert_eq!((batch.reached(), batch.has_holes()), (None, true));
@@ -262,7 +262,7 @@ mod tests {
             Next::Now(vec![0]),
             "to end without repetition, the first is enough"
         );
-        assert!(matches!(batch.judge(0, failed(), &twice(), later), Consequence::GivenUp));
+        assert!(matches!(batch.apply(0, failed(), &twice(), later), Consequence::GivenUp));
         assert_eq!((batch.next_letter(), batch.items[0].tries), (Some(0), 2));
         batch.finish(0);
         assert_eq!((batch.reached(), batch.has_holes(), batch.next_letter()), (Some(12), false, None));
@@ -274,10 +274,10 @@ mod tests {
     fn an_event_that_fails_for_too_long_is_given_up_after_a_last_try_in_time() {
         let retry = Retry::fixed(3 * PAUSE).max_age(4 * PAUSE);
         let (mut batch, now) = (batch(&[("a", "1")]), Instant::now());
-        let mut judge = |now| batch.judge(0, failed(), &retry, now);
-        assert!(matches!(judge(now), Consequence::Again(pause, _) if pause == 3 * PAUSE));
-        assert!(matches!(judge(now + 3 * PAUSE), Consequence::Again(pause, _) if pause == PAUSE));
-        assert!(matches!(judge(now + 4 * PAUSE), Consequence::GivenUp));
+        let mut apply = |now| batch.apply(0, failed(), &retry, now);
+        assert!(matches!(apply(now), Consequence::Again(pause, _) if pause == 3 * PAUSE));
+        assert!(matches!(apply(now + 3 * PAUSE), Consequence::Again(pause, _) if pause == PAUSE));
+        assert!(matches!(apply(now + 4 * PAUSE), Consequence::GivenUp));
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let now = Instant::now();
         let hold =
             Outcome::Hold { after: Duration::from_secs(5), failure: DeliveryFailure::new("held", "wait") };
-        assert!(matches!(batch.judge(0, hold, &twice(), now), Consequence::Held(..)));
+        assert!(matches!(batch.apply(0, hold, &twice(), now), Consequence::Held(..)));
         assert_eq!(
             (batch.items[0].tries, batch.next(now, false)),
             (0, Next::At(now + Duration::from_secs(5)))

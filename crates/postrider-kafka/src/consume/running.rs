@@ -88,7 +88,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
             Some(Err(error)) => {
                 let text = error.to_string();
                 if matches!(error, KafkaError::MessageConsumptionFatal(_)) {
-                    tracing::error!(group = %group.crew.group, error = text, "the consumer has stopped because of a fatal error; start a new one");
+                    tracing::error!(group = %group.shared.group, error = text, "the consumer has stopped because of a fatal error; start a new one");
                     fatal = Some(Error::new(
                         ErrorKind::Denied,
                         "consume",
@@ -96,7 +96,7 @@ fn poll(consumer: &BaseConsumer<Group>, group: &Group, stop: &AtomicBool) -> Res
                     ));
                 } else if said.is_none_or(|said| said.elapsed() >= QUIET) {
                     let reason = group.client_errors.sentence().unwrap_or_default();
-                    tracing::warn!(group = %group.crew.group, error = text, reason, "can't read from the brokers");
+                    tracing::warn!(group = %group.shared.group, error = text, reason, "can't read from the brokers");
                     said = Some(Instant::now());
                 }
             }

@@ -19,7 +19,7 @@ use crate::consume::consumer::{Consumer, Offsets};
 use crate::consume::group::Group;
 use crate::consume::running::RunningConsumer;
 use crate::consume::tally::{CONSUMER_METRICS, Tally};
-use crate::consume::worker::Crew;
+use crate::consume::worker::ConsumerShared;
 use crate::produce::receipt_producer::ReceiptProducer;
 use crate::produce::topic;
 
@@ -118,7 +118,7 @@ impl<S: Source> Consumer<S> {
         let receipt_producer = ReceiptProducer::new(letters.client())?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let sink = Arc::new(self.handlers.build(&self.source)?);
-        let crew = Arc::new(Crew {
+        let shared = Arc::new(ConsumerShared {
             group: self.group.as_str().into(),
             sink,
             receipt_producer,
@@ -135,9 +135,9 @@ impl<S: Source> Consumer<S> {
         });
         METRICS.iter().chain(CONSUMER_METRICS).for_each(Metric::describe);
         // What counts is there at 0, so that the first of it is an increase.
-        topics.iter().for_each(|topic| drop(Tally::new(&crew.group, topic)));
+        topics.iter().for_each(|topic| drop(Tally::new(&shared.group, topic)));
         let latest = self.offsets == Offsets::Latest;
-        let group = Group::new(Arc::clone(&crew), tokio::runtime::Handle::current(), self.grace, latest);
+        let group = Group::new(Arc::clone(&shared), tokio::runtime::Handle::current(), self.grace, latest);
         let brokers = self.brokers;
         blocking("consume", move || {
             let created = client.create_with_context(group).map_err(|error| refused(&error))?;
@@ -183,9 +183,9 @@ fn join(consumer: &BaseConsumer<Group>, brokers: &str, topics: &BTreeSet<String>
                 format!("the topic {topic} does not exist; create it, because Postrider creates none");
             return Err(Error::new(ErrorKind::NotFound, "consume", message));
         }
-        let letters = group.crew.address.of(topic);
+        let letters = group.shared.address.of(topic);
         if !there.contains(letters.as_str()) {
-            tracing::warn!(group = %group.crew.group, topic, dead_letters = letters,
+            tracing::warn!(group = %group.shared.group, topic, dead_letters = letters,
                 "the dead-letter topic does not exist; create it: without it, a partition stops at the first record that fails for good");
         }
     }

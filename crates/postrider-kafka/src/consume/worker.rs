@@ -34,7 +34,7 @@ const LEAST_BYTES: usize = 1 << 20;
 pub(crate) type OnGap = Arc<dyn Fn(&Gap) + Send + Sync>;
 
 /// What all workers of a consumer share.
-pub(crate) struct Crew {
+pub(crate) struct ConsumerShared {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) receipt_producer: ReceiptProducer,
@@ -52,7 +52,7 @@ pub(crate) struct Crew {
     pub(crate) workers: AtomicUsize,
 }
 
-impl Crew {
+impl ConsumerShared {
     /// How long to leave alone what can't be done at the moment.
     pub(crate) fn backoff(&self) -> Backoff {
         Backoff::new(FIRST_PAUSE, self.longest_pause)
@@ -66,7 +66,7 @@ impl Crew {
 
 /// The work on one partition, for as long as it is held.
 pub(crate) struct Worker {
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) shared: Arc<ConsumerShared>,
     pub(crate) partition: Arc<Partition>,
     pub(crate) tally: Tally,
     sequences: Sequences,
@@ -83,21 +83,21 @@ enum End {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.crew.workers.fetch_sub(1, Ordering::AcqRel);
+        self.shared.workers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Worker {
-    pub(crate) fn new(crew: Arc<Crew>, partition: Arc<Partition>) -> Self {
-        let tally = Tally::new(&crew.group, &partition.topic);
-        let sequences = Sequences::new(crew.numbered_keys);
-        crew.workers.fetch_add(1, Ordering::AcqRel);
-        Self { crew, partition, tally, sequences, outage: None }
+    pub(crate) fn new(shared: Arc<ConsumerShared>, partition: Arc<Partition>) -> Self {
+        let tally = Tally::new(&shared.group, &partition.topic);
+        let sequences = Sequences::new(shared.numbered_keys);
+        shared.workers.fetch_add(1, Ordering::AcqRel);
+        Self { shared, partition, tally, sequences, outage: None }
     }
 
     /// Works until the partition is to end.
     pub(crate) async fn run(mut self, mut inlet: Inlet) {
-        while let Some(records) = inlet.next(self.crew.records, || self.crew.share()).await {
+        while let Some(records) = inlet.next(self.shared.records, || self.shared.share()).await {
             let mut batch = self.read(records);
             loop {
                 match AssertUnwindSafe(self.work(&mut batch)).catch_unwind().await {
@@ -105,7 +105,7 @@ impl Worker {
                     Ok(End::Stopped) => return,
                     // What its message says may quote a payload.
                     Err(_) => {
-                        tracing::error!(group = %self.crew.group, topic = %self.partition.topic,
+                        tracing::error!(group = %self.shared.group, topic = %self.partition.topic,
                             partition = self.partition.number, "a worker panicked; its batch is tried again");
                         self.partition.sleep_until(Instant::now() + Duration::from_secs(1)).await;
                         if self.partition.end().is_some() {
@@ -121,14 +121,14 @@ impl Worker {
     fn read(&mut self, records: Vec<Arrived>) -> Batch {
         self.tally.consumed.increment(records.len() as u64);
         let mut read = |record: Arrived| {
-            if record.is_for_another(&self.crew.group) {
+            if record.is_for_another(&self.shared.group) {
                 self.say_passed_over(&record);
                 return (record, None);
             }
             let mut event = record.event();
             if let Ok(event) = &mut event {
                 self.look_for_gap(&record, event);
-                if let Some(aggregate) = self.crew.aggregates.get(&*event.event_type)
+                if let Some(aggregate) = self.shared.aggregates.get(&*event.event_type)
                     && event.aggregate_type.is_empty()
                 {
                     event.aggregate_type = Arc::clone(aggregate);
@@ -144,7 +144,7 @@ impl Worker {
         let key = counted_key(event);
         let Some(expected) = self.sequences.note(event, &key) else { return };
         let gap = Gap {
-            group: Arc::clone(&self.crew.group),
+            group: Arc::clone(&self.shared.group),
             topic: Arc::clone(&record.topic),
             partition: record.partition,
             offset: record.offset,
@@ -156,7 +156,7 @@ impl Worker {
         self.tally.gaps.increment(1);
         line!(warn, gap.group, record, Some(event), { key = gap.key, expected, got = gap.got, },
             "sequence numbers of this key are missing; check the producer for the missing events");
-        if let Some(hook) = &self.crew.on_gap
+        if let Some(hook) = &self.shared.on_gap
             && std::panic::catch_unwind(AssertUnwindSafe(|| hook(&gap))).is_err()
         {
             line!(error, gap.group, record, Some(event), {}, "the on_gap hook panicked");
@@ -204,13 +204,13 @@ impl Worker {
             Some(Attempt { event, attempt: item.tries + 1 })
         };
         let mut delivery =
-            Delivery::new(Arc::clone(&self.crew.group), ready.iter().filter_map(attempt).collect());
-        (delivery.concurrency, delivery.timeout) = (self.crew.concurrency, self.crew.timeout);
+            Delivery::new(Arc::clone(&self.shared.group), ready.iter().filter_map(attempt).collect());
+        (delivery.concurrency, delivery.timeout) = (self.shared.concurrency, self.shared.timeout);
         let delivery = Arc::new(delivery);
-        let crew = Arc::clone(&self.crew);
+        let shared = Arc::clone(&self.shared);
         let mut any = false;
         let answer = {
-            let mut delivering = crew.sink.deliver(Arc::clone(&delivery));
+            let mut delivering = shared.sink.deliver(Arc::clone(&delivery));
             loop {
                 let end = self.partition.end();
                 if end.is_some() && !filling {
@@ -223,13 +223,13 @@ impl Worker {
                     // Out of time: what is under way is dropped, and what was not reported was not done.
                     () = sleep_until(end), if end.is_some() => break Ok(()),
                     () = tokio::time::sleep(LOOK) => {
-                        any |= self.account(batch, ready, &delivery);
+                        any |= self.apply_outcomes(batch, ready, &delivery);
                         self.move_on(batch);
                     }
                 }
             }
         };
-        any |= self.account(batch, ready, &delivery);
+        any |= self.apply_outcomes(batch, ready, &delivery);
         match answer {
             Err(reason) => self.away(&reason).await,
             Ok(()) if any => self.back(),
@@ -238,13 +238,13 @@ impl Worker {
         }
     }
 
-    /// Draws the consequences of what was reported so far; whether there was anything.
-    fn account(&self, batch: &mut Batch, ready: &[usize], delivery: &Delivery) -> bool {
+    /// Applies the outcomes that were reported so far. Returns whether there were any.
+    fn apply_outcomes(&self, batch: &mut Batch, ready: &[usize], delivery: &Delivery) -> bool {
         let (now, mut any) = (Instant::now(), false);
         for (index, outcome) in ready.iter().zip(delivery.take_outcomes()) {
             let Some(outcome) = outcome else { continue };
             any = true;
-            let consequence = batch.judge(*index, outcome, &self.crew.retry, now);
+            let consequence = batch.apply(*index, outcome, &self.shared.retry, now);
             self.say(batch, *index, &consequence);
             match consequence {
                 Consequence::Handled => {
@@ -271,9 +271,9 @@ impl Worker {
     /// Nothing can be handled now.
     async fn away(&mut self, reason: &Unavailable) {
         let (_, backoff) = self.outage.get_or_insert_with(|| {
-            tracing::warn!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
+            tracing::warn!(group = %self.shared.group, topic = %self.partition.topic, partition = self.partition.number,
                 reason = %reason, "handlers are unavailable; the partition waits, and this does not count as an attempt");
-            (Instant::now(), self.crew.backoff())
+            (Instant::now(), self.shared.backoff())
         });
         let pause = backoff.next_delay();
         self.partition.sleep_until(Instant::now() + pause).await;
@@ -281,7 +281,7 @@ impl Worker {
 
     fn back(&mut self) {
         if let Some((since, _)) = self.outage.take() {
-            tracing::info!(group = %self.crew.group, topic = %self.partition.topic, partition = self.partition.number,
+            tracing::info!(group = %self.shared.group, topic = %self.partition.topic, partition = self.partition.number,
                 seconds = since.elapsed().as_secs_f64(), "events are handled again");
         }
     }

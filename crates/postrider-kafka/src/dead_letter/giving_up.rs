@@ -15,12 +15,12 @@ impl Worker {
     pub(crate) async fn give_up(&self, batch: &mut Batch, index: usize) -> bool {
         let item = &batch.items[index];
         let Some(failure) = &item.given_up else { return true };
-        let (record, event, tries, group) = (&item.record, item.event(), item.tries, &self.crew.group);
-        let topic = self.crew.address.of(&record.topic);
+        let (record, event, tries, group) = (&item.record, item.event(), item.tries, &self.shared.group);
+        let topic = self.shared.address.of(&record.topic);
         let mut stopped: Option<(Stopped<'_>, Backoff)> = None;
         loop {
-            let letter = dead(record, &topic, &self.crew.group, failure, tries);
-            let mut sending = std::pin::pin!(self.crew.receipt_producer.send(letter));
+            let letter = dead(record, &topic, &self.shared.group, failure, tries);
+            let mut sending = std::pin::pin!(self.shared.receipt_producer.send(letter));
             let answer = tokio::select! {
                 answer = &mut sending => answer,
                 end = self.partition.ending() => match tokio::time::timeout_at(end.into(), sending).await {
@@ -32,7 +32,7 @@ impl Worker {
             let (_, backoff) = stopped.get_or_insert_with(|| {
                 line!(error, group, record, event, { dead_letters = topic, error = %error, },
                     "can't write a dead letter; the partition is stopped until it can be written");
-                (Stopped::new(&self.tally), self.crew.backoff())
+                (Stopped::new(&self.tally), self.shared.backoff())
             });
             let pause = backoff.next_delay();
             if self.partition.end().is_some() {

@@ -7,7 +7,7 @@ use postrider_core::{DeliveryFailure, StatusClass};
 use crate::handlers::failure::{Failure, FailureClass};
 
 impl Failure {
-    /// The failure that an answer with this HTTP status is; none for 2xx. The HTTP sink judges statuses in the same way.
+    /// Converts an HTTP status into a failure; `None` for 2xx. The HTTP sink uses the same classes.
     ///
     /// | status | the failure |
     /// |---|---|
@@ -15,7 +15,7 @@ impl Failure {
     /// | 400, 409, 413, 415, 422 | [unclear](Self::unclear), and the event is rejected if it is to blame |
     /// | all others | [unclear](Self::unclear), and the event is retried if it is to blame |
     ///
-    /// A Kafka consumer takes the event to be to blame. Its [code](Self::code) is `http_` and the status.
+    /// A Kafka consumer always blames the event. Its [code](Self::code) is `http_` and the status.
     ///
     /// ```
     /// use postrider_relay::Failure;
@@ -41,7 +41,7 @@ impl Failure {
         Some(Self::new(FailureClass::Unclear { rejects }, &code, message))
     }
 
-    /// The failure that an I/O error is.
+    /// Converts an I/O error into a failure.
     ///
     /// | error | the failure |
     /// |---|---|
