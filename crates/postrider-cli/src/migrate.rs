@@ -3,9 +3,9 @@
 use postrider::store::Limits;
 use postrider::{mysql, postgres, sqlite};
 use serde::Serialize;
-use sqlx_mysql::MySqlPoolOptions;
-use sqlx_postgres::PgPoolOptions;
-use sqlx_sqlite::SqlitePoolOptions;
+use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::config::Store;
 use crate::database::{Address, PATIENCE};
@@ -124,61 +124,59 @@ fn payload_limit(bytes: u32) -> Limits {
     Limits { payload: bytes as usize, ..Limits::default() }
 }
 
+async fn migrate_postgres(store: &Store, options: PgConnectOptions) -> Result<Migrated, Failure> {
+    let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+    let pool = pool.connect_lazy_with(options);
+    let from = postgres::applied_version(&pool, &store.schema).await?;
+    // Migrations are whole transactions: whatever is in between, they work.
+    let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
+    let (before, outbox) = match store.max_payload {
+        // A schema that is not up to date may have no limit yet.
+        Some(bytes) => (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes))),
+        None => (None, outbox),
+    };
+    let outbox = outbox.migrated(&pool).await?;
+    let limit = newly_set(store, before.as_ref().map(postgres::Outbox::limits), outbox.limits());
+    let to = postgres::applied_version(&pool, &store.schema).await?;
+    Ok(Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()), limit))
+}
+
+async fn migrate_mysql(store: &Store, options: MySqlConnectOptions) -> Result<Migrated, Failure> {
+    let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
+    let pool = pool.connect_lazy_with(options);
+    let from = mysql::schema_version(&pool).await?;
+    let lacks = !mysql::migration_sql(&pool).await?.is_empty();
+    let outbox = mysql::Outbox::builder();
+    let (before, outbox) = match store.max_payload {
+        Some(bytes) => (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes))),
+        None => (None, outbox),
+    };
+    let outbox = outbox.migrated(&pool).await?;
+    let limit = newly_set(store, before.as_ref().map(mysql::Outbox::limits), outbox.limits());
+    Ok(Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None, limit))
+}
+
+async fn migrate_sqlite(store: &Store, options: SqliteConnectOptions) -> Result<Migrated, Failure> {
+    let pool = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.create_if_missing(true));
+    let from = sqlite::schema_version(&pool).await?;
+    let outbox = sqlite::Outbox::builder();
+    let (before, outbox) = match store.max_payload {
+        Some(bytes) => (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes))),
+        None => (None, outbox),
+    };
+    let outbox = outbox.migrated(&pool).await?;
+    let limit = newly_set(store, before.as_ref().map(sqlite::Outbox::limits), outbox.limits());
+    let to = sqlite::schema_version(&pool).await?;
+    pool.close().await;
+    Ok(Migrated::of(from, to, false, None, limit))
+}
+
 /// Creates or updates the schema.
 pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
     let migrated = match Address::of(store)? {
-        Address::Postgres(options) => {
-            let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
-            let pool = pool.connect_lazy_with(options);
-            let from = postgres::applied_version(&pool, &store.schema).await?;
-            // Migrations are whole transactions: whatever is in between, they work.
-            let outbox = postgres::Outbox::builder().schema(&store.schema).pooler(postgres::Pooler::None);
-            let (before, outbox) = match store.max_payload {
-                // A schema that is not up to date may have no limit yet.
-                Some(bytes) => {
-                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
-                }
-                None => (None, outbox),
-            };
-            let outbox = outbox.migrated(&pool).await?;
-            let limit = newly_set(store, before.as_ref().map(postgres::Outbox::limits), outbox.limits());
-            let to = postgres::applied_version(&pool, &store.schema).await?;
-            Migrated::of(from.into(), to.into(), false, Some(store.schema.clone()), limit)
-        }
-        Address::Mysql(options) => {
-            let pool = MySqlPoolOptions::new().max_connections(2).acquire_timeout(PATIENCE);
-            let pool = pool.connect_lazy_with(options);
-            let from = mysql::schema_version(&pool).await?;
-            let lacks = !mysql::migration_sql(&pool).await?.is_empty();
-            let outbox = mysql::Outbox::builder();
-            let (before, outbox) = match store.max_payload {
-                Some(bytes) => {
-                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
-                }
-                None => (None, outbox),
-            };
-            let outbox = outbox.migrated(&pool).await?;
-            let limit = newly_set(store, before.as_ref().map(mysql::Outbox::limits), outbox.limits());
-            Migrated::of(from, mysql::schema_version(&pool).await?, lacks, None, limit)
-        }
-        Address::Sqlite(options) => {
-            let pool = SqlitePoolOptions::new()
-                .max_connections(1)
-                .connect_lazy_with(options.create_if_missing(true));
-            let from = sqlite::schema_version(&pool).await?;
-            let outbox = sqlite::Outbox::builder();
-            let (before, outbox) = match store.max_payload {
-                Some(bytes) => {
-                    (outbox.clone().connect(&pool).await.ok(), outbox.limits(payload_limit(bytes)))
-                }
-                None => (None, outbox),
-            };
-            let outbox = outbox.migrated(&pool).await?;
-            let limit = newly_set(store, before.as_ref().map(sqlite::Outbox::limits), outbox.limits());
-            let to = sqlite::schema_version(&pool).await?;
-            pool.close().await;
-            Migrated::of(from, to, false, None, limit)
-        }
+        Address::Postgres(options) => migrate_postgres(store, options).await?,
+        Address::Mysql(options) => migrate_mysql(store, options).await?,
+        Address::Sqlite(options) => migrate_sqlite(store, options).await?,
     };
     if json {
         output::json(&migrated)?;

@@ -103,6 +103,14 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     pool.close().await;
 }
 
+async fn until_no_lane_is_held(pool: &MySqlPool, end: Instant) {
+    let held = "select count(*) from postrider_lane where lease_owner is not null";
+    while sqlx::query_scalar::<_, i64>(held).fetch_one(pool).await.expect("a count") > 0 {
+        assert!(Instant::now() < end, "it does not give its lanes back");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
 /// There is no NOTIFY: the relay asks, seldom while nothing happens, and hears of another process's event long before its
 /// poll interval is over.
 #[tokio::test(flavor = "multi_thread")]
@@ -138,11 +146,7 @@ async fn an_idle_relay_asks_the_server_seldom_and_hears_of_others_soon() {
     let window = Duration::from_secs(5);
     // After work it asks often, and gives its lanes back after a third of a lease; then it is calm.
     let end = Instant::now() + PATIENCE;
-    let held = "select count(*) from postrider_lane where lease_owner is not null";
-    while sqlx::query_scalar::<_, i64>(held).fetch_one(&pool).await.expect("a count") > 0 {
-        assert!(Instant::now() < end, "it does not give its lanes back");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+    until_no_lane_is_held(&pool, end).await;
     while often(window).await > 40 {
         assert!(Instant::now() < end, "it does not calm down");
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use postrider::testing::Outbox;
 use postrider::{ErrorKind, Failure, Received};
 use postrider_kafka::{Consumer, Offsets};
-use support::{Feed, Seen, committed, consumer, records, topics, until, until_holding};
+use support::{Feed, Record, Seen, committed, consumer, records, topics, until, until_holding};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_within_a_key_holds_with_sixteen_keys_at_once() {
@@ -61,10 +61,9 @@ async fn the_order_within_a_key_holds_with_sixteen_keys_at_once() {
     assert_eq!(committed(&brokers, "order", "order", 2).iter().sum::<i64>(), 1200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn poison_goes_to_the_dead_letters_and_the_partition_goes_on() {
-    let brokers = topics(&[("poison", 1)]);
-    let mut feed = Feed::new(&brokers, "poison");
+/// Events, two of which the handler refuses, and two records that are none.
+fn feed_with_poison(brokers: &str) {
+    let mut feed = Feed::new(brokers, "poison");
     feed.event("a", 1);
     feed.event_with("a", 2, &[("own", "kept")]);
     feed.event("a", 3);
@@ -83,6 +82,41 @@ async fn poison_goes_to_the_dead_letters_and_the_partition_goes_on() {
     feed.event("d", 4);
     feed.event("a", 5);
     feed.flush();
+}
+
+fn each_letter_says_why_and_what(letters: &[Record]) {
+    let letter = |key: &str| letters.iter().find(|letter| letter.key == key).cloned().expect("a letter");
+    let shown = |key: &str, name: &str| letter(key).headers.get(name).cloned().unwrap_or_default();
+    assert_eq!(letters.len(), 4);
+    for (name, value) in [
+        ("own", "kept"),
+        ("ce_id", "a/2"),
+        ("content-type", "application/json"),
+        ("postrider_error", "it is poison"),
+        ("postrider_error_code", "poison"),
+        ("postrider_attempts", "4"),
+        ("postrider_group", "poison"),
+        ("postrider_topic", "poison"),
+        ("postrider_partition", "0"),
+        ("postrider_offset", "1"),
+    ] {
+        assert_eq!(shown("a", name), value, "{name}");
+    }
+    assert!(shown("a", "postrider_time").ends_with('Z'));
+    assert_eq!((letter("a").value.as_str(), letter("b").value.as_str()), ("2", "{not json"), "byte for byte");
+    assert!(shown("b", "postrider_error").contains("not JSON"), "{}", shown("b", "postrider_error"));
+    assert!(shown("c", "postrider_error").contains("not a CloudEvent"));
+    assert_eq!(
+        (shown("c", "postrider_attempts"), shown("d", "postrider_attempts")),
+        ("0".to_owned(), "1".to_owned())
+    );
+    assert_eq!(shown("d", "postrider_error_code"), "rejected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn poison_goes_to_the_dead_letters_and_the_partition_goes_on() {
+    let brokers = topics(&[("poison", 1)]);
+    feed_with_poison(&brokers);
     let (seen, tries) = (Seen::default(), Seen::default());
     let (handled, tried) = (seen.clone(), tries.clone());
     let running = consumer(&Outbox::new(), &brokers, "poison", "poison")
@@ -117,32 +151,7 @@ async fn poison_goes_to_the_dead_letters_and_the_partition_goes_on() {
     );
     assert!(tries.windows(2).all(|pair| pair[1].1 - pair[0].1 >= Duration::from_millis(190)), "with a pause");
     assert_eq!(committed(&brokers, "poison", "poison", 1), [7]);
-    let letter = |key: &str| letters.iter().find(|letter| letter.key == key).cloned().expect("a letter");
-    let shown = |key: &str, name: &str| letter(key).headers.get(name).cloned().unwrap_or_default();
-    assert_eq!(letters.len(), 4);
-    for (name, value) in [
-        ("own", "kept"),
-        ("ce_id", "a/2"),
-        ("content-type", "application/json"),
-        ("postrider_error", "it is poison"),
-        ("postrider_error_code", "poison"),
-        ("postrider_attempts", "4"),
-        ("postrider_group", "poison"),
-        ("postrider_topic", "poison"),
-        ("postrider_partition", "0"),
-        ("postrider_offset", "1"),
-    ] {
-        assert_eq!(shown("a", name), value, "{name}");
-    }
-    assert!(shown("a", "postrider_time").ends_with('Z'));
-    assert_eq!((letter("a").value.as_str(), letter("b").value.as_str()), ("2", "{not json"), "byte for byte");
-    assert!(shown("b", "postrider_error").contains("not JSON"), "{}", shown("b", "postrider_error"));
-    assert!(shown("c", "postrider_error").contains("not a CloudEvent"));
-    assert_eq!(
-        (shown("c", "postrider_attempts"), shown("d", "postrider_attempts")),
-        ("0".to_owned(), "1".to_owned())
-    );
-    assert_eq!(shown("d", "postrider_error_code"), "rejected");
+    each_letter_says_why_and_what(&letters);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use postrider::store::{Recordable, Source};
 use postrider::testing::Outbox;
-use postrider::{Event, Failure, NewerVersion, OffsetDateTime, OptionalAttribute, Received, Relay};
+use postrider::{Event, Failure, NewerVersion, OffsetDateTime, OptionalAttribute, Received, Relay, Uuid};
 use postrider_kafka::{DeadLetters, Format, Kafka};
 use serde::{Deserialize, Serialize};
 use support::{Feed, PATIENCE, Seen, committed, consumer, records, topics, until};
@@ -19,8 +19,10 @@ struct OrderPaid {
     order: i64,
 }
 
-/// Names of topics, with what is written to them.
-const MODES: [(&str, Format, &[OptionalAttribute]); 5] = [
+/// The name of a topic, with what is written to it.
+type Mode = (&'static str, Format, &'static [OptionalAttribute]);
+
+const MODES: [Mode; 5] = [
     ("binary-few", Format::Binary, &[]),
     ("binary-all", Format::Binary, &OptionalAttribute::ALL),
     ("structured-few", Format::Structured, &[]),
@@ -30,6 +32,29 @@ const MODES: [(&str, Format, &[OptionalAttribute]); 5] = [
 
 /// What a handler is told of an order: its stream, aggregate type and key, and when it was recorded.
 type Told = (i64, String, String, String, OffsetDateTime);
+
+/// Relays these events to the topic of a mode.
+async fn relay_to(brokers: &str, (topic, format, attributes): Mode, outbox: &Outbox, ids: &[Uuid]) {
+    let sink = Kafka::builder(brokers).topic(topic).format(format);
+    let sink = sink.attributes(attributes.iter().copied()).connect().await.expect("connected");
+    let relay = Relay::new(outbox).subscribe(topic, |s| s.sink(sink)).start().await.expect("started");
+    for id in ids {
+        relay.delivered(topic, *id, PATIENCE).await.expect("delivered");
+    }
+    relay.stop().await.expect("stopped");
+}
+
+/// The orders 1, 2 and 3; `before` is a time before they were recorded.
+fn each_is_told_once_in_full(mut told: Vec<Told>, topic: &str, stream: &str, before: OffsetDateTime) {
+    told.sort();
+    for ((order, told_stream, aggregate, key, recorded_at), wanted) in told.into_iter().zip(1..) {
+        assert_eq!((order, told_stream.as_str(), aggregate.as_str()), (wanted, stream, "Order"), "{topic}");
+        assert_eq!(key, wanted.to_string(), "{topic}: the key of its record");
+        // To the millisecond: the time of a record.
+        assert!((recorded_at - before).whole_milliseconds() >= -1, "{topic}: {recorded_at}");
+        assert!(recorded_at <= OffsetDateTime::now_utc(), "{topic}: {recorded_at}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn typed_handlers_and_dead_letters_take_records_with_few_attributes_and_with_all() {
@@ -41,13 +66,7 @@ async fn typed_handlers_and_dead_letters_take_records_with_few_attributes_and_wi
         ids.push(outbox.record_alone(&event).await.expect("recorded"));
     }
     for (topic, format, attributes) in MODES {
-        let sink = Kafka::builder(&brokers).topic(topic).format(format);
-        let sink = sink.attributes(attributes.iter().copied()).connect().await.expect("connected");
-        let relay = Relay::new(&outbox).subscribe(topic, |s| s.sink(sink)).start().await.expect("started");
-        for id in &ids {
-            relay.delivered(topic, *id, PATIENCE).await.expect("delivered");
-        }
-        relay.stop().await.expect("stopped");
+        relay_to(&brokers, (topic, format, attributes), &outbox, &ids).await;
         let (seen, strict) = (Seen::<Told>::default(), Arc::new(AtomicBool::new(true)));
         let (told, refuses) = (seen.clone(), Arc::clone(&strict));
         let running = consumer(&Outbox::new(), &brokers, topic, topic)
@@ -86,20 +105,8 @@ async fn typed_handlers_and_dead_letters_take_records_with_few_attributes_and_wi
         assert_eq!(tool.requeue(topic).await.expect("put back"), 1);
         until("all is handled", async || seen.len() == 3).await;
         running.stop().await.expect("stopped");
-        let mut seen = seen.all();
-        seen.sort();
         let stream = if attributes.is_empty() { topic } else { "orders" };
-        for ((order, told_stream, aggregate, key, recorded_at), wanted) in seen.into_iter().zip(1..) {
-            assert_eq!(
-                (order, told_stream.as_str(), aggregate.as_str()),
-                (wanted, stream, "Order"),
-                "{topic}"
-            );
-            assert_eq!(key, wanted.to_string(), "{topic}: the key of its record");
-            // To the millisecond: the time of a record.
-            assert!((recorded_at - before).whole_milliseconds() >= -1, "{topic}: {recorded_at}");
-            assert!(recorded_at <= OffsetDateTime::now_utc(), "{topic}: {recorded_at}");
-        }
+        each_is_told_once_in_full(seen.all(), topic, stream, before);
     }
 }
 

@@ -9,7 +9,7 @@ use postrider_core::{Clock, Effect, ErrorKind, EventLog, Lease, ManualClock, Off
 use postrider_mysql::Outbox;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Connection, MySqlPool, Row};
-use support::My;
+use support::{My, MyLog};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -74,45 +74,8 @@ async fn no_session_goes_back_to_the_application_with_a_handlers_settings() {
         ["committed", "rolled back", "stale", "dropped", "dropped in mid-statement", "dropped as it begins"]
     {
         let events = [commit_one(&log, "a").await];
-        let begun = outbox.begin(effect(Some(if end == "stale" { &stale } else { &lease }), &events));
-        let stays = match end {
-            "committed" => {
-                let (mut tx, _) = begun.await.expect("begin");
-                let own = "select cast(@@session.wait_timeout as signed), cast(@@session.innodb_lock_wait_timeout as signed)";
-                let row = sqlx::query(own).fetch_one(&mut *tx).await.expect("settings");
-                assert_eq!((row.get::<i64, _>(0), row.get::<i64, _>(1)), (12, 7), "a handler's are short");
-                Outbox::commit(tx).await.expect("commit");
-                true
-            }
-            "rolled back" => {
-                Outbox::rollback(begun.await.expect("begin").0).await.expect("rollback");
-                true
-            }
-            "stale" => {
-                assert_eq!(begun.await.expect_err("it is stale").kind(), ErrorKind::LeaseLost);
-                true
-            }
-            "dropped in mid-statement" => {
-                let (mut tx, _) = begun.await.expect("begin");
-                let slow = sqlx::query("select sleep(1)").execute(&mut *tx);
-                assert!(tokio::time::timeout(Duration::from_millis(100), slow).await.is_err());
-                drop(tx);
-                false
-            }
-            "dropped as it begins" => {
-                // Somebody has the door, and the handler's time is over while it waits for it.
-                let mut held = log.pool.begin().await.expect("begin");
-                let lock = "select * from postrider_lane_door for update";
-                sqlx::query(lock).fetch_all(&mut *held).await.expect("the door");
-                assert!(tokio::time::timeout(Duration::from_millis(300), begun).await.is_err());
-                held.rollback().await.expect("rollback");
-                false
-            }
-            _ => {
-                drop(begun.await.expect("begin"));
-                false
-            }
-        };
+        let held = if end == "stale" { &stale } else { &lease };
+        let stays = end_handler(&log, &outbox, effect(Some(held), &events), end).await;
         let now = settings(&pool).await;
         assert_eq!((now.0, now.1), (wait, lock_wait), "after it was {end}");
         assert_eq!(
@@ -127,6 +90,49 @@ async fn no_session_goes_back_to_the_application_with_a_handlers_settings() {
     // And no door is left locked.
     clock.advance(LEASE);
     until("the lane is free", async || store.claim("s", "next", LEASE).await.expect("claim").is_some()).await;
+}
+
+/// Begins a handler's transaction and ends it in this way. Returns whether its session stays.
+async fn end_handler(log: &MyLog, outbox: &Outbox, effect: Effect<'_>, end: &str) -> bool {
+    let begun = outbox.begin(effect);
+    match end {
+        "committed" => {
+            let (mut tx, _) = begun.await.expect("begin");
+            let own = "select cast(@@session.wait_timeout as signed), cast(@@session.innodb_lock_wait_timeout as signed)";
+            let row = sqlx::query(own).fetch_one(&mut *tx).await.expect("settings");
+            assert_eq!((row.get::<i64, _>(0), row.get::<i64, _>(1)), (12, 7), "a handler's are short");
+            Outbox::commit(tx).await.expect("commit");
+            true
+        }
+        "rolled back" => {
+            Outbox::rollback(begun.await.expect("begin").0).await.expect("rollback");
+            true
+        }
+        "stale" => {
+            assert_eq!(begun.await.expect_err("it is stale").kind(), ErrorKind::LeaseLost);
+            true
+        }
+        "dropped in mid-statement" => {
+            let (mut tx, _) = begun.await.expect("begin");
+            let slow = sqlx::query("select sleep(1)").execute(&mut *tx);
+            assert!(tokio::time::timeout(Duration::from_millis(100), slow).await.is_err());
+            drop(tx);
+            false
+        }
+        "dropped as it begins" => {
+            // Somebody has the door, and the handler's time is over while it waits for it.
+            let mut held = log.pool.begin().await.expect("begin");
+            let lock = "select * from postrider_lane_door for update";
+            sqlx::query(lock).fetch_all(&mut *held).await.expect("the door");
+            assert!(tokio::time::timeout(Duration::from_millis(300), begun).await.is_err());
+            held.rollback().await.expect("rollback");
+            false
+        }
+        _ => {
+            drop(begun.await.expect("begin"));
+            false
+        }
+    }
 }
 
 /// What a handler begins within its transaction is a savepoint: its end is not the end of the transaction.

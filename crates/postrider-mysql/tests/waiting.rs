@@ -113,23 +113,7 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     settlement.deliveries.extend([first, retrying(&batch.events[0].event)]);
     let mut holder = log.pool.begin().await.expect("begin");
     run(&mut holder, "select id from postrider_delivery for update").await;
-    let (killed, outcome) = tokio::join!(
-        async {
-            let waiting = "select cast(id as signed) from information_schema.processlist \
-                           where db = database() and info like '%insert into postrider_delivery%' and info not like '%processlist%'";
-            let mut session = None;
-            until_within("the settle waits", LEASE, async || {
-                session =
-                    sqlx::query_scalar::<_, i64>(waiting).fetch_optional(&log.pool).await.expect("sessions");
-                session.is_some()
-            })
-            .await;
-            let session = session.expect("a session");
-            log.run(&format!("kill query {session}")).await;
-            session
-        },
-        store.settle(&mut lease, &settlement)
-    );
+    let (killed, outcome) = tokio::join!(end_waiting_settle(&log), store.settle(&mut lease, &settlement));
     outcome.expect_err("it was ended");
     until_within("its transaction is over", AT_ONCE, async || {
         let open = "select count(*) from information_schema.innodb_trx where trx_mysql_thread_id = ?";
@@ -150,6 +134,21 @@ async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     assert_eq!(position.to_string(), stood.as_str(), "the lane stands where it stood");
     store.settle(&mut lease, &settlement).await.expect("it is tried again");
     assert_eq!(log.count("postrider_delivery").await, 2);
+}
+
+/// Ends the statement of a settle as soon as it waits. Returns its session.
+async fn end_waiting_settle(log: &MyLog) -> i64 {
+    let waiting = "select cast(id as signed) from information_schema.processlist \
+                   where db = database() and info like '%insert into postrider_delivery%' and info not like '%processlist%'";
+    let mut session = None;
+    until_within("the settle waits", LEASE, async || {
+        session = sqlx::query_scalar::<_, i64>(waiting).fetch_optional(&log.pool).await.expect("sessions");
+        session.is_some()
+    })
+    .await;
+    let session = session.expect("a session");
+    log.run(&format!("kill query {session}")).await;
+    session
 }
 
 /// An operator who names many dead deliveries has all lanes meanwhile: each is looked for once, and not among all the others.

@@ -10,8 +10,8 @@ use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, e
 use postrider_core::{Clock, Effect, ErrorKind, EventLog, Inspect, Operate, Source, Subscription, Uuid};
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
-use support::{Pg, server};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
+use support::{Pg, PgLog, server};
 use tokio::task::JoinSet;
 
 /// Any language: the SQL function, with its defaults, and with everything.
@@ -212,26 +212,14 @@ async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
     log.outbox.grant_record(&recorder).await.expect("grant");
     log.outbox.grant_relay(&relay).await.expect("grant");
     assert!(log.outbox.grant_record("nobody of that name").await.is_err());
-    let as_role = async |role: &str| {
-        let pool = PgPoolOptions::new()
-            .max_connections(4)
-            .connect_with(server().username(role))
-            .await
-            .expect("connect");
-        (Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox"), pool)
-    };
 
-    let (outbox, pool) = as_role(&recorder).await;
+    let (outbox, pool) = as_role(&log, &recorder).await;
     let mut tx = pool.begin().await.expect("begin");
     let first = outbox.record(&mut tx, &event("a", 1).sequenced()).await.expect("record");
     outbox.record_once(&mut tx, &event("a", 2)).await.expect("record once");
     outbox.record_all(&mut tx, &[event("a", 3), event("a", 4).sequenced()]).await.expect("record all");
     tx.commit().await.expect("commit");
-    let denied = async |pool: &sqlx::PgPool, text: &str| {
-        let said = sqlx::raw_sql(log.sql(text)).execute(pool).await.expect_err(text).to_string();
-        assert!(said.contains("permission denied") || said.contains("can't be changed"), "{text}: {said}");
-    };
-    for text in [
+    let denied = [
         "select payload from {schema}.event",
         "update {schema}.event set payload = '0'",
         "delete from {schema}.event",
@@ -248,50 +236,65 @@ async fn each_of_the_two_roles_may_do_its_work_and_nothing_else() {
         "select {schema}.sweep_archive(now())",
         "select {schema}.sweep_inbox(now(), '-infinity', 10)",
         "insert into {schema}.archive select from {schema}.archive",
-    ] {
-        denied(&pool, text).await;
-    }
+    ];
+    assert_denied(&log, &pool, &denied, "can't be changed").await;
     assert_eq!(outbox.store().await.err().map(|error| error.kind()), Some(ErrorKind::Denied));
 
-    let (outbox, pool) = as_role(&relay).await;
+    let (outbox, pool) = as_role(&log, &relay).await;
+    assert_who_relays_may_do_only_that(&log, &outbox, &pool, first).await;
+    pool.close().await;
+    log.run(&format!("drop owned by {recorder}; drop owned by {relay}")).await;
+    let roles = format!("drop role {recorder}; drop role {relay}");
+    let _ = sqlx::raw_sql(AssertSqlSafe(roles)).execute(&log.pool).await;
+}
+
+async fn as_role(log: &PgLog, role: &str) -> (Outbox, PgPool) {
+    let pool = PgPoolOptions::new().max_connections(4).connect_with(server().username(role));
+    let pool = pool.await.expect("connect");
+    (Outbox::builder().schema(&log.schema).connect(&pool).await.expect("outbox"), pool)
+}
+
+/// Each of these statements is denied, or refused with these words.
+async fn assert_denied(log: &PgLog, pool: &PgPool, statements: &[&str], or_words: &str) {
+    for text in statements {
+        let said = sqlx::raw_sql(log.sql(text)).execute(pool).await.expect_err(text).to_string();
+        assert!(said.contains("permission denied") || said.contains(or_words), "{text}: {said}");
+    }
+}
+
+/// `recorded` is one of the four events in the log.
+async fn assert_who_relays_may_do_only_that(log: &PgLog, outbox: &Outbox, pool: &PgPool, recorded: Uuid) {
     let store = outbox.store().await.expect("store");
     store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
     let got = drain(&store, "s").await;
     assert_eq!(got.len(), 4);
-    assert!(ids(&got).contains(&first));
+    assert!(ids(&got).contains(&recorded));
     let mut bell = store.bell();
     for _ in 0..20 {
         bell.wait(Duration::from_millis(20)).await.expect("the bell");
     }
     let mut connection = pool.acquire().await.expect("connection");
-    assert!(outbox.inbox("c").first_time(&mut connection, first).await.expect("inbox"));
+    assert!(outbox.inbox("c").first_time(&mut connection, recorded).await.expect("inbox"));
     drop(connection);
     let lease = claim(&store, "s").await;
-    let marked = Effect { lease: Some(&lease), consumer: "d", events: &[first], timeout: LONG };
+    let marked = Effect { lease: Some(&lease), consumer: "d", events: &[recorded], timeout: LONG };
     let (mut tx, _) = outbox.begin(marked).await.expect("a handler's transaction");
     outbox.record_in(&mut tx, &event("b", 1)).await.expect("record");
     Outbox::rollback(tx).await.expect("rollback");
-    assert_eq!(outbox.handled("d", &[first]).await.expect("handled"), [false]);
+    assert_eq!(outbox.handled("d", &[recorded]).await.expect("handled"), [false]);
     store.release(lease).await.expect("release");
     assert!(store.figures("s").await.expect("figures").iter().all(|figures| figures.undelivered() == 0));
     let prune = postrider_core::Sweep::Prune { older_than: Duration::ZERO, limit: 10 };
     assert_eq!(store.sweep(&prune).await.expect("sweep").taken, 4);
     outbox.record_outside_transaction(&event("a", 1)).await.expect("record");
-    for text in [
+    let denied = [
         "update {schema}.event set payload = '0'",
         "delete from {schema}.event",
         "set postrider.sweeping = 'on'; delete from {schema}.event",
         "truncate {schema}.event",
         "drop trigger before_record on {schema}.event",
-    ] {
-        let said = sqlx::raw_sql(log.sql(text)).execute(&pool).await.expect_err(text).to_string();
-        assert!(said.contains("permission denied") || said.contains("must be owner"), "{text}: {said}");
-    }
-    pool.close().await;
-    drop(store);
-    log.run(&format!("drop owned by {recorder}; drop owned by {relay}")).await;
-    let roles = format!("drop role {recorder}; drop role {relay}");
-    let _ = sqlx::raw_sql(AssertSqlSafe(roles)).execute(&log.pool).await;
+    ];
+    assert_denied(log, pool, &denied, "must be owner").await;
 }
 
 /// What publishers in any language get wrong is refused in a sentence that says so.

@@ -140,11 +140,16 @@ async fn nothing_that_a_publisher_can_insert_stops_a_subscription_or_a_search() 
     }
     got.sort_unstable();
     assert_eq!(got.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), expected);
+    everybody_can_look(&log, expected.len()).await;
+}
+
+/// Searches, states, figures and the view go on, over so many events.
+async fn everybody_can_look(log: &PgLog, events: usize) {
     let search = EventQuery { correlation_id: Some("a".into()), ..EventQuery::default() };
-    assert_eq!(log.store.events(&search).await.expect("search").looked, expected.len() as u64);
+    assert_eq!(log.store.events(&search).await.expect("search").looked, events as u64);
     let caused = EventQuery { caused: true, ..EventQuery::default() };
     log.store.events(&caused).await.expect("those with a cause");
-    assert_eq!(log.outbox.recorded(0, 100).await.expect("recorded").len(), expected.len());
+    assert_eq!(log.outbox.recorded(0, 100).await.expect("recorded").len(), events);
     log.store.states(&StateQuery::default()).await.expect("states");
     log.store.figures("s").await.expect("figures");
     log.run("select * from {schema}.event_state").await;

@@ -43,26 +43,14 @@ fn compiled(source: &Path, library: &Path, dependencies: &Path, out: &Path) -> O
     command.output().expect("a compiler")
 }
 
-#[test]
-fn a_type_that_lacks_a_trait_is_named_with_what_to_do() {
-    let folder = Folder(std::env::temp_dir().join(format!("postrider-diagnostics-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).expect("a folder");
-    let (dependencies, libraries) = libraries();
-    let source = folder.0.join("program.rs");
-    let compile = |body: &str, library: &Path| {
-        std::fs::write(&source, format!("{HEAD}{body}")).expect("written");
-        compiled(&source, library, &dependencies, &folder.0)
-    };
-    // The control: without a mistake it compiles. What an earlier build left behind may not.
-    let right = "async fn f(event: Received<String>) -> Result<(), Failure> { Ok(()) }
-        fn g(outbox: &Outbox) { Relay::new(outbox).subscribe(\"s\", |s| s.on_type(\"T\", f)); }";
-    let library = libraries.iter().find(|library| compile(right, library).status.success());
-    let library = library
-        .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&compile(right, &libraries[0]).stderr)));
-    let on = |handler: &str, give: &str| {
-        format!("{handler}\nfn g(outbox: &Outbox) {{ Relay::new(outbox).subscribe(\"s\", |s| {give}); }}")
-    };
-    let cases: [(String, &[&str]); 8] = [
+/// A program whose relay has a subscription with this handler.
+fn on(handler: &str, give: &str) -> String {
+    format!("{handler}\nfn g(outbox: &Outbox) {{ Relay::new(outbox).subscribe(\"s\", |s| {give}); }}")
+}
+
+/// Programs, and what is said of each.
+fn cases() -> [(String, &'static [&'static str]); 8] {
+    [
         (
             "async fn f(outbox: &Outbox, tx: &mut Tx) { outbox.record(tx, &Plain { order: 7 }).await; }"
                 .to_owned(),
@@ -105,8 +93,26 @@ fn a_type_that_lacks_a_trait_is_named_with_what_to_do() {
             "fn g(pool: &String) { Relay::new(pool); }".to_owned(),
             &["`String` is not an outbox", "Outbox::migrated(&pool).await?"],
         ),
-    ];
-    for (body, words) in cases {
+    ]
+}
+
+#[test]
+fn a_type_that_lacks_a_trait_is_named_with_what_to_do() {
+    let folder = Folder(std::env::temp_dir().join(format!("postrider-diagnostics-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let (dependencies, libraries) = libraries();
+    let source = folder.0.join("program.rs");
+    let compile = |body: &str, library: &Path| {
+        std::fs::write(&source, format!("{HEAD}{body}")).expect("written");
+        compiled(&source, library, &dependencies, &folder.0)
+    };
+    // The control: without a mistake it compiles. What an earlier build left behind may not.
+    let right = "async fn f(event: Received<String>) -> Result<(), Failure> { Ok(()) }
+        fn g(outbox: &Outbox) { Relay::new(outbox).subscribe(\"s\", |s| s.on_type(\"T\", f)); }";
+    let library = libraries.iter().find(|library| compile(right, library).status.success());
+    let library = library
+        .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&compile(right, &libraries[0]).stderr)));
+    for (body, words) in cases() {
         let output = compile(&body, library);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{body}");

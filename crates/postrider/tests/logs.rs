@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
-use postrider::{Event, Failure, NewEvent, Received, Relay, Retry};
+use postrider::{Event, Failure, NewEvent, Received, Relay, Retry, Uuid};
 use postrider_testkit::LogLines;
 use serde::{Deserialize, Serialize};
 
@@ -17,34 +17,42 @@ struct OrderPaid {
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-#[tokio::test]
-async fn every_line_on_an_event_says_which_and_none_what_it_says() {
-    let lines = LogLines::capture();
-    let outbox = Outbox::builder().trace(|| Some(TRACE.to_owned())).build();
-    let record = async |order: &str| {
-        let event = OrderPaid { order: order.to_owned(), card: "4111-1111".to_owned() };
-        let event = postrider::store::Recordable::to_new_event(&event).expect("an event").into_owned();
-        outbox.record_alone(&event).await.expect("recorded")
-    };
-    let fine = record("fine").await;
-    let again = record("again").await;
-    let dies = record("dies").await;
-    let handler = |event: Received<OrderPaid>| async move {
-        tracing::info!("in the handler");
-        match (event.order.as_str(), event.attempt()) {
-            ("again", 1) => Err(Failure::retry("not now")),
-            ("dies", _) => Err(Failure::reject("never").answer("the card 4111-1111 was refused")),
-            _ => Ok(()),
-        }
-    };
+/// The events, by what becomes of them.
+struct Ids {
+    fine: Uuid,
+    again: Uuid,
+    dies: Uuid,
+    known: Uuid,
+}
+
+async fn record(outbox: &Outbox, order: &str) -> Uuid {
+    let event = OrderPaid { order: order.to_owned(), card: "4111-1111".to_owned() };
+    let event = postrider::store::Recordable::to_new_event(&event).expect("an event").into_owned();
+    outbox.record_alone(&event).await.expect("recorded")
+}
+
+async fn handle(event: Received<OrderPaid>) -> Result<(), Failure> {
+    tracing::info!("in the handler");
+    match (event.order.as_str(), event.attempt()) {
+        ("again", 1) => Err(Failure::retry("not now")),
+        ("dies", _) => Err(Failure::reject("never").answer("the card 4111-1111 was refused")),
+        _ => Ok(()),
+    }
+}
+
+/// Delivers to a handler, to a sink with an outage, and to one that is always too early.
+async fn deliver(outbox: &Outbox, lines: &LogLines) -> Ids {
+    let fine = record(outbox, "fine").await;
+    let again = record(outbox, "again").await;
+    let dies = record(outbox, "dies").await;
     let shop = Destination::new();
     shop.unavailable(Some("connection refused"));
     let sink = shop.clone();
     let late = Destination::new();
     late.decide(|_| Outcome::retry(DeliveryFailure::new("refused", "too early")));
     let short = Retry::fixed(Duration::from_millis(5)).max_age(Duration::from_millis(20));
-    let relay = Relay::new(&outbox)
-        .subscribe("mail", |s| s.on(handler).retry(Retry::fixed(Duration::from_millis(20))))
+    let relay = Relay::new(outbox)
+        .subscribe("mail", |s| s.on(handle).retry(Retry::fixed(Duration::from_millis(20))))
         .subscribe("shop", |s| s.sink(sink).longest_pause(Duration::from_millis(20)))
         .subscribe("late", |s| s.sink(late).retry(short))
         .start()
@@ -65,22 +73,35 @@ async fn every_line_on_an_event_says_which_and_none_what_it_says() {
     until_quiet(&relay, "mail").await.expect("quiet");
     until_quiet(&relay, "late").await.expect("quiet");
     relay.stop().await.expect("stopped");
+    Ids { fine, again, dies, known }
+}
 
-    let who = |event: postrider::Uuid, order: &str| {
-        [
-            format!("event_id={event}"),
-            format!("trace_id=\"{TRACE}\""),
-            "stream=orders".to_owned(),
-            "event_type=OrderPaid".to_owned(),
-            "aggregate_type=Order".to_owned(),
-            format!("aggregate_id={order}"),
-        ]
-    };
-    let said = |event, order: &str, rest: &[&str]| {
-        let who = who(event, order);
-        let parts: Vec<&str> = who.iter().map(String::as_str).chain(rest.iter().copied()).collect();
-        lines.with(&parts)
-    };
+/// What a line says of whose event it is about.
+fn who(event: Uuid, order: &str) -> [String; 6] {
+    [
+        format!("event_id={event}"),
+        format!("trace_id=\"{TRACE}\""),
+        "stream=orders".to_owned(),
+        "event_type=OrderPaid".to_owned(),
+        "aggregate_type=Order".to_owned(),
+        format!("aggregate_id={order}"),
+    ]
+}
+
+/// The lines on an event that contain these parts, too.
+fn said(lines: &LogLines, event: Uuid, order: &str, rest: &[&str]) -> Vec<String> {
+    let who = who(event, order);
+    let parts: Vec<&str> = who.iter().map(String::as_str).chain(rest.iter().copied()).collect();
+    lines.with(&parts)
+}
+
+#[tokio::test]
+async fn every_line_on_an_event_says_which_and_none_what_it_says() {
+    let lines = LogLines::capture();
+    let outbox = Outbox::builder().trace(|| Some(TRACE.to_owned())).build();
+    let Ids { fine, again, dies, known } = deliver(&outbox, &lines).await;
+
+    let said = |event, order: &str, rest: &[&str]| said(&lines, event, order, rest);
     let one = |found: Vec<String>| assert_eq!(found.len(), 1, "{found:#?}");
     one(said(fine, "fine", &["DEBUG", "subscription=mail", "outcome=\"delivered\"", "attempt=1"]));
     one(said(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use postrider::metrics::{Kind, METRICS};
 use postrider::store::{DeliveryFailure, Outcome, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
@@ -33,10 +33,25 @@ fn is(figures: &BTreeMap<String, f64>, name: &str, figure: f64) -> bool {
     figures.get(name) == Some(&figure)
 }
 
-#[tokio::test]
-async fn what_is_emitted_is_what_is_documented() {
-    let recorder = PrometheusBuilder::new().install_recorder().expect("the only recorder");
+/// Waits until the figures of the subscription `shop` fit, and returns them.
+async fn until(
+    recorder: &PrometheusHandle,
+    what: &str,
+    fit: fn(&BTreeMap<String, f64>) -> bool,
+) -> BTreeMap<String, f64> {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let figures = shown(&recorder.render(), "shop");
+        if fit(&figures) {
+            return figures;
+        }
+        assert!(Instant::now() < end, "{what}: {figures:#?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
 
+/// Relays four events, each with another end, through an outage: the figures when all is settled.
+async fn settle_four_events(recorder: &PrometheusHandle) -> BTreeMap<String, f64> {
     let outbox = Outbox::new();
     let shop = Destination::new();
     shop.decide(|attempt| match (attempt.event.aggregate_id.as_str(), attempt.attempt) {
@@ -61,18 +76,7 @@ async fn what_is_emitted_is_what_is_documented() {
         .start()
         .await
         .expect("started");
-    let until = async |what: &str, holds: fn(&BTreeMap<String, f64>) -> bool| {
-        let end = Instant::now() + Duration::from_secs(10);
-        loop {
-            let figures = shown(&recorder.render(), "shop");
-            if holds(&figures) {
-                return figures;
-            }
-            assert!(Instant::now() < end, "{what}: {figures:#?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    until("the outage shows", |figures| {
+    until(recorder, "the outage shows", |figures| {
         is(figures, "postrider_undelivered", 4.0)
             && is(figures, "postrider_breaker_open", 1.0)
             && is(figures, "postrider_lanes_held", 1.0)
@@ -82,13 +86,15 @@ async fn what_is_emitted_is_what_is_documented() {
     shop.unavailable(None);
     until_quiet(&relay, "shop").await.expect("quiet");
     until_quiet(&relay, "mail").await.expect("quiet");
-    let after = until("all is settled", |figures| {
+    let after = until(recorder, "all is settled", |figures| {
         is(figures, "postrider_undelivered", 0.0) && is(figures, "postrider_delivered_total", 2.0)
     })
     .await;
     relay.stop().await.expect("stopped");
+    after
+}
 
-    let text = recorder.render();
+fn every_metric_has_its_kind_and_its_text(text: &str) {
     let types: BTreeMap<&str, &str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
     let documented: BTreeMap<&str, &str> = METRICS
@@ -107,6 +113,9 @@ async fn what_is_emitted_is_what_is_documented() {
         text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')).collect();
     let helps: BTreeMap<&str, &str> = METRICS.iter().map(|metric| (metric.name, metric.help)).collect();
     assert_eq!(helped, helps);
+}
+
+fn every_metric_has_its_labels(text: &str) {
     for metric in METRICS {
         let line = text.lines().find(|line| line.starts_with(metric.name)).expect("a value");
         let labels = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).expect("labels").0;
@@ -117,6 +126,16 @@ async fn what_is_emitted_is_what_is_documented() {
             .collect();
         assert_eq!(labels, metric.labels.iter().copied().collect(), "{}", metric.name);
     }
+}
+
+#[tokio::test]
+async fn what_is_emitted_is_what_is_documented() {
+    let recorder = PrometheusBuilder::new().install_recorder().expect("the only recorder");
+    let after = settle_four_events(&recorder).await;
+
+    let text = recorder.render();
+    every_metric_has_its_kind_and_its_text(&text);
+    every_metric_has_its_labels(&text);
     for (name, figure) in [
         ("postrider_delivered_total", 2.0),
         ("postrider_duplicates_total", 1.0),

@@ -64,6 +64,39 @@ async fn each_event_that_dies_is_told_with_its_id_and_its_error() {
     fixture.end().await;
 }
 
+/// The incident of an event that died.
+fn incident(told: &[(String, String)], id: &str) -> String {
+    let (_, incident) = told.iter().find(|(_, incident)| incident.contains(id)).expect("its incident");
+    incident.clone()
+}
+
+async fn succeeds(fixture: &Fixture, arguments: &[&str]) {
+    let (code, said) = fixture.run(arguments).await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// A flood is one incident, until the last of it is dealt with. `before` messages were heard before it, and `last` is the incident of
+/// an event that died alone.
+async fn a_flood_is_one_incident(fixture: &Fixture, before: usize, last: &str) {
+    let ear = &fixture.ear;
+    let resolved = || {
+        let all = actions(&ear.heard("/pager"));
+        all.into_iter().filter(|(action, _)| action == "resolve").map(|(_, of)| of).collect::<Vec<_>>()
+    };
+    ear.always("/mail", Some(422));
+    fixture.record(40).await;
+    until_true("the flood is told", || ear.heard("/pager").len() > before).await;
+    fixture.rounds(2).await;
+    let flood = ear.heard("/pager").len();
+    assert!(actions(&ear.heard("/pager")[before..]).iter().all(|(action, _)| action == "trigger"));
+    ear.always("/mail", None);
+    succeeds(fixture, &["dead", "requeue", "--all", "--yes"]).await;
+    let of_flood: Vec<String> =
+        actions(&ear.heard("/pager")[before..flood]).into_iter().map(|(_, of)| of).collect();
+    until_true("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
+    until_true("and so is the last", || resolved().iter().any(|of| of == last)).await;
+}
+
 /// L9, T4: who keeps incidents is told when an event is dead no longer, however that came to be, and by any relay.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longer() {
@@ -75,17 +108,9 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     let ids = fixture.record(3).await;
     until_true("all are told", || ear.heard("/pager").len() == 3 && ear.heard(SLACK).len() == 3).await;
     let told = actions(&ear.heard("/pager"));
-    let incident = |id: &str| {
-        let (_, incident) = told.iter().find(|(_, incident)| incident.contains(id)).expect("its incident");
-        incident.clone()
-    };
-    let resolved = || {
-        let all = actions(&ear.heard("/pager"));
-        all.into_iter().filter(|(action, _)| action == "resolve").map(|(_, of)| of).collect::<Vec<_>>()
-    };
+    let incident = |id: &str| incident(&told, id);
     // One dies anew: its incident goes on, and is told again.
-    let (code, said) = fixture.run(&["dead", "requeue", &ids[0], "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    succeeds(&fixture, &["dead", "requeue", &ids[0], "--yes"]).await;
     until_true("it is told anew", || ear.heard("/pager").len() >= 4).await;
     fixture.rounds(2).await;
     let again = actions(&ear.heard("/pager"));
@@ -96,11 +121,9 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     // One is delivered after all, one is discarded while nobody speaks, and one stays.
     relay.end();
     let before = ear.heard("/pager").len();
-    let (code, said) = fixture.run(&["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    succeeds(&fixture, &["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
     ear.always("/mail", None);
-    let (code, said) = fixture.run(&["dead", "requeue", &ids[0], "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    succeeds(&fixture, &["dead", "requeue", &ids[0], "--yes"]).await;
     let mut relay = fixture.start("heir", &["relay"]);
     until_true("both are resolved", || {
         let told = actions(&ear.heard("/pager")[before..]);
@@ -121,20 +144,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
         "others hear of deaths only"
     );
 
-    // A flood is one incident, until the last of it is dealt with.
-    ear.always("/mail", Some(422));
-    fixture.record(40).await;
-    until_true("the flood is told", || ear.heard("/pager").len() > heard.len()).await;
-    fixture.rounds(2).await;
-    let flood = ear.heard("/pager").len();
-    assert!(actions(&ear.heard("/pager")[heard.len()..]).iter().all(|(action, _)| action == "trigger"));
-    ear.always("/mail", None);
-    let (code, said) = fixture.run(&["dead", "requeue", "--all", "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
-    let of_flood: Vec<String> =
-        actions(&ear.heard("/pager")[heard.len()..flood]).into_iter().map(|(_, of)| of).collect();
-    until_true("it is resolved", || of_flood.iter().all(|of| resolved().contains(of))).await;
-    until_true("and so is the last", || resolved().contains(&incident(&ids[2]))).await;
+    a_flood_is_one_incident(&fixture, heard.len(), &incident(&ids[2])).await;
     relay.end();
     fixture.end().await;
 }

@@ -4,6 +4,7 @@ mod deaths;
 mod ear;
 mod fixture;
 mod outage;
+mod presets;
 
 use std::time::Duration;
 
@@ -212,58 +213,17 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
         "[[alert]]\nname = \"U\"\npreset = \"saas\"\n[[alert]]\nname = \"L\"\npreset = \"ledger\"\n\
          [[alert]]\nname = \"T\"\npreset = \"transfers\"\n[[alert]]\nname = \"in all\"\nwhen = \"undelivered > 10000\"\nof = \"all\"\n",
     );
-    let check = async || -> (Option<i32>, Vec<(String, f64, bool)>) {
-        let (code, said) = fixture.run(&["alerts", "check", "--json"]).await;
-        let rows: Vec<Value> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-        let row = |row: &Value| {
-            let name = row["alert"].as_str().expect("a name").to_owned();
-            (name, row["value"].as_f64().expect("a figure"), row["firing"].as_bool().expect("a flag"))
-        };
-        (code, rows.iter().map(row).collect())
-    };
-    let sql = async |text: &str| {
-        // Behind the log's back: its events are made older than they are.
-        let text =
-            format!("set session_replication_role = replica; {text}; set session_replication_role = origin");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&fixture.pool).await.expect("done");
-    };
-    // A relay makes the subscription, and 10 dead and 100 retrying events.
-    fixture.ear.always("/mail", Some(422));
-    let mut relay = fixture.start("relay", &["relay"]);
-    fixture.record(10).await;
-    until_true("they are dead", || fixture.ear.heard("/mail").len() >= 10).await;
-    relay.end();
-    fixture.ear.always("/mail", Some(503));
-    let mut relay = fixture.start("relay", &["relay"]);
-    fixture.record(100).await;
-    until_true("they are tried", || fixture.ear.heard("/mail").len() >= 110).await;
-    relay.end();
-    sql("update postrider.delivery set attempts = 9 where state in ('waiting', 'retrying')").await;
-    fixture.record(899).await;
-    sql("update postrider.event set recorded_at = now() - interval '50 s'").await;
-    let (code, rows) = check().await;
+    presets::reach_every_limit(&fixture).await;
+    let (code, rows) = presets::check(&fixture).await;
     assert!(code == Some(0) && rows.iter().all(|(_, _, fires)| !fires), "{rows:?}");
-    let value = |name: &str, rows: &[(String, f64, bool)]| {
-        rows.iter().find(|row| row.0 == name).map(|row| row.1).unwrap_or_else(|| panic!("{name}: {rows:?}"))
-    };
-    assert_eq!(value("U: undelivered > 1000", &rows), 999.0);
-    assert_eq!(value("U: dead > 10", &rows), 10.0);
-    assert_eq!(value("T: retrying > 100", &rows), 100.0);
-    assert!((0.8..=1.0).contains(&value("U: mean_attempts > 1", &rows)), "{rows:?}");
-    assert_eq!(value("L: event dies", &rows), 10.0, "how many are dead");
+    assert_eq!(presets::value("U: undelivered > 1000", &rows), 999.0);
+    assert_eq!(presets::value("U: dead > 10", &rows), 10.0);
+    assert_eq!(presets::value("T: retrying > 100", &rows), 100.0);
+    assert!((0.8..=1.0).contains(&presets::value("U: mean_attempts > 1", &rows)), "{rows:?}");
+    assert_eq!(presets::value("L: event dies", &rows), 10.0, "how many are dead");
 
-    // One more of each, and 99 that wait for long.
-    fixture.record(9002).await;
-    sql("update postrider.delivery set state = 'dead' where id = (select min(id) from postrider.delivery where state = 'retrying')").await;
-    sql("update postrider.delivery set attempts = 200 where state = 'retrying'").await;
-    sql("insert into postrider.delivery (subscription, id, event_id, key, lane_hash, state, holds, attempts, next_at) \
-         select d.subscription, e.id, e.event_id, d.key, d.lane_hash, 'retrying', false, 200, now() + interval '1 day' \
-         from postrider.delivery d, (select id, event_id from postrider.event order by id desc limit 2) as e \
-         where d.id = (select min(id) from postrider.delivery where state = 'retrying')").await;
-    sql("update postrider.event set recorded_at = now() - interval '301 s' \
-         where id in (select id from postrider.event order by id desc offset 5 limit 99)")
-    .await;
-    let (code, rows) = check().await;
+    presets::pass_almost_every_limit(&fixture).await;
+    let (code, rows) = presets::check(&fixture).await;
     assert_eq!(code, Some(1), "{rows:?}");
     let quiet: Vec<&str> =
         rows.iter().filter(|(_, _, fires)| !fires).map(|(name, ..)| name.as_str()).collect();
@@ -275,11 +235,14 @@ async fn the_presets_fire_at_the_limits_of_their_systems() {
         "T: unavailable_seconds > 60",
     ];
     assert_eq!(quiet, expected, "{rows:?}");
-    assert_eq!(value("L: undelivered_over(5m) >= 100", &rows), 99.0);
-    sql("update postrider.event set recorded_at = now() - interval '301 s' \
-         where id in (select id from postrider.event order by id desc offset 5 limit 100)")
+    assert_eq!(presets::value("L: undelivered_over(5m) >= 100", &rows), 99.0);
+    presets::execute(
+        &fixture,
+        "update postrider.event set recorded_at = now() - interval '301 s' \
+         where id in (select id from postrider.event order by id desc offset 5 limit 100)",
+    )
     .await;
-    let (_, rows) = check().await;
+    let (_, rows) = presets::check(&fixture).await;
     assert!(
         rows.iter().any(|row| *row == ("L: undelivered_over(5m) >= 100".to_owned(), 100.0, true)),
         "{rows:?}"

@@ -26,6 +26,25 @@ fn kubernetes(text: &str) -> (Vec<Value>, Vec<String>) {
     (documents, faults)
 }
 
+/// What the program makes of the settings, with the secret in the file that they name.
+fn understood(settings: &str, key: &str, secret: &str) -> Value {
+    let folder = Folder::new();
+    std::fs::write(folder.path().join(key), secret).expect("the secret");
+    let mounted = format!("file:/run/secrets/postrider/{key}");
+    assert!(settings.contains(&mounted), "{settings}");
+    let settings = settings.replace("/run/secrets/postrider", &folder.path().display().to_string());
+    std::fs::write(folder.path().join("p.toml"), settings).expect("the settings");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let output = command
+        .args(["config", "check", "--json", "--config"])
+        .arg(folder.path().join("p.toml"))
+        .env_clear()
+        .output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 #[test]
 fn what_kubernetes_is_given_is_as_its_api_has_it_and_fits_together() {
     let (documents, faults) = kubernetes(&text("deploy/kubernetes.yaml"));
@@ -73,24 +92,10 @@ fn what_kubernetes_is_given_is_as_its_api_has_it_and_fits_together() {
         let settings = format!("{}/postrider.toml", mounts[0]["mountPath"].as_str().expect("a path"));
         assert_eq!(container["args"][2], settings.as_str());
     }
-    let folder = Folder::new();
     let (key, secret) =
         of("Secret")["stringData"].as_object().and_then(|all| all.iter().next()).expect("a secret");
-    std::fs::write(folder.path().join(key), secret.as_str().expect("text")).expect("the secret");
     let settings = of("ConfigMap")["data"]["postrider.toml"].as_str().expect("settings");
-    let mounted = format!("file:/run/secrets/postrider/{key}");
-    assert!(settings.contains(&mounted), "{settings}");
-    let settings = settings.replace("/run/secrets/postrider", &folder.path().display().to_string());
-    std::fs::write(folder.path().join("p.toml"), settings).expect("the settings");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-    let output = command
-        .args(["config", "check", "--json", "--config"])
-        .arg(folder.path().join("p.toml"))
-        .env_clear()
-        .output();
-    let output = output.expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let understood: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let understood = understood(settings, key, secret.as_str().expect("text"));
     assert_eq!(understood["http"]["listen"], format!("0.0.0.0:{port}"));
 }
 

@@ -93,13 +93,67 @@ fn refusing() -> String {
     format!("http://{address}/hook")
 }
 
+#[cfg(target_os = "linux")]
+fn the_rule_asks_for_an_increase_of(counter: &str) {
+    let rules = yaml("deploy/prometheus/rules.yml");
+    let rules = rules["groups"][0]["rules"].as_array().expect("rules").clone();
+    let rule = rules.iter().find(|rule| rule["alert"] == "PostriderEventDied").expect("the rule");
+    let expected = format!("sum by (subscription) (increase({counter}[5m])) > 0");
+    assert_eq!(rule["expr"].as_str(), Some(expected.as_str()));
+}
+
+/// The metrics; nothing as long as nobody answers.
+#[cfg(target_os = "linux")]
+fn scrape(address: &str) -> String {
+    use std::io::{Read, Write};
+    let mut metrics = String::new();
+    if let Ok(mut stream) = std::net::TcpStream::connect(address) {
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("asked");
+        stream.read_to_string(&mut metrics).expect("answered");
+    }
+    metrics
+}
+
+/// Waits until the metrics have this line, and returns them.
+#[cfg(target_os = "linux")]
+async fn until_shown(address: &str, line: &str) -> String {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let metrics = scrape(address);
+        if metrics.lines().any(|each| each == line) {
+            return metrics;
+        }
+        assert!(Instant::now() < end, "{line}: {metrics}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The one event that died, with its try and the answer to it: as JSON, and as text that fits the window. `shown` is what the program
+/// writes.
+#[cfg(target_os = "linux")]
+fn the_event_is_shown_with_its_answer(shown: impl Fn(&[&str]) -> String) {
+    let list: Value = serde_json::from_str(&shown(&["dead", "list", "--json"])).expect("JSON");
+    let id = list[0]["event"]["event_id"].as_str().expect("an id").to_owned();
+    let page: Value = serde_json::from_str(&shown(&["dead", "show", &id, "--json"])).expect("JSON");
+    let tries = page["deliveries"][0]["last_attempts"].as_array().expect("tries");
+    assert_eq!(tries.len(), 1, "{page}");
+    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"relay_process-1".into(), &"http_422".into()));
+    assert_eq!(tries[0]["message"], "the endpoint answered 422");
+    assert_eq!(tries[0]["answer"], "no such card: {\"card\":\"4711-0815\"}");
+    assert!(tries[0]["millis"].is_u64() && tries[0]["at"].is_string(), "{page}");
+    for command in ["dead", "events"] {
+        let text = shown(&[command, "show", &id]);
+        assert!(text.contains("answered: no such card: {\"card\":\"4711-0815\"}"), "{text}");
+        let table = text.lines().skip_while(|line| !line.contains("WHEN")).take(3);
+        assert!(table.clone().all(|line| line.chars().count() <= 80) && table.count() == 3, "{text}");
+    }
+}
+
 /// The whole way of a death: what the rule asks for is 0 before the first one and 1 after it, which is an increase; every metric has its
 /// text; the answer is shown to who asks for the event, as are its tries, and is in no line of the log.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged() {
-    use std::io::{Read, Write};
-
     let folder = Folder::new();
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address").to_string();
@@ -120,41 +174,18 @@ async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged()
     assert!(command(&["migrate"]).output().expect("it runs").status.success());
     let log = std::fs::File::create(folder.path().join("log")).expect("a file");
     let mut relay = Process::start(command(&["relay"]).stderr(log).stdout(Stdio::null()));
-    let scrape = || {
-        let mut metrics = String::new();
-        if let Ok(mut stream) = std::net::TcpStream::connect(&address) {
-            write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("asked");
-            stream.read_to_string(&mut metrics).expect("answered");
-        }
-        metrics
-    };
-    let until_shown = async |line: &str| {
-        let end = Instant::now() + Duration::from_secs(30);
-        loop {
-            let metrics = scrape();
-            if metrics.lines().any(|each| each == line) {
-                return metrics;
-            }
-            assert!(Instant::now() < end, "{line}: {metrics}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let rules = yaml("deploy/prometheus/rules.yml");
-    let rules = rules["groups"][0]["rules"].as_array().expect("rules").clone();
-    let rule = rules.iter().find(|rule| rule["alert"] == "PostriderEventDied").expect("the rule");
     let counter = "postrider_deaths_total";
-    let expected = format!("sum by (subscription) (increase({counter}[5m])) > 0");
-    assert_eq!(rule["expr"].as_str(), Some(expected.as_str()));
-    until_shown(&format!("{counter}{{subscription=\"hook\"}} 0")).await;
+    the_rule_asks_for_an_increase_of(counter);
+    until_shown(&address, &format!("{counter}{{subscription=\"hook\"}} 0")).await;
     let requests = "postrider_requests_total{subscription=\"hook\",code=\"422\"}";
-    until_shown(&format!("{requests} 0")).await;
+    until_shown(&address, &format!("{requests} 0")).await;
     let pool = sqlx::SqlitePool::connect(&url).await.expect("the file");
     let insert = "insert into postrider_event (event_type, aggregate_type, aggregate_id, payload) \
                   values ('Paid', 'Order', '7', '{\"card\":\"4711-0815\"}')";
     sqlx::query(insert).execute(&pool).await.expect("recorded");
     pool.close().await;
-    until_shown(&format!("{requests} 1")).await;
-    let metrics = until_shown(&format!("{counter}{{subscription=\"hook\"}} 1")).await;
+    until_shown(&address, &format!("{requests} 1")).await;
+    let metrics = until_shown(&address, &format!("{counter}{{subscription=\"hook\"}} 1")).await;
     for (name, kind) in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')) {
         assert!(metrics.contains(&format!("# HELP {name} ")), "{name}, a {kind}, has no text");
     }
@@ -165,21 +196,7 @@ async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged()
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
-    let list: Value = serde_json::from_str(&shown(&["dead", "list", "--json"])).expect("JSON");
-    let id = list[0]["event"]["event_id"].as_str().expect("an id").to_owned();
-    let page: Value = serde_json::from_str(&shown(&["dead", "show", &id, "--json"])).expect("JSON");
-    let tries = page["deliveries"][0]["last_attempts"].as_array().expect("tries");
-    assert_eq!(tries.len(), 1, "{page}");
-    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"relay_process-1".into(), &"http_422".into()));
-    assert_eq!(tries[0]["message"], "the endpoint answered 422");
-    assert_eq!(tries[0]["answer"], "no such card: {\"card\":\"4711-0815\"}");
-    assert!(tries[0]["millis"].is_u64() && tries[0]["at"].is_string(), "{page}");
-    for command in ["dead", "events"] {
-        let text = shown(&[command, "show", &id]);
-        assert!(text.contains("answered: no such card: {\"card\":\"4711-0815\"}"), "{text}");
-        let table = text.lines().skip_while(|line| !line.contains("WHEN")).take(3);
-        assert!(table.clone().all(|line| line.chars().count() <= 80) && table.count() == 3, "{text}");
-    }
+    the_event_is_shown_with_its_answer(shown);
     let child = relay.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &child]).status().expect("kill").success());
     assert!(relay.wait().expect("it ends").success());

@@ -102,7 +102,7 @@ async fn a_sigterm_in_mid_sweep_ends_it_promptly() {
     assert_eq!(free, 1, "the next relay need not wait");
 }
 
-async fn archive_and_prune(fixture: Fixture) {
+async fn archive_counts_and_asks(fixture: &Fixture) {
     fixture.deliver(30).await;
     assert_eq!(
         fixture.run(&["archive", "--older-than", "1d", "--dry-run"]).good(),
@@ -113,12 +113,13 @@ async fn archive_and_prune(fixture: Fixture) {
     let said = fixture.run(&["archive", "--older-than", "0s"]).sentence(2);
     assert!(said.contains("Archive 30 events") && said.contains("--yes"), "{said}");
     assert_eq!(fixture.left().await, (30, 0), "nothing was taken so far");
+}
 
-    let config = fixture.config("p", "delivered = \"0s\"\narchive = true\nmask = [\"email\"]");
+async fn archive_takes_and_writes_it_down(fixture: &Fixture, config: &str) {
     let flags = [
         "archive",
         "--config",
-        &config,
+        config,
         "--yes",
         "--batch",
         "4",
@@ -140,10 +141,12 @@ async fn archive_and_prune(fixture: Fixture) {
         assert!(audits.contains(word), "{word}: {audits}");
     }
     assert!(fixture.run(&flags).json()["finished"].as_bool() == Some(true), "again is no mistake");
+}
 
-    // Archived events are not deleted by a prune without flags; nor is the log, where it is to be archived.
+/// Archived events are not deleted by a prune without flags; nor is the log, where it is to be archived.
+async fn prune_takes_what_it_is_told_to(fixture: &Fixture, config: &str) {
     fixture.deliver(3).await;
-    fixture.run(&["prune", "--config", &config, "--yes"]).good();
+    fixture.run(&["prune", "--config", config, "--yes"]).good();
     assert_eq!(fixture.left().await, (3, 30));
     let out = fixture.run(&["prune", "--older-than", "0s", "--yes"]).good();
     assert!(out.contains("deleted 3 events"), "{out}");
@@ -155,7 +158,9 @@ async fn archive_and_prune(fixture: Fixture) {
         (&"archived".into(), &0.into()),
         "this month goes on: {dry}"
     );
+}
 
+fn what_has_no_age_or_a_wrong_one_is_refused(fixture: &Fixture) {
     for (arguments, part) in [
         (&["prune", "--yes"][..], "pass --older-than 30d"),
         (&["archive", "--yes"][..], "pass --older-than 30d"),
@@ -168,6 +173,14 @@ async fn archive_and_prune(fixture: Fixture) {
     {
         assert_eq!(fixture.run(arguments).code, Some(2));
     }
+}
+
+async fn archive_and_prune(fixture: Fixture) {
+    archive_counts_and_asks(&fixture).await;
+    let config = fixture.config("p", "delivered = \"0s\"\narchive = true\nmask = [\"email\"]");
+    archive_takes_and_writes_it_down(&fixture, &config).await;
+    prune_takes_what_it_is_told_to(&fixture, &config).await;
+    what_has_no_age_or_a_wrong_one_is_refused(&fixture);
 }
 
 #[tokio::test(flavor = "multi_thread")]

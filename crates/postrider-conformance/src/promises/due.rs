@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use postrider_core::{
     DeliveryChange, DeliveryState, Due, Lease, LeaseStatus, NewEvent, OnDead, Order, Replay, ReplayFrom,
-    ResolveDead, Settlement, Subscription, Uuid,
+    ResolveDead, Settlement, Store, Subscription, Uuid,
 };
 
 use super::scene::{MINUTE, Scene, delivered, due_ids, failure};
@@ -252,63 +252,17 @@ pub async fn what_operators_do_beside_settles_leaves_nothing_behind(harness: &dy
         let operators: Vec<_> = (0..2)
             .map(|n| {
                 let (store, over) = (Arc::clone(&scene.store), Arc::clone(&over));
-                tokio::spawn(async move {
-                    let mut dice = Dice::new(seed * 100 + n);
-                    while !over.load(Ordering::Relaxed) {
-                        let (subscription, events) = ("s".to_owned(), vec![]);
-                        let action = match dice.roll(2) {
-                            0 => ResolveDead::Requeue { subscription, events },
-                            _ => ResolveDead::Discard { subscription, events },
-                        };
-                        // Two of them may stand in each other's way.
-                        let _ = store.resolve_dead(&action).await;
-                        tokio::task::yield_now().await;
-                    }
-                })
+                let dice = Dice::new(seed * 100 + n);
+                tokio::spawn(async move { requeue_and_discard(&*store, dice, &over).await })
             })
             .collect();
         let mut dice = Dice::new(seed);
-        let fate = |due: &Due, roll: u64| match roll {
-            0..3 => DeliveryChange::dead(&due.event, 1, failure()),
-            3..5 => DeliveryChange::retrying(&due.event, 1, std::time::Duration::ZERO, failure()),
-            _ => DeliveryChange::delivered(&due.event, 2),
-        };
         for _ in 0..60 {
             for _ in 0..3 {
                 commit_one(&*scene.log, &format!("k{}", dice.roll(3))).await;
             }
-            let batch = read(&*scene.store, &scene.lease, 100).await;
-            let mut settlement = Settlement::of(&batch);
-            let mut stopped = BTreeSet::new();
-            for read in &batch.events {
-                let key = read.event.aggregate_id.clone();
-                settlement.deliveries.push(if read.held || stopped.contains(&key) {
-                    DeliveryChange::waiting(&read.event)
-                } else {
-                    stopped.insert(key);
-                    DeliveryChange::dead(&read.event, 1, failure())
-                });
-            }
-            assert_eq!(
-                scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"),
-                LeaseStatus::Held
-            );
-            let due = scene.store.due(&scene.lease, 5).await.expect("due").deliveries;
-            let mut stopped: BTreeSet<String> = BTreeSet::new();
-            let mut settlement = Settlement::at(scene.lease.position.clone());
-            for due in &due {
-                if !stopped.contains(&due.event.aggregate_id) {
-                    let change = fate(due, dice.roll(10));
-                    if change.state != DeliveryState::Delivered {
-                        stopped.insert(due.event.aggregate_id.clone());
-                    }
-                    settlement.deliveries.push(change);
-                }
-            }
-            assert_eq!(
-                scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"),
-                LeaseStatus::Held
-            );
+            let_what_comes_die(&mut scene).await;
+            settle_some_of_what_is_due(&mut scene, &mut dice).await;
         }
         over.store(true, Ordering::Relaxed);
         for operator in operators {
@@ -322,4 +276,56 @@ pub async fn what_operators_do_beside_settles_leaves_nothing_behind(harness: &dy
         assert_eq!(open, 0, "nothing is left, under {on_dead:?}: {figures:?}");
         assert!(!scene.look().await.holds);
     }
+}
+
+/// An operator, until it is over.
+async fn requeue_and_discard(store: &dyn Store, mut dice: Dice, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        let (subscription, events) = ("s".to_owned(), vec![]);
+        let action = match dice.roll(2) {
+            0 => ResolveDead::Requeue { subscription, events },
+            _ => ResolveDead::Discard { subscription, events },
+        };
+        // Two of them may stand in each other's way.
+        let _ = store.resolve_dead(&action).await;
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Reads on. The first event of each key that nothing holds becomes a dead one, and the others wait.
+async fn let_what_comes_die(scene: &mut Scene) {
+    let batch = read(&*scene.store, &scene.lease, 100).await;
+    let mut settlement = Settlement::of(&batch);
+    let mut stopped = BTreeSet::new();
+    for read in &batch.events {
+        let key = read.event.aggregate_id.clone();
+        settlement.deliveries.push(if read.held || stopped.contains(&key) {
+            DeliveryChange::waiting(&read.event)
+        } else {
+            stopped.insert(key);
+            DeliveryChange::dead(&read.event, 1, failure())
+        });
+    }
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+}
+
+/// Tries some of what is due: each key up to the first one that is not delivered.
+async fn settle_some_of_what_is_due(scene: &mut Scene, dice: &mut Dice) {
+    let due = scene.store.due(&scene.lease, 5).await.expect("due").deliveries;
+    let mut stopped: BTreeSet<String> = BTreeSet::new();
+    let mut settlement = Settlement::at(scene.lease.position.clone());
+    for due in &due {
+        if !stopped.contains(&due.event.aggregate_id) {
+            let change = match dice.roll(10) {
+                0..3 => DeliveryChange::dead(&due.event, 1, failure()),
+                3..5 => DeliveryChange::retrying(&due.event, 1, std::time::Duration::ZERO, failure()),
+                _ => DeliveryChange::delivered(&due.event, 2),
+            };
+            if change.state != DeliveryState::Delivered {
+                stopped.insert(due.event.aggregate_id.clone());
+            }
+            settlement.deliveries.push(change);
+        }
+    }
+    assert_eq!(scene.store.settle(&mut scene.lease, &settlement).await.expect("settle"), LeaseStatus::Held);
 }

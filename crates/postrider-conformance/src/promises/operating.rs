@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use postrider_core::{
-    AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, Lease, LeaseStatus,
+    AuditEntry, DeliveryChange, DeliveryFailure, DeliveryState, ErrorKind, Lease, LeaseStatus, ManualClock,
     OffsetDateTime, OnDead, OpenDelivery, OpenDeliveryQuery, Order, Pattern, Settlement, Severity, Start,
-    Subscription, Sweep, Uuid,
+    Store, Subscription, Sweep, Uuid,
 };
 
 use crate::harness::Harness;
@@ -59,14 +59,7 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     let (log, clock) = log_with_clock(harness).await;
     let (store, operator) = (log.store(), log.store());
     store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
-    let shown = async || {
-        let shown = operator.subscriptions().await.expect("subscriptions").remove(0);
-        let said = shown.away().map(|(reason, since)| (reason.to_owned(), since));
-        (shown.lanes.into_iter().map(|lane| (lane.away, lane.away_since)).collect::<Vec<_>>(), said)
-    };
-    let extend = async |lease: &mut Lease| {
-        assert_eq!(store.extend(lease, LONG, None).await.expect("extend"), LeaseStatus::Held);
-    };
+    let shown = || away_as_shown(&*operator);
     let nothing = (vec![(None, None); 2], None);
     let mut lease = claim(&*store, "s").await;
     let lane = lease.lane as usize;
@@ -75,7 +68,7 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     clock.advance(SECOND);
     let since = clock.now();
     lease.away = Some("connection refused".into());
-    extend(&mut lease).await;
+    extend(&*store, &mut lease).await;
     clock.advance(SECOND);
     let refused = ("connection refused".to_owned(), since);
     let (lanes, said) = shown().await;
@@ -88,17 +81,17 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     assert_eq!(shown().await.1, Some(refused), "a settle says nothing of it");
 
     lease.away = Some(format!("a\0b\n\u{e9}{}", "\u{1f40e}".repeat(500)));
-    extend(&mut lease).await;
+    extend(&*store, &mut lease).await;
     let kept = format!("a b \u{e9}{}", "\u{1f40e}".repeat(295));
     assert_eq!(shown().await.1, Some((kept, since)), "another reason, cut; the time stays");
 
     lease.away = None;
-    extend(&mut lease).await;
+    extend(&*store, &mut lease).await;
     assert_eq!(shown().await, nothing, "it is back");
 
     clock.advance(SECOND);
     lease.away = Some("again".into());
-    extend(&mut lease).await;
+    extend(&*store, &mut lease).await;
     assert_eq!(shown().await.1, Some(("again".into(), clock.now())), "the time is counted anew");
     store.release(lease).await.expect("release");
     let mut other = claim(&*store, "s").await;
@@ -106,7 +99,7 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     assert_eq!(shown().await, nothing, "a release takes it back");
 
     lease.away = Some("gone".into());
-    extend(&mut lease).await;
+    extend(&*store, &mut lease).await;
     clock.advance(LONG);
     assert_eq!(shown().await, nothing, "nobody says so any more");
     assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), LeaseStatus::Held);
@@ -115,6 +108,20 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     assert_eq!(shown().await, nothing, "the next holder has not said so");
     assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Lost);
     assert_eq!(shown().await, nothing, "and a stale one is not heard");
+}
+
+/// What the holder of a lane says of its destination, and since when.
+type LaneAway = (Option<String>, Option<OffsetDateTime>);
+
+/// What is shown of the first subscription's destination: lane by lane, and altogether.
+async fn away_as_shown(operator: &dyn Store) -> (Vec<LaneAway>, Option<(String, OffsetDateTime)>) {
+    let shown = operator.subscriptions().await.expect("subscriptions").remove(0);
+    let said = shown.away().map(|(reason, since)| (reason.to_owned(), since));
+    (shown.lanes.into_iter().map(|lane| (lane.away, lane.away_since)).collect(), said)
+}
+
+async fn extend(store: &dyn Store, lease: &mut Lease) {
+    assert_eq!(store.extend(lease, LONG, None).await.expect("extend"), LeaseStatus::Held);
 }
 
 /// A paused subscription gives nothing out, tells its holders, and goes on where it stood.
@@ -244,27 +251,11 @@ pub async fn open_deliveries_are_listed_with_their_failures(harness: &dyn Harnes
         commit_one(&*log, aggregate).await;
     }
     for name in ["two", "one"] {
-        let mut lease = claim(&*store, name).await;
-        let batch = read(&*store, &lease, 10).await;
-        let mut settlement = Settlement::of(&batch);
-        let id = |n: usize| &batch.events[n].event;
-        settlement.deliveries = vec![
-            DeliveryChange::dead(id(0), 3, DeliveryFailure::new("refused", format!("{name} said no"))),
-            DeliveryChange::dead(id(1), 5, DeliveryFailure::new("timeout", "too slow")),
-            DeliveryChange::retrying(id(2), 1, LONG, DeliveryFailure::new("refused", "not now")),
-            DeliveryChange::waiting(id(3)),
-        ];
-        store.settle(&mut lease, &settlement).await.expect("settle");
+        fail_what_is_read(&*store, name).await;
         clock.advance(Duration::from_secs(10));
     }
-    let list = async |query: OpenDeliveryQuery| -> Vec<OpenDelivery> {
-        operator.open_deliveries(&query).await.expect("open deliveries")
-    };
-    let shown = |open: &[OpenDelivery]| -> Vec<String> {
-        open.iter().map(|open| format!("{}/{}", open.event.aggregate_id, open.subscription)).collect()
-    };
-    let dead = list(OpenDeliveryQuery::default()).await;
-    assert_eq!(shown(&dead), ["a/one", "a/two", "b/one", "b/two"]);
+    let dead = list(&*operator, OpenDeliveryQuery::default()).await;
+    assert_eq!(named(&dead), ["a/one", "a/two", "b/one", "b/two"]);
     let first = &dead[0];
     assert_eq!((first.state, first.attempts, first.next_at), (DeliveryState::Dead, 3, None));
     assert_eq!(first.error_code.as_deref(), Some("refused"));
@@ -272,39 +263,66 @@ pub async fn open_deliveries_are_listed_with_their_failures(harness: &dyn Harnes
     assert_eq!(first.last_attempt_at, Some(clock.now() - Duration::from_secs(10)));
     assert_eq!(first.first_failed_at, first.last_attempt_at);
     assert_eq!(first.event.payload.as_json(), Some("1"));
-    let retrying = list(OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() }).await;
-    assert_eq!(shown(&retrying), ["c/one", "c/two", "d/one", "d/two"]);
+    let retrying =
+        list(&*operator, OpenDeliveryQuery { retrying: true, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(named(&retrying), ["c/one", "c/two", "d/one", "d/two"]);
     assert_eq!((retrying[0].state, retrying[2].state), (DeliveryState::Retrying, DeliveryState::Waiting));
     assert_eq!(retrying[0].next_at, Some(clock.now() - Duration::from_secs(10) + LONG));
 
-    let bare = list(OpenDeliveryQuery { bare: true, ..OpenDeliveryQuery::default() }).await;
-    assert_eq!(shown(&bare), shown(&dead));
+    let bare = list(&*operator, OpenDeliveryQuery { bare: true, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(named(&bare), named(&dead));
     assert_eq!((bare[0].event.payload.as_json(), bare[0].event.headers.iter().count()), (Some("null"), 0));
     assert_eq!((bare[0].event.event_id, &bare[0].error_code), (first.event.event_id, &first.error_code));
 
-    let page = list(OpenDeliveryQuery { limit: 3, ..OpenDeliveryQuery::default() }).await;
+    let page = list(&*operator, OpenDeliveryQuery { limit: 3, ..OpenDeliveryQuery::default() }).await;
     let last = &page[2];
     let after = Some((last.event.id, last.subscription.clone()));
-    assert_eq!(shown(&list(OpenDeliveryQuery { after, ..OpenDeliveryQuery::default() }).await), ["b/two"]);
+    let rest = list(&*operator, OpenDeliveryQuery { after, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(named(&rest), ["b/two"]);
+    assert_open_deliveries_are_found(&*operator, &clock).await;
+}
+
+/// Settles five events: two are dead, one is to be tried again, one waits and one is done.
+async fn fail_what_is_read(store: &dyn Store, name: &str) {
+    let mut lease = claim(store, name).await;
+    let batch = read(store, &lease, 10).await;
+    let mut settlement = Settlement::of(&batch);
+    let id = |n: usize| &batch.events[n].event;
+    settlement.deliveries = vec![
+        DeliveryChange::dead(id(0), 3, DeliveryFailure::new("refused", format!("{name} said no"))),
+        DeliveryChange::dead(id(1), 5, DeliveryFailure::new("timeout", "too slow")),
+        DeliveryChange::retrying(id(2), 1, LONG, DeliveryFailure::new("refused", "not now")),
+        DeliveryChange::waiting(id(3)),
+    ];
+    store.settle(&mut lease, &settlement).await.expect("settle");
+}
+
+async fn list(operator: &dyn Store, query: OpenDeliveryQuery) -> Vec<OpenDelivery> {
+    operator.open_deliveries(&query).await.expect("open deliveries")
+}
+
+/// Their aggregates and subscriptions.
+fn named(open: &[OpenDelivery]) -> Vec<String> {
+    open.iter().map(|open| format!("{}/{}", open.event.aggregate_id, open.subscription)).collect()
+}
+
+/// By their subscription, their failure's code, the event's type and the time.
+async fn assert_open_deliveries_are_found(operator: &dyn Store, clock: &ManualClock) {
     let one = OpenDeliveryQuery { subscription: Some("one".into()), ..OpenDeliveryQuery::default() };
-    assert_eq!(shown(&list(one.clone()).await), ["a/one", "b/one"]);
-    assert_eq!(
-        shown(&list(OpenDeliveryQuery { error_code: Some("timeout".into()), ..one.clone() }).await),
-        ["b/one"]
-    );
+    assert_eq!(named(&list(operator, one.clone()).await), ["a/one", "b/one"]);
+    let slow = OpenDeliveryQuery { error_code: Some("timeout".into()), ..one.clone() };
+    assert_eq!(named(&list(operator, slow).await), ["b/one"]);
     for (pattern, expected) in [("Order*", 2), ("Bill*", 0)] {
         let query = OpenDeliveryQuery { event_type: Some(Pattern::new(pattern)), ..one.clone() };
-        assert_eq!(list(query).await.len(), expected, "{pattern}");
+        assert_eq!(list(operator, query).await.len(), expected, "{pattern}");
     }
     let middle = Some(clock.now() - Duration::from_secs(15));
-    let late = list(OpenDeliveryQuery { from: middle, ..OpenDeliveryQuery::default() }).await;
-    assert_eq!(shown(&late), ["a/one", "b/one"]);
-    let early = list(OpenDeliveryQuery { until: middle, ..OpenDeliveryQuery::default() }).await;
-    assert_eq!(shown(&early), ["a/two", "b/two"]);
-    assert_eq!(
-        list(OpenDeliveryQuery { subscription: Some("none".into()), ..OpenDeliveryQuery::default() }).await,
-        []
-    );
+    let late = list(operator, OpenDeliveryQuery { from: middle, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(named(&late), ["a/one", "b/one"]);
+    let early = list(operator, OpenDeliveryQuery { until: middle, ..OpenDeliveryQuery::default() }).await;
+    assert_eq!(named(&early), ["a/two", "b/two"]);
+    let none = OpenDeliveryQuery { subscription: Some("none".into()), ..OpenDeliveryQuery::default() };
+    assert_eq!(list(operator, none).await, []);
 }
 
 /// Who did what and why is written down, newest first.

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use postrider_core::{
-    ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, LeaseStatus, OffsetDateTime, Replay,
-    ReplayFrom, Replayed, ResolveDead, Result, Settlement, Start, State, StateQuery, Store, Subscription,
-    Sweep, Uuid,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, ErrorKind, LeaseStatus, ManualClock, OffsetDateTime,
+    Replay, ReplayFrom, Replayed, ResolveDead, Result, Settlement, Start, State, StateQuery, Store,
+    Subscription, Sweep, Uuid,
 };
 
-use crate::harness::Harness;
+use crate::harness::{Harness, TestLog};
 use crate::relay::{
     LONG, change_lanes, claim, commit_one, drain, ids, log, log_with_clock, read, settle, subscribe,
 };
@@ -237,22 +237,7 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     assert_eq!(operator.replay(&repeat).await.expect("it may").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [first]);
 
-    // Retention takes the first; the second is dead and stays, and so the log has a hole behind it once the third goes.
-    let second = commit_one(&*log, "b").await;
-    let third = commit_one(&*log, "c").await;
-    for _ in 0..2 {
-        let mut lease = claim(&*store, "s").await;
-        let batch = read(&*store, &lease, 10).await;
-        let mut settlement = Settlement::of(&batch);
-        for read in batch.events.iter().filter(|read| read.event.event_id == second) {
-            let dead = DeliveryChange::dead(&read.event, 1, DeliveryFailure::new("x", "y"));
-            settlement.deliveries.push(dead);
-        }
-        store.settle(&mut lease, &settlement).await.expect("settle");
-    }
-    clock.advance(DAY * 3);
-    let archive = Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() };
-    assert_eq!(store.sweep(&archive).await.expect("archive").taken, 2);
+    let [second, third] = leave_a_hole(&*log, &*store, &clock).await;
     let last = commit_one(&*log, "d").await;
     for event in [first, second, third] {
         let from = Replay { effects_may_repeat: true, ..wanted(ReplayFrom::Event(event)) };
@@ -264,6 +249,27 @@ pub async fn a_replay_that_cannot_be_whole_is_refused(harness: &dyn Harness) {
     let from = Replay { effects_may_repeat: true, ..wanted(ReplayFrom::Event(last)) };
     assert_eq!(operator.replay(&from).await.expect("from there it is whole").events, 1);
     assert_eq!(ids(&drain(&*store, "s").await), [last]);
+}
+
+/// Retention takes the first; the second is dead and stays, and so the log has a hole behind it once the third goes. Returns
+/// those two.
+async fn leave_a_hole(log: &dyn TestLog, store: &dyn Store, clock: &ManualClock) -> [Uuid; 2] {
+    let second = commit_one(log, "b").await;
+    let third = commit_one(log, "c").await;
+    for _ in 0..2 {
+        let mut lease = claim(store, "s").await;
+        let batch = read(store, &lease, 10).await;
+        let mut settlement = Settlement::of(&batch);
+        for read in batch.events.iter().filter(|read| read.event.event_id == second) {
+            let dead = DeliveryChange::dead(&read.event, 1, DeliveryFailure::new("x", "y"));
+            settlement.deliveries.push(dead);
+        }
+        store.settle(&mut lease, &settlement).await.expect("settle");
+    }
+    clock.advance(DAY * 3);
+    let archive = Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() };
+    assert_eq!(store.sweep(&archive).await.expect("archive").taken, 2);
+    [second, third]
 }
 
 /// Retention takes nothing that is to come again, and counts anew from when it came.

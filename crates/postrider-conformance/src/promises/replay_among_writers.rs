@@ -8,7 +8,7 @@ use std::time::Duration;
 use postrider_core::{ErrorKind, LeaseStatus, Replay, ReplayFrom, Start, Store, Subscription, Uuid};
 
 use super::replay::wanted;
-use crate::harness::Harness;
+use crate::harness::{Harness, TestLog};
 use crate::relay::{Dice, LONG, commit_one, drain, event, ids, log, settle, until};
 
 /// What was owed when the replay came is still owed: what committed late before it and was not read, and what commits
@@ -53,24 +53,7 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..8_u64 {
         let (log, writing) = (Arc::clone(&log), Arc::clone(&writing));
-        writers.spawn(async move {
-            let (mut dice, mut committed) = (Dice::new(number + 1), Vec::new());
-            while writing.load(Ordering::Acquire) || committed.len() < 40 {
-                let mut writer = log.begin().await;
-                let aggregate = format!("w{number}-{}", dice.roll(3));
-                let version = writer.change(&aggregate).await.expect("change");
-                let id = writer.record(&event(&aggregate, version)).await.expect("record");
-                // Some stay open for a while, past reads and replays.
-                tokio::time::sleep(Duration::from_millis(dice.roll(25))).await;
-                if dice.roll(8) == 0 {
-                    writer.rollback().await;
-                } else {
-                    writer.commit().await.expect("commit");
-                    committed.push(id);
-                }
-            }
-            committed
-        });
+        writers.spawn(async move { write(&*log, number, &writing).await });
     }
     let mut relays = tokio::task::JoinSet::new();
     let (stop, settled) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -78,18 +61,7 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
         let (store, stop, settled) = (log.second_store().await, Arc::clone(&stop), Arc::clone(&settled));
         relays.spawn(async move { relay(&*store, number, &stop, &settled).await });
     }
-    let mut dice = Dice::new(99);
-    let mut last = None;
-    for _ in 0..12 {
-        let count = || settled.lock().expect("no panic").len();
-        let enough = count() + 1 + usize::try_from(dice.roll(60)).expect("small");
-        until("some more came", async || count() >= enough).await;
-        let all = log.event_ids().await;
-        let point = all[usize::try_from(dice.roll(all.len() as u64)).expect("an index")];
-        let before = settled.lock().expect("no panic").len();
-        operator.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
-        last = Some((point, before));
-    }
+    let (point, before) = replay_from_anywhere(&*log, &*operator, &settled).await;
     writing.store(false, Ordering::Release);
     let mut committed = Vec::new();
     while let Some(written) = writers.join_next().await {
@@ -105,16 +77,59 @@ pub async fn replays_among_writers_lose_nothing(harness: &dyn Harness) {
     let missing = committed.iter().filter(|id| !came.contains(id)).count();
     assert_eq!((missing, came.len()), (0, committed.len()), "missing, and all that came");
     let all = log.event_ids().await;
-    let (point, before) = last.expect("there were replays");
     let again: HashSet<Uuid> = settled[before..].iter().copied().collect();
     let from_there_on = all.iter().skip_while(|id| **id != point);
     let missing = from_there_on.filter(|id| !again.contains(id)).count();
     assert_eq!(missing, 0, "from the point of the last replay on");
+    assert_a_quiet_log_comes_in_order(&*operator, &*store, &all).await;
+}
 
-    // Nobody writes any more: once more, from a point in the middle, and in order.
+/// Changes aggregates and records it, until it is told to stop. Returns what it committed.
+async fn write(log: &dyn TestLog, number: u64, writing: &AtomicBool) -> Vec<Uuid> {
+    let (mut dice, mut committed) = (Dice::new(number + 1), Vec::new());
+    while writing.load(Ordering::Acquire) || committed.len() < 40 {
+        let mut writer = log.begin().await;
+        let aggregate = format!("w{number}-{}", dice.roll(3));
+        let version = writer.change(&aggregate).await.expect("change");
+        let id = writer.record(&event(&aggregate, version)).await.expect("record");
+        // Some stay open for a while, past reads and replays.
+        tokio::time::sleep(Duration::from_millis(dice.roll(25))).await;
+        if dice.roll(8) == 0 {
+            writer.rollback().await;
+        } else {
+            writer.commit().await.expect("commit");
+            committed.push(id);
+        }
+    }
+    committed
+}
+
+/// Replays from points all over the log, each once some more came. Returns the last one, and how many had come before it.
+async fn replay_from_anywhere(
+    log: &dyn TestLog,
+    operator: &dyn Store,
+    settled: &Mutex<Vec<Uuid>>,
+) -> (Uuid, usize) {
+    let mut dice = Dice::new(99);
+    let mut last = None;
+    for _ in 0..12 {
+        let count = || settled.lock().expect("no panic").len();
+        let enough = count() + 1 + usize::try_from(dice.roll(60)).expect("small");
+        until("some more came", async || count() >= enough).await;
+        let all = log.event_ids().await;
+        let point = all[usize::try_from(dice.roll(all.len() as u64)).expect("an index")];
+        let before = settled.lock().expect("no panic").len();
+        operator.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
+        last = Some((point, before));
+    }
+    last.expect("there were replays")
+}
+
+/// Nobody writes any more: once more, from a point in the middle, and in order.
+async fn assert_a_quiet_log_comes_in_order(operator: &dyn Store, store: &dyn Store, all: &[Uuid]) {
     let point = all[all.len() / 3];
     operator.replay(&wanted(ReplayFrom::Event(point))).await.expect("replay");
-    let again = drain(&*store, "s").await;
+    let again = drain(store, "s").await;
     let came: HashSet<Uuid> = ids(&again).into_iter().collect();
     assert!(all[all.len() / 3..].iter().all(|id| came.contains(id)), "everything from the point on");
     let mut versions: HashMap<&str, i64> = HashMap::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::{
-    ArchiveOptions, ErrorKind, EventPage, EventQuery, NewEvent, Pattern, Store, Sweep, Uuid,
+    ArchiveOptions, ErrorKind, EventPage, EventQuery, ManualClock, NewEvent, Pattern, Store, Sweep, Uuid,
 };
 
 use crate::harness::{Harness, TestLog};
@@ -15,6 +15,18 @@ async fn record(log: &dyn TestLog, event: NewEvent) -> Uuid {
     let mut writer = log.begin().await;
     let id = writer.record(&event).await.expect("record");
     writer.commit().await.expect("commit");
+    id
+}
+
+/// Records an event, delivers it, and has it archived.
+async fn archived(log: &dyn TestLog, store: &dyn Store, clock: &ManualClock, event: NewEvent) -> Uuid {
+    let id = record(log, event).await;
+    drain(store, "s").await;
+    clock.advance(DAY * 3);
+    store
+        .sweep(&Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() })
+        .await
+        .expect("archive");
     id
 }
 
@@ -31,16 +43,10 @@ pub async fn events_are_found_by_what_they_are(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (store, operator) = (log.store(), log.store());
     subscribe(&*store, "s").await;
-    let archived = record(&*log, NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON")).await;
-    drain(&*store, "s").await;
-    clock.advance(DAY * 3);
-    store
-        .sweep(&Sweep::Archive { older_than: DAY, limit: 10, archiving: ArchiveOptions::default() })
-        .await
-        .expect("archive");
     let new = |stream: &str, event_type: &str, aggregate: &str, id: &str| {
         NewEvent::of(stream, event_type, aggregate, id, &1).expect("JSON")
     };
+    let archived = archived(&*log, &*store, &clock, new("orders", "OrderPaid", "Order", "7")).await;
     let keyed = record(&*log, new("orders", "OrderPaid", "Order", "8").ordered_by("account 1")).await;
     let mut correlated = new("billing", "bill.Sent", "Bill", "7");
     correlated.headers.set_correlation_id("c-1");

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use postrider_core::{
-    DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, LeaseStatus, NewEvent, OnDead, Order,
-    ResolveDead, Settlement, Start, State, StateQuery, Store, Subscription,
+    Batch, DeliveryChange, DeliveryFailure, ErrorKind, EventState, Figures, Lease, LeaseStatus, ManualClock,
+    NewEvent, OnDead, Order, ResolveDead, Settlement, Start, State, StateQuery, Store, Subscription, Uuid,
 };
 
-use crate::harness::Harness;
+use crate::harness::{Harness, TestLog};
 use crate::relay::{LONG, claim, commit_one, drain, log, log_with_clock, read, subscribe};
 
 /// E2, E3, U7: every event's state per subscription, with its details, also for what is done.
@@ -22,11 +22,7 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
     let now = Subscription::new("from now on").start(Start::Now);
     store.subscribe(&now).await.expect("subscribe");
     store.subscribe(&Subscription::new("narrow").types(["Nothing"])).await.expect("subscribe");
-    let states = async || -> Vec<EventState> {
-        let query = StateQuery { subscription: Some("s".into()), ..StateQuery::default() };
-        store.states(&query).await.expect("states")
-    };
-    let all = states().await;
+    let all = states(&*store, of_s()).await;
     assert_eq!(all.iter().map(|state| state.event_id).collect::<Vec<_>>(), events);
     assert!(
         all.iter()
@@ -36,7 +32,7 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
     let mut lease = claim(&*store, "s").await;
     let batch = read(&*store, &lease, 10).await;
     assert_eq!(store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend"), LeaseStatus::Held);
-    let all = states().await;
+    let all = states(&*store, of_s()).await;
     assert!(
         all.iter().all(|state| state.state == State::Processing),
         "read by a holder, not settled: {all:?}"
@@ -47,9 +43,26 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
                 && state.lease_until == Some(lease.until))
     );
 
+    settle_as_they_are_called(&*store, &mut lease, &batch).await;
+    let all = states(&*store, of_s()).await;
+    assert_details_as_they_are_called(&all);
+    let later = commit_one(&*log, "later").await;
+    assert_states_are_found(&*store, &events, &all, later).await;
+}
+
+async fn states(store: &dyn Store, query: StateQuery) -> Vec<EventState> {
+    store.states(&query).await.expect("states")
+}
+
+fn of_s() -> StateQuery {
+    StateQuery { subscription: Some("s".into()), ..StateQuery::default() }
+}
+
+/// Settles four events: done, to be tried again, waiting and dead.
+async fn settle_as_they_are_called(store: &dyn Store, lease: &mut Lease, batch: &Batch) {
     let id = |n: usize| &batch.events[n].event;
     let failure = DeliveryFailure::new("refused", "the destination said no");
-    let mut settlement = Settlement::of(&batch);
+    let mut settlement = Settlement::of(batch);
     settlement.deliveries.push(DeliveryChange::retrying(
         id(1),
         1,
@@ -58,8 +71,10 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
     ));
     settlement.deliveries.push(DeliveryChange::waiting(id(2)));
     settlement.deliveries.push(DeliveryChange::dead(id(3), 1, failure));
-    store.settle(&mut lease, &settlement).await.expect("settle");
-    let all = states().await;
+    store.settle(lease, &settlement).await.expect("settle");
+}
+
+fn assert_details_as_they_are_called(all: &[EventState]) {
     let shown: Vec<_> = all.iter().map(|state| (state.state, state.attempts)).collect();
     assert_eq!(shown, [(State::Done, 1), (State::Retrying, 1), (State::Retrying, 0), (State::Dead, 1)]);
     assert!(all[0].delivered_at.is_some() && all[0].last_attempt_at == all[0].delivered_at);
@@ -68,30 +83,22 @@ pub async fn every_state_is_shown_with_its_details(harness: &dyn Harness) {
     assert_eq!(all[1].error_code.as_deref(), Some("refused"));
     assert_eq!(all[3].error_message.as_deref(), Some("the destination said no"));
     assert!(all[2].error_code.is_none() && all[2].next_retry_at.is_none());
+}
 
-    let later = commit_one(&*log, "later").await;
-    let by = async |query: StateQuery| store.states(&query).await.expect("states");
-    let one = by(StateQuery { event_id: Some(later), ..StateQuery::default() }).await;
+/// By event, by state and page by page: these four, and one that came later.
+async fn assert_states_are_found(store: &dyn Store, events: &[Uuid], all: &[EventState], later: Uuid) {
+    let one = states(store, StateQuery { event_id: Some(later), ..StateQuery::default() }).await;
     let named: Vec<_> = one.iter().map(|state| (state.subscription.as_str(), state.state)).collect();
     assert_eq!(
         named,
         [("from now on", State::Pending), ("s", State::Pending)],
         "one row a subscription that wants it"
     );
-    assert_eq!(
-        by(StateQuery { event_id: Some(events[0]), ..StateQuery::default() }).await.len(),
-        1,
-        "not from now on"
-    );
-    let dead = by(StateQuery { state: Some(State::Dead), ..StateQuery::default() }).await;
+    let first = states(store, StateQuery { event_id: Some(events[0]), ..StateQuery::default() }).await;
+    assert_eq!(first.len(), 1, "not from now on");
+    let dead = states(store, StateQuery { state: Some(State::Dead), ..StateQuery::default() }).await;
     assert_eq!((dead.len(), dead[0].event_id), (1, events[3]));
-    let page = by(StateQuery {
-        subscription: Some("s".into()),
-        after: all[1].id,
-        limit: 2,
-        ..StateQuery::default()
-    })
-    .await;
+    let page = states(store, StateQuery { after: all[1].id, limit: 2, ..of_s() }).await;
     assert_eq!(page.iter().map(|state| state.event_id).collect::<Vec<_>>(), events[2..4]);
 }
 
@@ -153,12 +160,7 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     for aggregate in ["a", "b", "c", "d"] {
         commit_one(&*log, aggregate).await;
     }
-    let mut writer = log.begin().await;
-    for (stream, event_type) in [("billing", "Billed"), ("billing", "Noise"), ("noise", "Noise")] {
-        let event = NewEvent::of(stream, event_type, "Bill", "1", &1).expect("JSON");
-        writer.record(&event).await.expect("record");
-    }
-    writer.commit().await.expect("commit");
+    record_bills_and_noise(&*log).await;
     store.subscribe(&Subscription::new("from now on").start(Start::Now)).await.expect("subscribe");
     clock.advance(Duration::from_secs(1000));
     let orders = figures(&*store, "s", "orders").await;
@@ -181,36 +183,59 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     clock.advance(LONG);
     assert_eq!(counts(&figures(&*store, "s", "orders").await), [4, 0, 0, 0, 0], "the leases have run out");
 
-    let failure = DeliveryFailure::new("refused", "the destination said no");
     for (mut lease, batch) in leases {
-        let mut settlement = Settlement::of(&batch);
-        for read in &batch.events {
-            let change = match read.event.aggregate_id.as_str() {
-                "a" => DeliveryChange::retrying(&read.event, 3, LONG, failure.clone()),
-                "b" => DeliveryChange::waiting(&read.event),
-                "c" => DeliveryChange::dead(&read.event, 5, failure.clone()),
-                _ => continue,
-            };
-            settlement.deliveries.push(change);
-        }
-        assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+        settle_with_failures(&*store, &mut lease, &batch).await;
     }
-    let orders = figures(&*store, "s", "orders").await;
+    assert_what_failed_is_counted(&*store, &clock).await;
+    assert_what_comes_later_is_counted(&*log, &*store, &clock).await;
+}
+
+/// A bill, which is wanted, and what nobody wants: in the stream of the bill, and in one of its own.
+async fn record_bills_and_noise(log: &dyn TestLog) {
+    let mut writer = log.begin().await;
+    for (stream, event_type) in [("billing", "Billed"), ("billing", "Noise"), ("noise", "Noise")] {
+        let event = NewEvent::of(stream, event_type, "Bill", "1", &1).expect("JSON");
+        writer.record(&event).await.expect("record");
+    }
+    writer.commit().await.expect("commit");
+}
+
+/// Settles a batch: a is to be tried again, b waits, c is dead, and the others are delivered.
+async fn settle_with_failures(store: &dyn Store, lease: &mut Lease, batch: &Batch) {
+    let failure = DeliveryFailure::new("refused", "the destination said no");
+    let mut settlement = Settlement::of(batch);
+    for read in &batch.events {
+        let change = match read.event.aggregate_id.as_str() {
+            "a" => DeliveryChange::retrying(&read.event, 3, LONG, failure.clone()),
+            "b" => DeliveryChange::waiting(&read.event),
+            "c" => DeliveryChange::dead(&read.event, 5, failure.clone()),
+            _ => continue,
+        };
+        settlement.deliveries.push(change);
+    }
+    assert_eq!(store.settle(lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+}
+
+async fn assert_what_failed_is_counted(store: &dyn Store, clock: &ManualClock) {
+    let orders = figures(store, "s", "orders").await;
     assert_eq!(counts(&orders), [0, 0, 2, 1, 3], "of the dead, the attempts don't count");
     assert!(orders.oldest_seconds >= 1200.0, "{} s", orders.oldest_seconds);
     assert_eq!(orders.oldest_pending_seconds, 0.0, "all is read; what is to be tried again is not pending");
     assert_eq!((orders.waiting, orders.due), (1, 1), "one has failed itself, the other waits for nothing");
     assert_eq!(orders.retry_in, Some(LONG.as_secs_f64()), "by the store's clock");
     clock.advance(LONG * 2);
-    let orders = figures(&*store, "s", "orders").await;
+    let orders = figures(store, "s", "orders").await;
     assert_eq!(orders.retry_in, Some(-LONG.as_secs_f64()), "it is overdue");
-    let billing = figures(&*store, "s", "billing").await;
+    let billing = figures(store, "s", "billing").await;
     assert_eq!((counts(&billing), billing.oldest_seconds), ([0; 5], 0.0), "all is delivered");
+}
+
+async fn assert_what_comes_later_is_counted(log: &dyn TestLog, store: &dyn Store, clock: &ManualClock) {
     for aggregate in ["d", "e"] {
-        commit_one(&*log, aggregate).await;
+        commit_one(log, aggregate).await;
     }
     clock.advance(Duration::from_secs(1));
-    let orders = figures(&*store, "s", "orders").await;
+    let orders = figures(store, "s", "orders").await;
     assert_eq!(counts(&orders), [2, 0, 2, 1, 3]);
     let pending = orders.oldest_pending_seconds;
     assert!(pending > 0.0 && orders.oldest_seconds >= pending, "a retry is older: {orders:?}");
@@ -219,11 +244,11 @@ pub async fn figures_count_what_is_where(harness: &dyn Harness) {
     let hurried = &store.figures_up_to("s", 1).await.expect("figures")[0];
     assert_eq!(hurried.pending, 1, "the first one only: {hurried:?}");
     assert_eq!((hurried.retrying, hurried.dead), (2, 1), "what failed is counted whole");
-    assert_eq!(counts(&figures(&*store, "from now on", "orders").await), [2, 0, 0, 0, 0]);
-    assert_eq!(drain(&*store, "s").await.len(), 2);
+    assert_eq!(counts(&figures(store, "from now on", "orders").await), [2, 0, 0, 0, 0]);
+    assert_eq!(drain(store, "s").await.len(), 2);
     let discard = ResolveDead::Discard { subscription: "s".into(), events: vec![] };
     assert_eq!(store.resolve_dead(&discard).await.expect("resolve"), 1);
-    assert_eq!(counts(&figures(&*store, "s", "orders").await), [0, 0, 2, 0, 3]);
+    assert_eq!(counts(&figures(store, "s", "orders").await), [0, 0, 2, 0, 3]);
 }
 
 /// What waits behind a dead event is told from what waits for nothing but its turn.
@@ -283,16 +308,6 @@ pub async fn those_undelivered_for_long_are_counted(harness: &dyn Harness) {
     let batch = read(&*store, &lease, 10).await;
     store.extend(&mut lease, LONG, Some(&batch.next)).await.expect("extend");
     assert_eq!(over(5).await, 5, "what is being handled is not delivered yet");
-    let failure = DeliveryFailure::new("refused", "the destination said no");
-    let mut settlement = Settlement::of(&batch);
-    for read in &batch.events {
-        settlement.deliveries.extend(match read.event.aggregate_id.as_str() {
-            "a" => Some(DeliveryChange::retrying(&read.event, 3, LONG, failure.clone())),
-            "b" => Some(DeliveryChange::waiting(&read.event)),
-            "c" => Some(DeliveryChange::dead(&read.event, 5, failure.clone())),
-            _ => None,
-        });
-    }
-    assert_eq!(store.settle(&mut lease, &settlement).await.expect("settle"), LeaseStatus::Held);
+    settle_with_failures(&*store, &mut lease, &batch).await;
     assert_eq!((over(5).await, over(7).await), (2, 0), "neither the dead nor what is delivered");
 }

@@ -5,6 +5,7 @@ mod refused;
 mod support;
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -13,12 +14,13 @@ use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, drain_lane, event, ids, read, settle, subscribe,
 };
 use postrider_core::{
-    Clock, ErrorKind, EventLog, LeaseStatus, Operate, Replay, ReplayFrom, Settlement, Subscription, Uuid,
+    Clock, ErrorKind, EventLog, LeaseStatus, Operate, Replay, ReplayFrom, Settlement, Store, Subscription,
+    Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row};
-use support::Pg;
+use support::{Pg, PgLog};
 use xtask::postgres::Cluster;
 
 fn cluster() -> Cluster {
@@ -126,12 +128,8 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     let start = burn(&log.pool, 0).await;
     burn(&log.pool, start + 1500).await;
     log.store.subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
-    let settled: HashSet<Uuid> = {
-        for n in 0..30 {
-            commit_one(&log, &format!("a{n}")).await;
-        }
-        ids(&drain(&log.store, "s").await).into_iter().collect()
-    };
+    commit_each(&log, "a", 30).await;
+    let settled: HashSet<Uuid> = ids(&drain(&log.store, "s").await).into_iter().collect();
     // In flight: late ones that are committed before the dump, one that is not, and a batch that is open.
     let mut owed = Vec::new();
     let (mut late, mut never) = (log.begin().await, log.begin().await);
@@ -139,13 +137,7 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
         owed.push(late.record(&event(&format!("late{n}"), n)).await.expect("record"));
     }
     let lost = never.record(&event("never", 1)).await.expect("record");
-    let prompt: Vec<Uuid> = {
-        let mut prompt = Vec::new();
-        for n in 0..10 {
-            prompt.push(commit_one(&log, &format!("p{n}")).await);
-        }
-        prompt
-    };
+    let prompt = commit_each(&log, "p", 10).await;
     let first: Vec<Uuid> = ids(&drain(&log.store, "s").await);
     assert_eq!(first.iter().collect::<HashSet<_>>(), prompt.iter().collect());
     late.commit().await.expect("commit");
@@ -168,50 +160,63 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     }
     let store = outbox.store().await.expect("store");
     owed.push(outbox.record(&mut open_publisher, &event("open", 1)).await.expect("record"));
-    let mut got = Vec::new();
-    let drain_small = async || {
-        let mut events = Vec::new();
-        let mut leases = Vec::new();
-        while let Some(mut lease) = store.claim("s", "new relay", LONG).await.expect("claim") {
-            events.extend(ids(&drain_lane(&store, &mut lease, 4).await));
-            leases.push(lease);
-        }
-        for lease in leases {
-            store.release(lease).await.expect("release");
-        }
-        events
-    };
-    got.extend(drain_small().await);
+    let mut got = drain_small(&store).await;
     open_publisher.commit().await.expect("commit");
     // The old relay's lease is in the dump; it runs out, or is void, or an operator frees it.
     let free = format!("update {}.lane set lease_owner = null", log.schema);
     sqlx::raw_sql(AssertSqlSafe(free)).execute(&pool).await.expect("free");
-    got.extend(drain_small().await);
+    got.extend(drain_small(&store).await);
     let repeated: Vec<_> = got.iter().filter(|id| settled.contains(id) || first.contains(id)).collect();
     assert!(repeated.is_empty(), "{} that were settled came again", repeated.len());
     got.sort_unstable();
     owed.sort_unstable();
     assert_eq!(got, owed, "what was owed, once");
+    a_twin_of_an_old_transaction_repeats_nothing(&log.schema, &outbox, &store).await;
+}
 
-    // A transaction of this cluster that has an old row's transaction id, open while a relay reads.
-    let ids_of =
-        format!("select distinct tx_id::text from {}.event where aggregate_id like 'a%'", log.schema);
-    let rows = sqlx::query(AssertSqlSafe(ids_of)).fetch_all(&pool).await.expect("ids");
+/// Commits so many events, each of an aggregate of its own.
+async fn commit_each(log: &PgLog, name: &str, events: usize) -> Vec<Uuid> {
+    let mut committed = Vec::new();
+    for n in 0..events {
+        committed.push(commit_one(log, &format!("{name}{n}")).await);
+    }
+    committed
+}
+
+/// Drains all lanes that are free, in small batches.
+async fn drain_small(store: &dyn Store) -> Vec<Uuid> {
+    let mut events = Vec::new();
+    let mut leases = Vec::new();
+    while let Some(mut lease) = store.claim("s", "new relay", LONG).await.expect("claim") {
+        events.extend(ids(&drain_lane(store, &mut lease, 4).await));
+        leases.push(lease);
+    }
+    for lease in leases {
+        store.release(lease).await.expect("release");
+    }
+    events
+}
+
+/// A transaction of this cluster that has an old row's transaction id, open while a relay reads.
+async fn a_twin_of_an_old_transaction_repeats_nothing(schema: &str, outbox: &Outbox, store: &dyn Store) {
+    let pool = outbox.pool();
+    let ids_of = format!("select distinct tx_id::text from {schema}.event where aggregate_id like 'a%'");
+    let rows = sqlx::query(AssertSqlSafe(ids_of)).fetch_all(pool).await.expect("ids");
     let mut old_ids: Vec<u64> =
         rows.iter().map(|row| row.get::<String, _>(0).parse().expect("a number")).collect();
     old_ids.sort_unstable();
     let wanted = old_ids[old_ids.len() / 2];
-    burn(&pool, wanted - 1).await;
+    burn(pool, wanted - 1).await;
     let mut twin = pool.begin().await.expect("begin");
     let row = sqlx::query("select pg_current_xact_id()::text").fetch_one(&mut *twin).await.expect("an xid");
     assert_eq!(row.get::<String, _>(0), wanted.to_string(), "the twin of an old transaction");
     let mut expected = vec![outbox.record_outside_transaction(&event("after", 1)).await.expect("record")];
-    let mut got = drain_small().await;
+    let mut got = drain_small(store).await;
     expected.push(outbox.record(&mut twin, &event("twin", 1)).await.expect("record"));
     expected.push(outbox.record_outside_transaction(&event("after", 2)).await.expect("record"));
-    got.extend(drain_small().await);
+    got.extend(drain_small(store).await);
     twin.commit().await.expect("commit");
-    got.extend(drain_small().await);
+    got.extend(drain_small(store).await);
     got.sort_unstable();
     expected.sort_unstable();
     assert_eq!(got, expected, "nothing of the old cluster comes again");
@@ -267,10 +272,7 @@ async fn a_database_set_back_under_a_running_relay_loses_nothing() {
     }
     drain_lane(&log.store, &mut lease, 100).await;
     commit_one(&log, "a").await;
-    let copy = cluster.folder().join("copy");
-    cluster.stop().expect("stop");
-    cluster.copy_data_to(&copy).expect("copy");
-    cluster.start().expect("start");
+    let copy = copied(&mut cluster);
 
     // The relay goes on: what follows will never have happened.
     for _ in 0..20 {
@@ -283,23 +285,10 @@ async fn a_database_set_back_under_a_running_relay_loses_nothing() {
         settled += batch.events.len();
     }
     let ahead = lease.clone();
-    cluster.kill().expect("kill");
-    cluster.replace_data_from(&copy).expect("set back");
-    cluster.start().expect("start");
+    set_back(&mut cluster, &copy);
 
     // New events take the ids, and the transaction ids, that those lost ones had.
-    let mut written = Vec::new();
-    for _ in 0..3 {
-        retrying(async || {
-            let new = event("new", 1);
-            let recorded = log.outbox.record_outside_transaction(&new).await;
-            recorded.is_ok_and(|id| {
-                written.push(id);
-                true
-            })
-        })
-        .await;
-    }
+    let written = record_new(&log.outbox, 3).await;
     let mut old = ahead.clone();
     let error = loop {
         match log.store.read(&old, &old.position, 100).await {
@@ -326,10 +315,7 @@ async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
     let log = Pg::default().log_on(options(&cluster), Clock::Database).await;
     subscribe(&log.store, "s").await;
     let lease = claim(&log.store, "s").await;
-    let copy = cluster.folder().join("copy");
-    cluster.stop().expect("stop");
-    cluster.copy_data_to(&copy).expect("copy");
-    cluster.start().expect("start");
+    let copy = copied(&mut cluster);
     for _ in 0..10 {
         retrying(async || log.outbox.record_outside_transaction(&event("lost", 1)).await.is_ok()).await;
     }
@@ -341,20 +327,8 @@ async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
     .await;
     let batch = batch.expect("a batch");
     assert_eq!(batch.events.len(), 10);
-    cluster.kill().expect("kill");
-    cluster.replace_data_from(&copy).expect("set back");
-    cluster.start().expect("start");
-    let mut written = Vec::new();
-    for _ in 0..10 {
-        retrying(async || {
-            let recorded = log.outbox.record_outside_transaction(&event("new", 1)).await;
-            recorded.is_ok_and(|id| {
-                written.push(id);
-                true
-            })
-        })
-        .await;
-    }
+    set_back(&mut cluster, &copy);
+    let written = record_new(&log.outbox, 10).await;
     let mut stale = lease.clone();
     let mut status = None;
     retrying(async || {
@@ -366,6 +340,37 @@ async fn a_batch_of_a_past_that_never_was_cannot_be_settled() {
     assert_eq!(status, Some(LeaseStatus::Lost));
     log.store.release(stale).await.expect("release");
     assert_eq!(ids(&drain(&log.store, "s").await), written, "what took the lost ones' ids is delivered");
+}
+
+/// Stops a cluster, copies its data and starts it again. Returns the copy.
+fn copied(cluster: &mut Cluster) -> PathBuf {
+    let copy = cluster.folder().join("copy");
+    cluster.stop().expect("stop");
+    cluster.copy_data_to(&copy).expect("copy");
+    cluster.start().expect("start");
+    copy
+}
+
+fn set_back(cluster: &mut Cluster, copy: &Path) {
+    cluster.kill().expect("kill");
+    cluster.replace_data_from(copy).expect("set back");
+    cluster.start().expect("start");
+}
+
+/// Records so many new events, as soon as the database is back.
+async fn record_new(outbox: &Outbox, events: usize) -> Vec<Uuid> {
+    let mut written = Vec::new();
+    for _ in 0..events {
+        retrying(async || {
+            let recorded = outbox.record_outside_transaction(&event("new", 1)).await;
+            recorded.is_ok_and(|id| {
+                written.push(id);
+                true
+            })
+        })
+        .await;
+    }
+    written
 }
 
 async fn retrying(mut attempt: impl AsyncFnMut() -> bool) {

@@ -38,8 +38,39 @@ async fn archived_events_go_to_a_table_of_the_application() {
              happened timestamptz, at timestamp, filed_at text, by text not null default 'postrider')",
     )
     .await;
-    let archiving = target(
-        &table,
+    let archiving = every_field(&table);
+    log.store.check_archive(&archiving).await.expect("it fits");
+    let mut json = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON").sequenced();
+    json.payload = Payload::json_text(r#"{"email": "ada@example.org", "sum": 1}"#).expect("JSON");
+    let mut bytes =
+        NewEvent::of("orders", "OrderPaid", "Order", "8", &1).expect("JSON").ordered_by("account");
+    bytes.payload = Payload::bytes("text/csv", b"a,b".to_vec()).expect("bytes");
+    for event in [&json, &bytes] {
+        log.outbox.record_outside_transaction(event).await.expect("record");
+    }
+    drain(&log.store, "s").await;
+    clock.advance(DAY);
+    assert_eq!(log.store.sweep(&archive(archiving.clone())).await.expect("archive").taken, 2);
+    assert_entries(&log, json.event_id).await;
+
+    // What a row does not fit into is refused, and nothing is gone.
+    log.outbox.record_outside_transaction(&event("long", 1)).await.expect("record");
+    log.run("alter table {schema}_audit.\"Entries \"\"new\"\"\" alter \"Kind\" type varchar(10) using left(\"Kind\", 10)").await;
+    drain(&log.store, "s").await;
+    clock.advance(DAY);
+    let error = log.store.sweep(&archive(archiving)).await.expect_err("OrderChanged has 12 letters");
+    assert!(error.message().contains(&format!("can't archive into {table}")), "{error}");
+    let left: i64 = sqlx::query_scalar(log.sql("select count(*) from {schema}.event"))
+        .fetch_one(&log.pool)
+        .await
+        .expect("count");
+    assert_eq!(left, 1);
+    log.run("drop schema {schema}_audit cascade").await;
+}
+
+fn every_field(table: &str) -> ArchiveOptions {
+    target(
+        table,
         &[
             ("no", Field::Id),
             ("id", Field::EventId),
@@ -57,25 +88,17 @@ async fn archived_events_go_to_a_table_of_the_application() {
             ("at", Field::RecordedAt),
             ("filed_at", Field::ArchivedAt),
         ],
-    );
-    log.store.check_archive(&archiving).await.expect("it fits");
-    let mut json = NewEvent::of("orders", "OrderPaid", "Order", "7", &1).expect("JSON").sequenced();
-    json.payload = Payload::json_text(r#"{"email": "ada@example.org", "sum": 1}"#).expect("JSON");
-    let mut bytes =
-        NewEvent::of("orders", "OrderPaid", "Order", "8", &1).expect("JSON").ordered_by("account");
-    bytes.payload = Payload::bytes("text/csv", b"a,b".to_vec()).expect("bytes");
-    for event in [&json, &bytes] {
-        log.outbox.record_outside_transaction(event).await.expect("record");
-    }
-    drain(&log.store, "s").await;
-    clock.advance(DAY);
-    assert_eq!(log.store.sweep(&archive(archiving.clone())).await.expect("archive").taken, 2);
+    )
+}
+
+/// Both events are in the table, this one first, and nowhere else.
+async fn assert_entries(log: &PgLog, first: Uuid) {
     let rows = sqlx::query(log.sql(
         "select id, \"Kind\", key, number, body::text, format, raw, by, entry from {schema}_audit.\"Entries \"\"new\"\"\" order by no",
     ));
     let rows = rows.fetch_all(&log.pool).await.expect("rows");
     assert_eq!(rows.len(), 2);
-    assert_eq!(rows[0].get::<Uuid, _>(0), json.event_id);
+    assert_eq!(rows[0].get::<Uuid, _>(0), first);
     assert_eq!((rows[0].get::<&str, _>(1), rows[0].get::<&str, _>(2)), ("OrderPaid", "Order:7"));
     assert_eq!(rows[0].get::<Option<i32>, _>(3), Some(1));
     assert_eq!(rows[0].get::<Option<&str>, _>(4), Some("{\"sum\": 1, \"email\": \"***\"}"));
@@ -93,20 +116,6 @@ async fn archived_events_go_to_a_table_of_the_application() {
     .await
     .expect("count");
     assert_eq!(left, 0, "they are neither in the log nor in the archive");
-
-    // What a row does not fit into is refused, and nothing is gone.
-    log.outbox.record_outside_transaction(&event("long", 1)).await.expect("record");
-    log.run("alter table {schema}_audit.\"Entries \"\"new\"\"\" alter \"Kind\" type varchar(10) using left(\"Kind\", 10)").await;
-    drain(&log.store, "s").await;
-    clock.advance(DAY);
-    let error = log.store.sweep(&archive(archiving)).await.expect_err("OrderChanged has 12 letters");
-    assert!(error.message().contains(&format!("can't archive into {table}")), "{error}");
-    let left: i64 = sqlx::query_scalar(log.sql("select count(*) from {schema}.event"))
-        .fetch_one(&log.pool)
-        .await
-        .expect("count");
-    assert_eq!(left, 1);
-    log.run("drop schema {schema}_audit cascade").await;
 }
 
 /// U12: a subscriber fills the table as well. Its rows stay as they are, and nothing else is skipped.
