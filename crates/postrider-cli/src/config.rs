@@ -17,6 +17,7 @@ pub(crate) mod notify;
 pub(crate) mod origin;
 pub(crate) mod problem;
 pub(crate) mod retention;
+pub(crate) mod retry;
 pub(crate) mod secret;
 pub(crate) mod section;
 pub(crate) mod sink;

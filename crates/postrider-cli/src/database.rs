@@ -165,7 +165,10 @@ pub(crate) async fn open(store: &Store) -> Result<SharedStore, Failure> {
 fn store_options(store: &Store) -> Result<postgres::StoreOptions, Problem> {
     let listen = store.listen_url.as_ref().map(|url| {
         let wrong = || {
-            Problem::new(format!("store.listen_url: {} is not a valid PostgreSQL URL", without_password(url)))
+            Problem::of(
+                "store.listen_url",
+                format!("{} is not a valid PostgreSQL URL", without_password(url)),
+            )
         };
         postgres_address(url).ok_or_else(wrong)
     });

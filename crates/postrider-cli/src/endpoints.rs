@@ -30,10 +30,10 @@ pub(crate) const RELAY: &str = "postrider-relay";
 /// The header of `/readyz` that tells relays on one machine apart: see [`settings_id`].
 pub(crate) const SETTINGS: &str = "postrider-settings";
 
-/// What two processes with the same database and the same subscriptions have in common, and others do not; nothing where no
-/// database is named. It shows nothing of either.
+/// What two processes with the same database and the same subscriptions have in common, and others do not; nothing where the
+/// settings name no database or have no subscription, so that there is nothing to compare. It shows nothing of either.
 pub(crate) fn settings_id(config: &Config) -> Option<String> {
-    config.store.url.as_ref()?;
+    config.store.url.as_ref().filter(|_| !config.readers.is_empty())?;
     let mut names: Vec<&str> = config.readers.iter().map(|reader| reader.name.as_str()).collect();
     names.sort_unstable();
     let name = config.relay.name.as_deref().unwrap_or_default();

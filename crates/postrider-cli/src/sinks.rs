@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use postrider::catalog::CatalogFile;
-use postrider::http::{Http, Secret};
+use postrider::http::{Http, HttpBuilder, Secret};
 use postrider::kafka::{DeadLetters, Kafka, KafkaBuilder, Mechanism};
 use postrider::store::{DataSchemas, Lines, Source, Template};
 use postrider::{CloudEvents, Subscriber};
@@ -24,7 +24,9 @@ impl Ready {
         let catalog = config.catalog.file.as_path();
         match sink {
             Sink::Stdout(cloud_events) => events(name, cloud_events, catalog).map(drop),
-            Sink::Kafka(kafka) => kafka_of(name, kafka, catalog)?.check().map_err(|error| of(name, &error)),
+            Sink::Kafka(kafka) => {
+                kafka_of(name, kafka, catalog)?.check().map_err(|error| of_kafka(name, kafka, &error))
+            }
             Sink::Http(http) => http_of(name, http, catalog).map(drop),
         }
     }
@@ -35,7 +37,8 @@ impl Ready {
         Ok(match sink {
             Sink::Stdout(cloud_events) => Self::Lines(Lines::stdout(events(name, cloud_events, catalog)?)),
             Sink::Kafka(kafka) => {
-                let made = kafka_of(name, kafka, catalog)?.build().map_err(|error| of(name, &error))?;
+                let made = kafka_of(name, kafka, catalog)?.build();
+                let made = made.map_err(|error| of_kafka(name, kafka, &error))?;
                 Self::Kafka(Box::new(made))
             }
             Sink::Http(http) => Self::Http(Box::new(http_of(name, http, catalog)?)),
@@ -52,9 +55,31 @@ impl Ready {
     }
 }
 
-/// A problem with a sink.
-fn of(name: &str, error: &postrider::Error) -> Problem {
-    Problem::of(format!("sink.{name}"), error.message())
+/// A problem with a sink: with the first of these settings that alone gives the same error, or else with the sink as a whole.
+fn of<T>(
+    name: &str,
+    error: &postrider::Error,
+    alone: impl IntoIterator<Item = (&'static str, postrider::Result<T>)>,
+) -> Problem {
+    let same = |result: &postrider::Result<T>| {
+        result.as_ref().is_err_and(|alone| alone.message() == error.message())
+    };
+    let setting = alone.into_iter().find(|(_, result)| same(result));
+    let setting = setting.map(|(setting, _)| format!(".{setting}")).unwrap_or_default();
+    Problem::of(format!("sink.{name}{setting}"), error.message())
+}
+
+fn of_kafka(name: &str, sink: &KafkaSink, error: &postrider::Error) -> Problem {
+    let builder = || Kafka::builder(&sink.brokers);
+    let authority = sink.authority.as_ref().map(|file| ("authority", builder().tls_authority(file).check()));
+    of(name, error, [("brokers", builder().check())].into_iter().chain(authority))
+}
+
+fn of_http(name: &str, sink: &HttpSink, error: &postrider::Error) -> Problem {
+    let build = |builder: HttpBuilder| builder.build(&sink.url);
+    let token = sink.token.as_ref().map(|token| ("token", build(Http::builder().bearer(token))));
+    let authority = sink.authority.as_ref().map(|file| ("authority", build(Http::builder().authority(file))));
+    of(name, error, [("url", build(Http::builder()))].into_iter().chain(token).chain(authority))
 }
 
 fn events(name: &str, cloud_events: &AsCloudEvents, catalog: &Path) -> Result<CloudEvents, Problem> {
@@ -184,5 +209,5 @@ fn http_of(name: &str, sink: &HttpSink, catalog: &Path) -> Result<Http, Problem>
     if let Some(authority) = &sink.authority {
         builder = builder.authority(authority);
     }
-    builder.build(&sink.url).map_err(|error| of(name, &error))
+    builder.build(&sink.url).map_err(|error| of_http(name, sink, &error))
 }

@@ -85,7 +85,7 @@ macro_rules! conformance {
                 retention_counts_from_the_settle_also_after_a_change_of_lanes, retention_works_in_batches,
                 what_one_sweep_passed_over_the_next_one_takes, the_archive_loses_whole_months_only,
                 what_is_masked_stays_out_of_the_archive, a_count_says_what_a_sweep_would_take,
-                a_target_that_is_not_there_is_refused;
+                a_target_that_is_not_there_is_refused, what_a_lane_has_not_passed_is_known_also_if_nobody_wants_it;
             bell: the_bell_is_never_missed, two_sleepers_are_both_woken;
             relays: a_relay_is_known_by_what_it_said_last_until_it_ends, a_relay_that_misses_its_reports_is_gone,
                 what_a_live_relay_has_is_removed_by_force_only, who_paused_a_subscription_is_kept_until_it_goes_on,

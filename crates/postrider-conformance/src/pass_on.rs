@@ -47,6 +47,13 @@ macro_rules! pass_on {
                 self.store.undelivered_over(subscription, age).await
             }
 
+            async fn unread_since(
+                &self,
+                subscription: &str,
+            ) -> $crate::postrider_core::Result<Option<$crate::postrider_core::OffsetDateTime>> {
+                self.store.unread_since(subscription).await
+            }
+
             async fn events(
                 &self,
                 query: &$crate::postrider_core::EventQuery,

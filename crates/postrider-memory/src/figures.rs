@@ -86,6 +86,13 @@ pub(crate) fn undelivered_over(log: &Log, subscription: &str, age: Duration) -> 
     Ok(over.count() as u64)
 }
 
+/// When the first event was recorded that some lane of a subscription has not passed.
+pub(crate) fn unread_since(log: &Log, subscription: &str) -> Option<OffsetDateTime> {
+    let data = log.data();
+    let lowest = data.readers.get(subscription)?.lanes.iter().map(|lane| lane.place.number).min()?;
+    data.events.range((Excluded(lowest), Unbounded)).next().map(|(_, event)| event.recorded_at)
+}
+
 /// What is not delivered, the dead included, and how often it was tried.
 fn open<'a>(
     data: &'a Data,

@@ -45,6 +45,10 @@ impl Inspect for MemoryStore {
         figures::undelivered_over(&self.log, subscription, age)
     }
 
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        Ok(figures::unread_since(&self.log, subscription))
+    }
+
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
         Ok(events(&self.log.data(), query))
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use postrider_core::{Result, Subscription};
+use postrider_core::{OffsetDateTime, Result, Subscription};
 use postrider_sql::clock::micros;
 use postrider_sql::figures::Count;
-use postrider_sql::statement;
 use postrider_sql::unread::{Address, PAGE, ReadProgress};
+use postrider_sql::{Columns, statement};
 use sqlx_core::query::query;
 use sqlx_core::row::Row;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
@@ -45,6 +45,19 @@ pub(crate) async fn count(
     count_unread(store, &mut tx, &progress, most, &mut count).await?;
     tx.rollback().await.map_err(failed(OP))?;
     Ok(count)
+}
+
+/// When the first event was recorded that some lane of the subscription has not passed.
+pub(crate) async fn unread_since(store: &MySqlStore, subscription: &str) -> Result<Option<OffsetDateTime>> {
+    let mut conn = store.conn(OP).await?;
+    store.catch_up(&mut conn, OP).await?;
+    let lowest = store.sql.query(statement!("lanes_lowest.sql")).bind(subscription);
+    let lowest = lowest.fetch_optional(&mut conn, OP).await?;
+    let lowest = lowest.map(|row| row.maybe_number(0, OP)).transpose()?.flatten();
+    let Some(lowest) = lowest else { return Ok(None) };
+    let runs = run::after(store.sql, &mut conn, lowest, i64::MAX, 1, OP).await?;
+    let first = run::read(store.sql, &mut conn, &runs, "e.id, e.recorded_at", None, OP).await?;
+    first.first().map(|event| row::date(&event.row, 1, OP)).transpose()
 }
 
 fn oldest(row: &MySqlRow, op: &'static str) -> Result<Option<i64>> {

@@ -16,7 +16,7 @@ use sqlx_mysql::MySqlRow;
 
 use crate::figures::count;
 use crate::store::MySqlStore;
-use crate::{archive, checks, months, relays, row, state, sweep, walk};
+use crate::{archive, checks, figures, months, relays, row, state, sweep, walk};
 
 #[async_trait]
 impl Inspect for MySqlStore {
@@ -47,6 +47,10 @@ impl Inspect for MySqlStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         Ok(count(self, subscription, Some(age), MOST).await?.before())
+    }
+
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        figures::unread_since(self, subscription).await
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {

@@ -1,7 +1,7 @@
 //! Relays as they make themselves known.
 
 use postrider_core::{RelayInfo, RelayReport, Result, Uuid};
-use postrider_sql::clock::{micros_of, time_of};
+use postrider_sql::clock::time_of;
 use postrider_sql::{inspect, statement};
 use sqlx_mysql::MySqlConnection;
 
@@ -17,14 +17,12 @@ pub(crate) async fn heartbeat(store: &MySqlStore, relay: &RelayReport) -> Result
     let write = store.sql.query(statement!("heartbeat.sql")).bind(relay.id).bind(&relay.name);
     let write = write.bind(&relay.host).bind(relay.process).bind(&relay.version);
     write.bind(relay.runs_as_json()?).bind(now).execute(&mut conn, OP).await?;
-    let mut known = known(store, &mut conn, now).await?;
-    let long_ago = time_of(now.saturating_sub(micros_of(RelayInfo::FORGOTTEN_AFTER)));
+    let (forgotten, known) = all(store, &mut conn, now).await?;
     // One by one, by their keys: a range would lock what others write.
-    for gone in known.iter().filter(|relay| relay.seen_at < long_ago) {
+    for gone in forgotten {
         let forget = store.sql.query(statement!("deregister.sql")).bind(gone.report.id);
         forget.execute(&mut conn, OP).await?;
     }
-    known.retain(|relay| relay.seen_at >= long_ago);
     Ok(known)
 }
 
@@ -49,5 +47,16 @@ pub(crate) async fn known(
     conn: &mut MySqlConnection,
     now: i64,
 ) -> Result<Vec<RelayInfo>> {
-    inspect::relays(&store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?, now, OP)
+    Ok(all(store, conn, now).await?.1)
+}
+
+/// Those that disappeared so long ago that they are listed no more, and the others.
+async fn all(
+    store: &MySqlStore,
+    conn: &mut MySqlConnection,
+    now: i64,
+) -> Result<(Vec<RelayInfo>, Vec<RelayInfo>)> {
+    let rows = store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?;
+    let all = inspect::relays(&rows, now, OP)?;
+    Ok(all.into_iter().partition(|relay| RelayInfo::is_forgotten(relay.seen_at, time_of(now))))
 }

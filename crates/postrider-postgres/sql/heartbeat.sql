@@ -21,4 +21,4 @@ select $1::uuid as id, $2::text as name, $3::text as host, $4::bigint as process
 from clock cross join written
 union all
 select o.id, o.name, o.host, o.process, o.version, o.started_at, o.seen_at, o.runs, clock.now
-from {schema}.relay o cross join clock where o.id <> $1::uuid
+from {schema}.relay o cross join clock where o.id <> $1::uuid and o.seen_at >= clock.now - make_interval(secs => $8::float8)

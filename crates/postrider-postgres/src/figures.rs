@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Figures, Result, Subscription};
+use postrider_core::{Figures, OffsetDateTime, Result, Subscription};
 use sqlx_core::row::Row;
 
 use crate::error::during;
@@ -28,6 +28,13 @@ impl PgStore {
     pub(crate) async fn count_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         let counted = self.count(&self.sql.figures, subscription, Some(age)).await?;
         Ok(counted.iter().map(|(_, over)| over).sum())
+    }
+
+    pub(crate) async fn unread_of(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        let text = self.sql.text("unread_since", include_str!("../sql/unread_since.sql"));
+        let query = text.query().bind(subscription.to_owned());
+        let row = query.fetch_optional(&self.pool).await.map_err(during("figures"))?;
+        row.map(|row| row::timestamp(&row, 0)).transpose()
     }
 
     async fn count(

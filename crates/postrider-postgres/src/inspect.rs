@@ -74,6 +74,10 @@ impl Inspect for PgStore {
         }
     }
 
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        self.unread_of(subscription).await
+    }
+
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
         let outcome = self.find(query).await;
         match outcome.as_ref().err().and_then(|error| self.careful(error)) {

@@ -131,6 +131,10 @@ impl Inspect for Bounded {
         within(self.unhurried, "figures", self.store.undelivered_over(subscription, age)).await
     }
 
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        within(self.unhurried, "figures", self.store.unread_since(subscription)).await
+    }
+
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
         within(self.unhurried, "events", self.store.events(query)).await
     }

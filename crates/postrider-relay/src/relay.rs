@@ -348,10 +348,10 @@ async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
         Err(error) => tracing::warn!(subscription = %name, start, error = %error, "created the subscription"),
     }
     let why = match history {
-        Ok(history) => format!(
-            "new to the log; it starts at {start}; events already in the log that it will be sent: {history}"
-        ),
-        Err(_) => format!("new to the log; it starts at {start}"),
+        Ok(history) => {
+            format!("created; starts at {start}; {history} events in the log will be delivered")
+        }
+        Err(_) => format!("created; starts at {start}"),
     };
     let entry = AuditEntry {
         who: owner.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider_core::{Result, Subscription};
+use postrider_core::{OffsetDateTime, Result, Subscription};
 use postrider_sql::figures::Count;
 use postrider_sql::unread::{Address, PAGE, ReadProgress};
 use postrider_sql::{Columns, statement};
@@ -36,6 +36,13 @@ pub(crate) async fn count(
     count_unread(store, &mut tx, &progress, most, &mut count).await?;
     tx.rollback().await.map_err(failed(OP))?;
     Ok(count)
+}
+
+/// When the first event was recorded that some lane of the subscription has not passed.
+pub(crate) async fn unread_since(store: &SqliteStore, subscription: &str) -> Result<Option<OffsetDateTime>> {
+    let mut conn = store.conn(OP).await?;
+    let first = store.sql.query(statement!("unread_since.sql")).bind(subscription);
+    first.fetch_optional(&mut conn, OP).await?.map(|row| row.time(0, OP)).transpose()
 }
 
 /// Lanes and filters are told apart here, as a read does it.

@@ -16,7 +16,7 @@ use sqlx_sqlite::SqliteRow;
 
 use crate::figures::count;
 use crate::store::SqliteStore;
-use crate::{archive, checks, relays, row, state, sweep};
+use crate::{archive, checks, figures, relays, row, state, sweep};
 
 #[async_trait]
 impl Inspect for SqliteStore {
@@ -46,6 +46,10 @@ impl Inspect for SqliteStore {
 
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64> {
         Ok(count(self, subscription, Some(age), MOST).await?.before())
+    }
+
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>> {
+        figures::unread_since(self, subscription).await
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {

@@ -1,7 +1,7 @@
 //! Relays as they make themselves known.
 
 use postrider_core::{RelayInfo, RelayReport, Result, Uuid};
-use postrider_sql::clock::micros_of;
+use postrider_sql::clock::{micros_of, time_of};
 use postrider_sql::{inspect, statement};
 use sqlx_sqlite::SqliteConnection;
 
@@ -46,5 +46,8 @@ pub(crate) async fn known(
     conn: &mut SqliteConnection,
     now: i64,
 ) -> Result<Vec<RelayInfo>> {
-    inspect::relays(&store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?, now, OP)
+    let rows = store.sql.query(statement!("relays.sql")).fetch_all(conn, OP).await?;
+    let mut known = inspect::relays(&rows, now, OP)?;
+    known.retain(|relay| !RelayInfo::is_forgotten(relay.seen_at, time_of(now)));
+    Ok(known)
 }

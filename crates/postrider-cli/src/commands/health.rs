@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 }
 
 /// Asks the relay's own `/readyz`, where `http.listen` says; whether it is ready. An answer counts only if it is a relay's, and
-/// one's with these settings: another one may have been first at that address.
+/// one's with these settings, if they have subscriptions: another one may have been first at that address.
 pub(crate) async fn run(config: &Config, arguments: &Arguments) -> Result<bool, Failure> {
     let address = reached(match arguments.address {
         Some(address) => address,
@@ -91,7 +91,7 @@ async fn asked(address: SocketAddr, expected: Option<&str>) -> Result<(bool, Str
     let client = postrider::http::client().map_err(|error| unanswered(error.message().to_owned(), false))?;
     let answer = client.get(format!("http://{address}/readyz")).timeout(PATIENCE).send().await;
     let answer = answer.map_err(|error| match error {
-        error if error.is_timeout() => unanswered(format!("it did not answer within {PATIENCE:?}"), false),
+        error if error.is_timeout() => unanswered(format!("it did not answer within {PATIENCE:?}"), true),
         error if error.is_connect() => unanswered("connection refused".to_owned(), true),
         _ => unanswered("the answer is not that of a Postrider relay".to_owned(), true),
     })?;
@@ -121,5 +121,14 @@ mod tests {
         {
             assert_eq!(reached(listens.parse().expect("an address")).to_string(), asked);
         }
+    }
+
+    /// It is no relay, and the relay may have taken another port.
+    #[tokio::test]
+    async fn who_accepts_and_says_nothing_may_have_the_port_of_the_relay() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = silent.local_addr().expect("its address");
+        let Err(unanswered) = asked(address, None).await else { panic!("nobody answers") };
+        assert_eq!((unanswered.what.as_str(), unanswered.is_lost), ("it did not answer within 5s", true));
     }
 }

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_line_fits_and_keeps_how_far_it_is() {
-        let rest = format!("{}, about 1,234,567 to go", bar(1, 2));
+        let rest = format!("{}, up to 1,234,567 to go", bar(1, 2));
         let step = format!("catching up: {} ", "a-subscription-with-a-long-name".repeat(4));
         for width in [40, 79, 200] {
             let line = fitted(&step, &rest, width);

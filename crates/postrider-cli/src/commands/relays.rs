@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use postrider::OffsetDateTime;
-use postrider::store::RelayInfo;
+use postrider::store::{RelayInfo, RelayRun};
 use serde::Serialize;
 
 use crate::Failure;
 use crate::config::Config;
-use crate::database::{self};
+use crate::database;
 use crate::output::{self, Column, Table, Time};
 
 /// The flags of `relays`.
@@ -25,6 +25,15 @@ struct Report<'r> {
     relays: Vec<Relay<'r>>,
     /// What does not fit together, a sentence each.
     conflicts: Vec<String>,
+}
+
+/// What does not fit together among the relays that are there.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Conflict {
+    /// What it is, in a sentence.
+    pub(crate) what: String,
+    /// What to do about it.
+    pub(crate) remedy: &'static str,
 }
 
 #[derive(Serialize)]
@@ -76,6 +85,8 @@ impl<'r> Relay<'r> {
 pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, Failure> {
     let relays = database::open(&config.store).await?.relays().await?;
     let conflicts = conflicts(&relays);
+    let told = |Conflict { what, remedy }| format!("{what}; {remedy}");
+    let conflicts: Vec<String> = conflicts.into_iter().map(told).collect();
     if arguments.json {
         output::json(&Report { relays: relays.iter().map(Relay::of).collect(), conflicts })?;
         return Ok(true);
@@ -151,7 +162,7 @@ fn ranges(lanes: &[u32]) -> String {
 }
 
 /// What does not fit together among the relays that are there: names that are used twice, subscriptions with other settings.
-pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<String> {
+pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<Conflict> {
     let live: Vec<&RelayInfo> = relays.iter().filter(|relay| relay.live).collect();
     let mut conflicts = Vec::new();
     for (place, relay) in live.iter().enumerate() {
@@ -159,23 +170,26 @@ pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<String> {
         for other in live[place + 1..].iter().filter(|other| relay.is_beside(other)) {
             let (its, its_host) = (&other.report.name, &other.report.host);
             if name == its {
-                conflicts.push(format!(
-                    "two relays are named {name}: process {} on {host} and process {} on {its_host}; give each a different relay.name",
-                    relay.report.process, other.report.process
-                ));
+                let (one, two) = (relay.report.process, other.report.process);
+                let what = format!(
+                    "two relays are named {name}: process {one} on {host} and process {two} on {its_host}"
+                );
+                conflicts.push(Conflict { what, remedy: "give each a different relay.name" });
             }
             for run in &relay.report.runs {
                 let Some(theirs) = other.run(&run.subscription) else { continue };
-                for (setting, value) in &run.settings {
-                    let theirs = theirs.settings.get(setting);
-                    if theirs != Some(value) {
-                        conflicts.push(format!(
-                            "{}: {setting} is {value} in {name} on {host} and {} in {its} on {its_host}",
-                            run.subscription,
-                            theirs.map_or("not set", String::as_str)
-                        ));
-                    }
-                }
+                let value = |run: &RelayRun, setting| {
+                    run.settings.get(setting).cloned().unwrap_or_else(|| "not set".to_owned())
+                };
+                conflicts.extend(run.differing(theirs).into_iter().map(|setting| Conflict {
+                    what: format!(
+                        "{}: {setting} is {} in {name} on {host} and {} in {its} on {its_host}",
+                        run.subscription,
+                        value(run, setting),
+                        value(theirs, setting)
+                    ),
+                    remedy: "give both the same settings, or stop one of them",
+                }));
             }
         }
     }
@@ -186,11 +200,40 @@ pub(crate) fn conflicts(relays: &[RelayInfo]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use postrider::Uuid;
+    use postrider::store::RelayReport;
+
     use super::*;
 
     #[test]
     fn lanes_in_a_row_are_a_range() {
         assert_eq!(ranges(&[0, 1, 2, 3, 7, 9, 10]), "0-3 7 9-10");
         assert_eq!((ranges(&[]), ranges(&[4])), (String::new(), "4".to_owned()));
+    }
+
+    /// Each with what to do about it, also where only the second one has the setting.
+    #[test]
+    fn relays_that_do_not_fit_together_are_told() {
+        let relay = |name: &str, settings: &[(&str, &str)]| {
+            let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let run =
+                RelayRun { subscription: "mail".into(), settings: settings.collect(), ..RelayRun::default() };
+            let (host, version) = ("h".to_owned(), "1".to_owned());
+            let (id, name) = (Uuid::new_v4(), name.to_owned());
+            let report = RelayReport { id, name, host, process: 1, version, runs: vec![run] };
+            let at = OffsetDateTime::UNIX_EPOCH;
+            RelayInfo { report, started_at: at, seen_at: at, live: true }
+        };
+        let told = |relays: &[RelayInfo]| -> Vec<(String, &'static str)> {
+            conflicts(relays).into_iter().map(|Conflict { what, remedy }| (what, remedy)).collect()
+        };
+        let (plain, patient) = (relay("a", &[]), relay("b", &[("patience", "7s")]));
+        let remedy = "give both the same settings, or stop one of them";
+        let what = "mail: patience is not set in a on h and 7s in b on h".to_owned();
+        assert_eq!(told(&[plain.clone(), patient.clone()]), [(what, remedy)]);
+        let what = "mail: patience is 7s in b on h and not set in a on h".to_owned();
+        assert_eq!(told(&[patient, plain.clone()]), [(what, remedy)]);
+        let what = "two relays are named a: process 1 on h and process 1 on h".to_owned();
+        assert_eq!(told(&[plain, relay("a", &[])]), [(what, "give each a different relay.name")]);
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::store::{Subscription, defaults, nearest};
-use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
+use postrider::{OffsetDateTime, OnDead, Order, Start, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
+use super::retry::RetrySection;
 use super::{Problem, Section, Sink};
 
 /// The defaults: of several words, the first.
@@ -39,7 +40,7 @@ pub(crate) struct SubscriptionSection {
     /// Where it starts, the first time.
     pub(crate) start: Start,
     /// When a failed event is tried again.
-    pub(crate) retry: Retry,
+    pub(crate) retry: RetrySection,
     /// What happens to a key when one of its events dies.
     pub(crate) on_dead: OnDead,
     /// Whether an outage counts towards an event's age.
@@ -77,7 +78,7 @@ impl SubscriptionSection {
             lanes: at_least_one(&mut section, "lanes")?.unwrap_or(Subscription::LANES),
             batch: at_least_one(&mut section, "batch")?,
             start: start(&mut section)?,
-            retry: retry(&mut section)?,
+            retry: RetrySection::read(&mut section)?,
             on_dead: section.word("on_dead", &ON_DEAD)?.unwrap_or(ON_DEAD[0].1),
             while_unavailable: section.word("while_unavailable", &OUTAGES)?.unwrap_or(OUTAGES[0].1),
             concurrency: at_least_one(&mut section, "concurrency")?
@@ -115,14 +116,14 @@ fn patterns(section: &mut Section<'_>, key: &'static str) -> Result<Vec<String>,
     }
 }
 
-fn at_least_one(section: &mut Section<'_>, key: &'static str) -> Result<Option<u32>, Problem> {
+pub(super) fn at_least_one(section: &mut Section<'_>, key: &'static str) -> Result<Option<u32>, Problem> {
     match section.parsed::<u32>(key, "a number, 1 or more")? {
         Some(0) => Err(section.problem(key, "it must be 1 or more")),
         given => Ok(given),
     }
 }
 
-fn some_time(section: &mut Section<'_>, key: &'static str) -> Result<Option<Duration>, Problem> {
+pub(super) fn some_time(section: &mut Section<'_>, key: &'static str) -> Result<Option<Duration>, Problem> {
     match section.duration(key)? {
         Some(time) if time.is_zero() => Err(section.problem(key, "it must be greater than 0")),
         given => Ok(given),
@@ -140,57 +141,4 @@ fn start(section: &mut Section<'_>) -> Result<Start, Problem> {
             section.problem("start", what)
         }),
     }
-}
-
-fn retry(section: &mut Section<'_>) -> Result<Retry, Problem> {
-    let Some(mut table) = section.section("retry")? else { return Ok(Retry::default()) };
-    let every = some_time(&mut table, "every")?;
-    let schedule = table.list("schedule")?;
-    let (base, max) = (some_time(&mut table, "base")?, some_time(&mut table, "max")?);
-    let factor: Option<f64> = table.parsed("factor", "a number")?;
-    let jitter: Option<f64> = table.parsed("jitter", "a number from 0 to 1")?;
-    let exponential = base.is_some() || max.is_some() || factor.is_some() || jitter.is_some();
-    let mut retry = match (every, schedule) {
-        (Some(_), Some(_)) => return Err(table.own_problem("every and schedule can't be used together")),
-        (Some(_), None) | (None, Some(_)) if exponential => {
-            return Err(table
-                .own_problem("base, factor, max and jitter can't be used together with every or schedule"));
-        }
-        (Some(every), None) => Retry::fixed(every),
-        (None, Some(texts)) => {
-            let mut pauses = Vec::new();
-            for text in texts {
-                let pause = super::duration::parse(&text);
-                pauses.push(pause.ok_or_else(|| {
-                    table.problem("schedule", format!("{text:?} is not a duration such as \"5m\""))
-                })?);
-            }
-            Retry::schedule(pauses)
-        }
-        (None, None) => {
-            let mut retry = Retry::exponential();
-            if let Some(base) = base {
-                retry = retry.base(base);
-            }
-            if let Some(factor) = factor {
-                retry = retry.factor(factor);
-            }
-            if let Some(max) = max {
-                retry = retry.max(max);
-            }
-            if let Some(jitter) = jitter {
-                retry = retry.jitter(jitter);
-            }
-            retry
-        }
-    };
-    if let Some(attempts) = at_least_one(&mut table, "max_attempts")? {
-        retry = retry.max_attempts(attempts);
-    }
-    if let Some(age) = some_time(&mut table, "max_age")? {
-        retry = retry.max_age(age);
-    }
-    retry.check().map_err(|error| table.own_problem(error.message()))?;
-    table.finish()?;
-    Ok(retry)
 }

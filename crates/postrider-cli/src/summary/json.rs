@@ -4,6 +4,7 @@ use postrider::{OnDead, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
 use crate::config::retention::{EXISTING, ZONE};
+use crate::config::retry::{Pauses, RetrySection};
 use crate::config::sink::{AsCloudEvents, HttpSink, KafkaSink};
 use crate::config::{
     Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
@@ -64,7 +65,7 @@ fn subscription(reader: &SubscriptionSection) -> Value {
             Start::Now => json!("now"),
             Start::At(time) => json!(Time(time)),
         },
-        "retry": reader.retry.to_string(),
+        "retry": retry(&reader.retry),
         "on_dead": match reader.on_dead {
             OnDead::Skip => "skip",
             OnDead::Hold => "hold",
@@ -79,6 +80,32 @@ fn subscription(reader: &SubscriptionSection) -> Value {
         "longest_pause": duration::show(reader.longest_pause),
         "replay": if reader.replay { "allow" } else { "forbid" },
     })
+}
+
+fn retry(retry: &RetrySection) -> Value {
+    let mut shown = json!({
+        "every": null,
+        "schedule": null,
+        "base": null,
+        "factor": null,
+        "max": null,
+        "jitter": null,
+        "max_attempts": retry.max_attempts,
+        "max_age": retry.max_age.map(duration::show),
+    });
+    match &retry.pauses {
+        Pauses::Every(every) => shown["every"] = duration::show(*every).into(),
+        Pauses::Schedule(pauses) => {
+            shown["schedule"] = pauses.iter().copied().map(duration::show).collect::<Vec<_>>().into();
+        }
+        Pauses::Exponential { base, factor, max, jitter } => {
+            shown["base"] = duration::show(*base).into();
+            shown["factor"] = json!(factor);
+            shown["max"] = duration::show(*max).into();
+            shown["jitter"] = json!(jitter);
+        }
+    }
+    shown
 }
 
 fn of_sink(sink: &Sink) -> Value {
@@ -212,6 +239,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::config::Origins;
     use crate::config::described::{TABLES, every_table};
 
     /// A setting that is added is added here, too.
@@ -222,8 +250,7 @@ mod tests {
         for table in TABLES {
             let there = match (table.place, table.kind) {
                 ("subscription" | "alert", _) => list(table.place),
-                // In words.
-                ("subscription.retry", _) => continue,
+                ("subscription.retry", _) => shown["subscription"][0]["retry"].clone(),
                 ("sink.*", Some(kind)) => shown["sink"][kind].clone(),
                 ("notify.*", Some(kind)) => shown["notify"][kind].clone(),
                 ("retention.target", _) => shown["retention"]["target"].clone(),
@@ -236,5 +263,34 @@ mod tests {
             let settings: BTreeSet<&str> = settings.filter(|name| *name != "preset").collect();
             assert_eq!(keys, settings, "{}", table.head);
         }
+    }
+
+    #[test]
+    fn a_retry_is_shown_as_it_is_written_in_the_file() {
+        let understood = |lines: &str| {
+            let text =
+                format!("[sink.o]\ntype = \"stdout\"\n[[subscription]]\nname = \"s\"\nsink = \"o\"\n{lines}");
+            let folder = postrider_testkit::Folder::new();
+            let origins = Origins { named: Some(folder.file("p.toml", &text)), flags: Vec::new() };
+            let config = Config::load(&origins, std::collections::BTreeMap::new());
+            let mut shown = json(&config.unwrap_or_else(|problem| panic!("{problem}\n{text}")));
+            let mut retry = shown["subscription"][0]["retry"].take();
+            retry.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+            retry
+        };
+        let usual = json!({ "base": "1s", "factor": 2.0, "max": "5m", "jitter": 0.2, "max_attempts": 10 });
+        assert_eq!(understood(""), usual);
+        assert_eq!(
+            understood("retry = { every = \"90s\", max_age = \"1d\" }\n"),
+            json!({ "every": "1m30s", "max_age": "1d" })
+        );
+        assert_eq!(
+            understood("retry = { schedule = [\"1s\", \"1h\"], max_attempts = 3 }\n"),
+            json!({ "schedule": ["1s", "1h"], "max_attempts": 3 })
+        );
+        assert_eq!(
+            understood("retry = { base = \"2s\", factor = 3, max = \"1m\", jitter = 0 }\n"),
+            json!({ "base": "2s", "factor": 3.0, "max": "1m", "jitter": 0.0, "max_attempts": 10 })
+        );
     }
 }

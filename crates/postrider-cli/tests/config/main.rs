@@ -67,10 +67,11 @@ fn the_environment_wins_over_the_file_and_a_flag_over_both() {
 #[test]
 fn what_is_wrong_is_said_of_the_flag_or_the_variable_that_set_it() {
     let folder = Folder::new();
-    let text = subscription("") + "[sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\n";
+    let text = subscription("")
+        + "[sink.k]\ntype = \"kafka\"\nbrokers = \"b:1\"\n[sink.h]\ntype = \"http\"\nurl = \"http://h/\"\n";
     let file = folder.file("p.toml", &text);
     let name = file.display().to_string();
-    let flagged: [(&[&str], &str); 9] = [
+    let flagged: [(&[&str], &str); 15] = [
         (&["--set", "relay.lease=soon"], "--set relay.lease: \"soon\" is not a duration"),
         (&["--set", "store.connections=1"], "--set store.connections: it must be 2 or more"),
         (&["--set", "relay=soon"], "--set relay: it must be a table"),
@@ -79,6 +80,18 @@ fn what_is_wrong_is_said_of_the_flag_or_the_variable_that_set_it() {
             "--set subscription.name: subscription is not a table in the file",
         ),
         (&["--set", "sink.k.topic={strem}"], "--set sink.k.topic: sink.k: "),
+        (&["--set", "sink.k.brokers="], "--set sink.k.brokers: the brokers must be given as host:port"),
+        (&["--set", "sink.k.authority=/no.pem"], "--set sink.k.authority: "),
+        (&["--set", "sink.h.url=ftp://x"], "--set sink.h.url: the URL of an endpoint must be like https://"),
+        (&["--set", "sink.h.token=a\u{7}"], "--set sink.h.token: the bearer token contains characters that"),
+        (
+            &["--set", "sink.h.authority=/no.pem"],
+            "--set sink.h.authority: can't read the certificate /no.pem",
+        ),
+        (
+            &["--store", "postgres://db/shop", "--set", "store.listen_url=postgres://h:port/db"],
+            "--set store.listen_url: postgres://h:port/db is not a valid PostgreSQL URL",
+        ),
         (&["--set", "log.level=loud"], "--set log.level: \"loud\" is not a log level"),
         (&["--set", "store.url=oracle://x"], "--store: it must begin with postgres://"),
         (

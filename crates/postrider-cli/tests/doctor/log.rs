@@ -152,6 +152,28 @@ async fn an_old_event_that_is_retried_is_no_backlog() {
     fixture.doctor(kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
 }
 
+/// Retention waits until each subscription has passed an event, whatever its filter says of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_that_wants_nothing_of_a_backlog_blocks_retention_as_well() {
+    let fixture = Fixture::new().await;
+    let store =
+        postgres::Outbox::connect(&fixture.pool).await.expect("migrated").store().await.expect("a store");
+    store.subscribe(&Subscription::new("few").types(["Never"])).await.expect("subscribed");
+    fixture.record("orders", "OrderPaid").await;
+    let old = "begin; set local session_replication_role = replica; \
+               update postrider.event set recorded_at = now() - interval '1 hour'; commit";
+    fixture.run(old).await;
+    let kept = "[retention]\ndelivered = \"30m\"\n";
+    let words = ["few blocks retention: it has not read past events that were recorded 1h", "catch up"];
+    fixture.doctor(kept).assert("backlog", "warn", &words);
+    fixture.doctor("[retention]\ndelivered = \"2h\"\n").assert("backlog", "ok", &[]);
+    let mut lease =
+        store.claim("few", "relay-1", Duration::from_secs(600)).await.expect("claim").expect("a lane");
+    let batch = store.read(&lease, &lease.position.clone(), 10).await.expect("read");
+    store.settle(&mut lease, &Settlement::of(&batch)).await.expect("settle");
+    fixture.doctor(kept).assert("backlog", "ok", &[]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_rows_that_stay_are_noticed() {
     let fixture = Fixture::new().await;

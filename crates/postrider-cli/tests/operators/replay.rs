@@ -98,7 +98,9 @@ async fn a_replay_that_nobody_delivers_ends_and_says_what_is_missing(log: Log) {
     let sentence = said.err.lines().last().unwrap_or_default();
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(
-        sentence.contains("again has not caught up after ") && sentence.contains(" events to go."),
+        sentence.contains("again has not caught up after ")
+            && sentence.contains(": up to ")
+            && sentence.contains(" events to go."),
         "{sentence}"
     );
     let missing = "No relay holds a lane of it; start one that has a [[subscription]] named again";

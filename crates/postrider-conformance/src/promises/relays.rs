@@ -66,8 +66,10 @@ pub async fn a_relay_that_misses_its_reports_is_gone(harness: &dyn Harness) {
     assert_eq!(names(&*operator).await, [("alive".into(), true), ("killed".into(), true)]);
     clock.advance(SECOND * 2);
     assert_eq!(names(&*operator).await, [("alive".into(), true), ("killed".into(), false)]);
-    clock.advance(RelayInfo::FORGOTTEN_AFTER);
-    store.heartbeat(&alive).await.expect("heartbeat");
+    clock.advance(RelayInfo::FORGOTTEN_AFTER - RelayInfo::GONE_AFTER);
+    assert_eq!(names(&*operator).await, [("alive".into(), false)], "a day is over, and no relay is there");
+    clock.advance(RelayInfo::GONE_AFTER);
+    assert_eq!(names(&*operator).await, []);
     let known = store.heartbeat(&alive).await.expect("heartbeat");
     assert_eq!((known.len(), names(&*operator).await), (1, vec![("alive".into(), true)]));
     clock.set(clock.now() - RelayInfo::FORGOTTEN_AFTER);

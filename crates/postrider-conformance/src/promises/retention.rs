@@ -8,7 +8,9 @@ use postrider_core::{
 };
 
 use crate::harness::Harness;
-use crate::relay::{change_lanes, claim, commit_one, drain, log_with_clock, read, settle, subscribe};
+use crate::relay::{
+    change_lanes, claim, commit_one, drain, drain_lane, log_with_clock, read, settle, subscribe,
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const PRUNE: Sweep = Sweep::Prune { older_than: DAY, limit: 1000 };
@@ -86,6 +88,30 @@ pub async fn the_archive_can_be_read_but_not_delivered(harness: &dyn Harness) {
     assert_eq!((log.archived_ids().await, log.event_ids().await), (vec![event], vec![]));
     subscribe(&*store, "new").await;
     assert!(drain(&*store, "new").await.is_empty());
+}
+
+/// What retention waits for is known: the first event that a lane has not passed, also one that its subscription does not want.
+pub async fn what_a_lane_has_not_passed_is_known_also_if_nobody_wants_it(harness: &dyn Harness) {
+    let (log, _) = log_with_clock(harness).await;
+    let store = log.store();
+    let few = Subscription::new("few").types(["Never"]).lanes(2);
+    store.subscribe(&few).await.expect("subscribe");
+    let unread = async |name: &str| store.unread_since(name).await.expect("unread_since");
+    assert_eq!(unread("few").await, None, "the log is empty");
+    let event_id = Some(commit_one(&*log, "a").await);
+    commit_one(&*log, "b").await;
+    let first = store.events(&EventQuery { event_id, ..EventQuery::default() }).await.expect("events");
+    let first = first.events[0].event.recorded_at;
+    assert_eq!(unread("few").await, Some(first));
+    assert_eq!(store.figures("few").await.expect("figures"), [], "it wants none of them");
+    for expected in [Some(first), None] {
+        let mut lease = claim(&*store, "few").await;
+        drain_lane(&*store, &mut lease, 10).await;
+        assert_eq!(unread("few").await, expected, "the lane that is furthest behind counts");
+    }
+    commit_one(&*log, "c").await;
+    assert!(unread("few").await.is_some_and(|at| at >= first));
+    assert_eq!(unread("nobody").await, None);
 }
 
 /// Without a subscription nobody has settled anything.

@@ -45,6 +45,14 @@ pub trait Inspect: Send + Sync + 'static {
     /// `age`. *On failure*: nothing.
     async fn undelivered_over(&self, subscription: &str, age: Duration) -> Result<u64>;
 
+    /// When the first event was recorded that some lane of a subscription has not passed, whether its filter matches that event or
+    /// not; `None` if all its lanes are at the end of the log, or there is no such subscription. Retention keeps this event and all
+    /// later ones.
+    ///
+    /// *Guarantees*: it reads the lanes of the subscription and one event, by their primary keys. *Caller must*: nothing. *On
+    /// failure*: nothing.
+    async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>>;
+
     /// Events of the log and of the archive.
     ///
     /// *Guarantees*: a query by event id is one index lookup. Every other query scans the log by id, in short statements, and reads no

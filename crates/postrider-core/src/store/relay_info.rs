@@ -1,6 +1,6 @@
 //! Relays as they make themselves known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,15 @@ pub struct RelayRun {
     pub away: Option<RelayAway>,
 }
 
+impl RelayRun {
+    /// The names of the settings that are not the same in another relay's run of the subscription, or that only one of them has.
+    pub fn differing<'r>(&'r self, other: &'r Self) -> Vec<&'r str> {
+        let names: BTreeSet<&str> =
+            self.settings.keys().chain(other.settings.keys()).map(String::as_str).collect();
+        names.into_iter().filter(|name| self.settings.get(*name) != other.settings.get(*name)).collect()
+    }
+}
+
 /// An unavailable destination, as a relay reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayAway {
@@ -79,6 +88,11 @@ impl RelayInfo {
     /// Whether it reported recently, by the store's clock. A clock that went back makes no relay look alive.
     pub fn is_live(seen_at: OffsetDateTime, now: OffsetDateTime) -> bool {
         (now - seen_at).unsigned_abs() < Self::GONE_AFTER
+    }
+
+    /// Whether it disappeared so long ago that it is listed no more, by the store's clock.
+    pub fn is_forgotten(seen_at: OffsetDateTime, now: OffsetDateTime) -> bool {
+        now - seen_at > Self::FORGOTTEN_AFTER
     }
 
     /// Whether both run at the same time. A relay that was killed and restarted still looks alive for a moment, and does not count as two.
@@ -182,6 +196,23 @@ mod tests {
         assert!(!killed.is_beside(&anew) && !anew.is_beside(&killed));
         let older = RelayInfo { seen_at: now, ..killed };
         assert!(older.is_beside(&anew) && anew.is_beside(&older), "it was seen since the other started");
+    }
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let run = |settings: &[(&str, &str)]| RelayRun {
+            settings: settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..RelayRun::default()
+        };
+        let first = run(&[("lanes", "1"), ("timeout", "1s")]);
+        assert_eq!(first.differing(&run(&[("lanes", "1"), ("timeout", "2s")])), ["timeout"]);
+        assert!(first.differing(&first.clone()).is_empty());
+        let other = run(&[("lanes", "1"), ("patience", "5s")]);
+        assert_eq!(first.differing(&other), ["patience", "timeout"]);
+        assert_eq!(other.differing(&first), ["patience", "timeout"], "whichever comes first");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use postrider_core::ErrorKind;
 use tokio::task::JoinHandle;
 
 use crate::engine::runtime::SubscriptionRuntime;
@@ -50,6 +51,8 @@ async fn show(runtime: Arc<SubscriptionRuntime>, is_ours: Arc<AtomicBool>, every
         }
         match runtime.store.figures(&runtime.name).await {
             Ok(figures) => gauges.show(&runtime.name, &figures),
+            // It was removed, and all that waited for it.
+            Err(error) if error.kind() == ErrorKind::NotFound => gauges.show(&runtime.name, &[]),
             Err(error) => {
                 tracing::debug!(subscription = %runtime.name, error = %error, "could not count events for the gauges");
             }

@@ -14,7 +14,7 @@ use crate::output;
 
 /// Where nothing says how long events are kept, older ones than this should not be waited for.
 const A_DAY: Duration = Duration::from_secs(86_400);
-/// Of a backlog so much is looked at: the oldest is among them.
+/// Of a backlog so much is looked at: whether something waits is all that is asked.
 const SAMPLE: u32 = 1_000;
 
 /// What is wrong with each subscription, and with the relays.
@@ -38,10 +38,14 @@ pub(super) async fn examine(
     findings.extend(pauses(infos, now));
     findings.extend(aways(infos, &known, now));
     findings.extend(absent(&looked, &known, now));
-    findings.extend(relays::conflicts(&known).into_iter().map(|conflict| {
-        Finding::warn("relays", conflict, "stop one of them, or give them the same settings")
-    }));
-    findings.push(retention(config, &looked));
+    let conflicts = relays::conflicts(&known).into_iter();
+    findings.extend(conflicts.map(|conflict| Finding::warn("relays", conflict.what, conflict.remedy)));
+    let mut unread = Vec::new();
+    for info in infos {
+        let since = log.unread_since(&info.subscription.name).await?;
+        unread.extend(since.map(|since| (info, (now - since).max(time::Duration::ZERO).unsigned_abs())));
+    }
+    findings.push(retention(config, &unread));
     Ok(findings)
 }
 
@@ -157,21 +161,17 @@ fn is_there(many: u64) -> String {
     format!("{} {}", output::count(many, "relay"), if many == 1 { "is" } else { "are" })
 }
 
-/// The subscription that retention waits for.
-fn retention(config: &Config, looked: &[Looked<'_>]) -> Finding {
+/// The subscription that retention waits for: of each, how long ago the first event was recorded that it has not passed, wanted or not.
+fn retention(config: &Config, unread: &[(&SubscriptionInfo, Duration)]) -> Finding {
     const NAME: &str = "backlog";
     let kept = config.retention.as_ref().map_or(A_DAY, |retention| retention.delivered);
-    // What is to be tried again stays in the log, and holds nothing newer back.
-    let oldest =
-        |figures: &[Figures]| figures.iter().map(|each| each.oldest_pending_seconds).fold(0.0, f64::max);
-    let slowest = looked.iter().max_by(|(_, a), (_, b)| oldest(a).total_cmp(&oldest(b)));
-    match slowest {
-        Some((info, figures)) if oldest(figures) > kept.as_secs_f64() => {
-            let (name, age) = (&info.subscription.name, output::seconds(oldest(figures)));
+    match unread.iter().max_by_key(|(_, age)| *age) {
+        Some((info, age)) if *age > kept => {
+            let (name, age) = (&info.subscription.name, output::age(*age));
             Finding::warn(
                 NAME,
                 format!(
-                    "{name} blocks retention: it has not read events that were recorded {age} ago, so newer ones can't be archived or deleted either"
+                    "{name} blocks retention: it has not read past events that were recorded {age} ago, so later ones can't be archived or deleted either"
                 ),
                 format!(
                     "let {name} catch up (`postrider status {}`), or remove it if you don't need it",

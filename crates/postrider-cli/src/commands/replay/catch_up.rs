@@ -60,7 +60,8 @@ impl Goal {
         Ok(Self { subscription: name.to_owned(), lanes: lanes.collect() })
     }
 
-    /// How many ids are left. A lane passes over the events of the others, so it is what the last of them has left.
+    /// How many ids are left, and so no fewer than events: ids have gaps, and a lane passes over the events of the others and over those
+    /// that nobody wants. It is what the last lane has left.
     fn left(&self, info: &SubscriptionInfo) -> u64 {
         let last = self.lanes.values().copied().max().unwrap_or(0);
         let goal = |lane: u32| self.lanes.get(&lane).copied().unwrap_or(last);
@@ -92,7 +93,7 @@ impl Goal {
                 false => format!("no relay holds a lane of {name} "),
             };
             let rest =
-                format!("{}, about {} to go", progress::bar(total - left, total), output::number(left));
+                format!("{}, up to {} to go", progress::bar(total - left, total), output::number(left));
             progress.show(&step, &rest);
             let alone = held_at.elapsed();
             if began.elapsed() >= patience || alone >= NOBODY {
@@ -100,7 +101,7 @@ impl Goal {
                 let took = output::age(began.elapsed());
                 let (left, what) = (output::count(left, "event"), missing(&info));
                 return Err(
-                    format!("{name} has not caught up after {took}: about {left} to go. {what}").into()
+                    format!("{name} has not caught up after {took}: up to {left} to go. {what}").into()
                 );
             }
             tokio::select! {

@@ -170,7 +170,13 @@ impl SubscriptionStatus {
         relays: &[RelayInfo],
     ) -> Self {
         let now = OffsetDateTime::now_utc();
-        let state = SubscriptionState::of(&info, figures, relays);
+        let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
+        let estimated = behind > u64::from(SAMPLE);
+        let state = match SubscriptionState::of(&info, figures, relays) {
+            // Of what follows the sample nothing is known, but that somebody has to read it.
+            SubscriptionState::Idle if estimated => SubscriptionState::Delivering,
+            state => state,
+        };
         let hold = Hold::of(&info.subscription, figures, state == SubscriptionState::Away);
         let waiting = figures.iter().map(|figures| figures.waiting).sum();
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
@@ -178,8 +184,6 @@ impl SubscriptionStatus {
             retry_in.map(|seconds| Time(now + time::Duration::seconds_f64(seconds.clamp(0.0, 1e9))));
         let (there, last_relay) = relays_of(&info.subscription.name, relays);
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
-        let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
-        let estimated = behind > u64::from(SAMPLE);
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
         let streams: Vec<Stream> =
             figures.iter().map(|figures| Stream::of(figures, whole(figures.pending))).collect();
@@ -263,5 +267,53 @@ impl Lane {
             behind: lane.behind,
             away: away.map(|(reason, since)| Away { since: Time(since), reason, next_probe: None }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider::Uuid;
+    use postrider::store::{RelayReport, RelayRun, Subscription};
+
+    use super::*;
+
+    fn behind(behind: u64) -> SubscriptionInfo {
+        let lane = LaneInfo {
+            lane: 0,
+            reached: 0,
+            behind,
+            owner: None,
+            lease_until: None,
+            settled_at: None,
+            away: None,
+            away_since: None,
+        };
+        SubscriptionInfo {
+            subscription: Subscription::new("mail").types(["Rare"]),
+            lanes_next: None,
+            paused: false,
+            pause: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            lanes: vec![lane],
+        }
+    }
+
+    #[test]
+    fn who_has_a_backlog_that_was_not_looked_at_as_a_whole_is_not_idle() {
+        let run = RelayRun { subscription: "mail".into(), ..RelayRun::default() };
+        let (id, text) = (Uuid::nil(), || "x".to_owned());
+        let report =
+            RelayReport { id, name: text(), host: text(), process: 1, version: text(), runs: vec![run] };
+        let at = OffsetDateTime::UNIX_EPOCH;
+        let relays = [RelayInfo { report, started_at: at, seen_at: at, live: true }];
+        let state = |far: u64, relays: &[RelayInfo]| {
+            let status = SubscriptionStatus::of(behind(far), None, &[], relays);
+            (status.state, status.pending, status.estimated)
+        };
+        let most = u64::from(SAMPLE);
+        assert_eq!(state(0, &relays), (SubscriptionState::Idle, 0, false));
+        assert_eq!(state(most, &relays), (SubscriptionState::Idle, 0, false), "all of it was looked at");
+        assert_eq!(state(most + 1, &relays), (SubscriptionState::Delivering, 0, true));
+        assert_eq!(state(most + 1, &[]), (SubscriptionState::NoRelay, 0, true));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use postrider::asked_to_end;
-use postrider::store::{Relane, Subscription};
+use postrider::store::{Relane, Subscription, SubscriptionInfo};
 use tokio::time::Instant;
 
 use super::super::progress::Progress;
@@ -79,16 +79,9 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
         let info = unknown::subscription(log.as_ref(), name).await?;
         if step != Relane::Done && began.elapsed() >= *wait {
             progress.end();
-            let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
-            let state = match step {
-                Relane::Recalling => "its relays have not released their lanes".to_owned(),
-                _ => format!(
-                    "its lanes are not at one position yet, and up to {behind} events behind the end of the log"
-                ),
-            };
             let took = output::age(began.elapsed());
             let missing = replay::missing(&info);
-            let what = format!("has not changed to {many} after {took}: {state}. {missing}");
+            let what = format!("has not changed to {many} after {took}: {}. {missing}", state(step, &info));
             return if *json {
                 tell(true, name, true, &what).map(|_| false)
             } else {
@@ -98,4 +91,51 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
     }
     progress.end();
     tell(*json, name, true, &format!("has {many}"))
+}
+
+/// What keeps the change from being done.
+fn state(step: Relane, info: &SubscriptionInfo) -> String {
+    if step == Relane::Recalling {
+        return "its relays have not released their lanes".to_owned();
+    }
+    let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
+    // Ids have gaps, and some events are of other lanes, or wanted by nobody.
+    format!(
+        "its lanes are not at one position yet; up to {} before the end of the log are left to read",
+        output::count(behind, "event")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider::OffsetDateTime;
+    use postrider::store::LaneInfo;
+
+    use super::*;
+
+    /// Not that so many events are behind: ids have gaps.
+    #[test]
+    fn what_is_left_to_read_is_said_as_the_most_that_it_may_be() {
+        let lane = |behind| LaneInfo {
+            lane: 0,
+            reached: 0,
+            behind,
+            owner: None,
+            lease_until: None,
+            settled_at: None,
+            away: None,
+            away_since: None,
+        };
+        let info = SubscriptionInfo {
+            subscription: Subscription::new("mail"),
+            lanes_next: Some(4),
+            paused: false,
+            pause: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            lanes: vec![lane(1200), lane(7)],
+        };
+        let said = state(Relane::Draining, &info);
+        assert!(said.ends_with("; up to 1,200 events before the end of the log are left to read"), "{said}");
+        assert_eq!(state(Relane::Recalling, &info), "its relays have not released their lanes");
+    }
 }
