@@ -25,7 +25,7 @@ pub(crate) const ALIASES: &str = "x-aliases";
 pub(crate) const OTHER: &str = "x-other";
 /// The schema of a map's keys: JSON Schema has it only for numbers, and then without their range.
 pub(crate) const KEYS: &str = "x-keys";
-/// An integer that may be 0, although its minimum is 1: that is a rule, not a `NonZero`.
+/// An integer that may be 0, although its schema says that it is not: that is a rule, not a `NonZero`.
 pub(crate) const ZERO: &str = "x-zero";
 /// A string whose format or length is a rule: the type reads any text.
 pub(crate) const ANY_TEXT: &str = "x-any-text";
@@ -272,12 +272,16 @@ pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
     let format = node.get("format").and_then(Value::as_str);
     let known = INTEGERS.iter().find(|(name, ..)| format == Some(name));
     let (least, most) = known.map_or((i128::MIN, i128::MAX), |(_, least, most)| (*least, *most));
-    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1) && !node.contains_key(ZERO);
+    if node.contains_key(ZERO) {
+        return vec![(least, most)];
+    }
+    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1);
     if least == 0 && from_one {
         return vec![(1, most)];
     }
     if node.get("not").and_then(|not| not.get("const")).and_then(Value::as_i64) == Some(0) {
-        return vec![(least, -1), (1, most)];
+        // One without a sign has nothing below 0.
+        return [(least, -1), (1, most)].into_iter().filter(|(least, most)| least <= most).collect();
     }
     vec![(least, most)]
 }
@@ -309,5 +313,36 @@ pub(crate) fn named(kind: &Kind<'_>) -> String {
         Kind::Array(Array { length: Some(length), .. }) => format!("an array of {length}"),
         Kind::Array(_) => "an array".into(),
         Kind::Object(_) | Kind::OtherVariant { .. } => "an object".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_integer_without_a_sign_that_is_not_zero_begins_at_one() {
+        let document = json!({ "type": "integer", "format": "uint32", "not": { "const": 0 } });
+        let schema = Schema::new(&document);
+        assert_eq!(schema.sample(), json!(1));
+        assert!(!schema.accepts(&json!(0)));
+        let with_rule =
+            json!({ "type": "integer", "format": "uint32", "not": { "const": 0 }, "x-zero": true });
+        assert!(Schema::new(&with_rule).accepts(&json!(0)));
+    }
+
+    #[test]
+    fn a_field_is_not_read_by_its_name_and_an_alias_at_once() {
+        let document = json!({
+            "type": "object",
+            "properties": { "amount": { "type": "integer", "x-aliases": ["total"] } },
+            "required": ["amount"],
+        });
+        let schema = Schema::new(&document);
+        assert!(schema.accepts(&json!({ "total": 1 })));
+        let refusal = schema.refusal(&json!({ "amount": 1, "total": 1 }));
+        assert_eq!(refusal.as_deref(), Some("duplicate field `amount`"));
     }
 }

@@ -2,7 +2,7 @@
 -- Parameters: ?1 the time.
 select s.name, s.streams, s.types, s.order_policy, s.on_dead, s.lanes, s.lanes_next, s.since, s.start_frontier, s.paused, s.replay,
        s.created_at, l.lane, l.position,
-       greatest((select r.seq from postrider_numbering r where r.one = 1) - l.position, 0) as behind,
+       greatest((select coalesce(max(r.seq), 0) from postrider_run r) - l.position, 0) as behind,
        case when l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000 then l.lease_owner end as owner,
        case when l.lease_owner is not null and l.lease_until > ?1 and l.lease_until <= ?1 + l.lease_for + 1000000
             then l.lease_until end as lease_until, l.settled_at,

@@ -54,10 +54,19 @@ pub(crate) async fn unread_since(store: &MySqlStore, subscription: &str) -> Resu
     let lowest = store.sql.query(statement!("lanes_lowest.sql")).bind(subscription);
     let lowest = lowest.fetch_optional(&mut conn, OP).await?;
     let lowest = lowest.map(|row| row.maybe_number(0, OP)).transpose()?.flatten();
-    let Some(lowest) = lowest else { return Ok(None) };
-    let runs = run::after(store.sql, &mut conn, lowest, i64::MAX, 1, OP).await?;
-    let first = run::read(store.sql, &mut conn, &runs, "e.id, e.recorded_at", None, OP).await?;
-    first.first().map(|event| row::date(&event.row, 1, OP)).transpose()
+    let Some(mut after) = lowest else { return Ok(None) };
+    loop {
+        let runs = run::after(store.sql, &mut conn, after, i64::MAX, PAGE, OP).await?;
+        let Some(last) = runs.last() else { return Ok(None) };
+        after = last.last;
+        // Retention may have taken the first events of a run.
+        for (first, last) in runs.iter().map(run::Run::ids) {
+            let look = store.sql.query(statement!("unread_since.sql")).bind(first).bind(last);
+            if let Some(row) = look.fetch_optional(&mut conn, OP).await? {
+                return row::date(&row, 0, OP).map(Some);
+            }
+        }
+    }
 }
 
 fn oldest(row: &MySqlRow, op: &'static str) -> Result<Option<i64>> {

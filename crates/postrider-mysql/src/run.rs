@@ -63,6 +63,11 @@ impl Run {
         self.last - self.length
     }
 
+    /// The ids of its first and its last event.
+    pub(crate) fn ids(&self) -> (i64, i64) {
+        (self.first_id(), self.id)
+    }
+
     fn first_id(&self) -> i64 {
         self.id - self.length + 1
     }

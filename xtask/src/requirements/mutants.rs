@@ -209,7 +209,11 @@ fn tried(
 ) -> Result<Outcome, TaskError> {
     let _changed = Changed::apply(mutant)?;
     let built = if mutant.is_below_crates() { binary.build_changed()? } else { binary.build_if_changed()? };
-    if built { run(&mutant.test) } else { Ok(Outcome::NotBuilt) }
+    if !built {
+        return Ok(Outcome::NotBuilt);
+    }
+    binary.test_builds(&mutant.test.package);
+    run(&mutant.test)
 }
 
 /// A file without its line. It is put back when this is dropped.

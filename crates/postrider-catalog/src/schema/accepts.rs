@@ -25,6 +25,9 @@ impl<'s> Schema<'s> {
             if let Some(field) = missing {
                 return Some(format!("missing field `{}`", field.name));
             }
+            if let Some(field) = object.fields.iter().find(|field| object.is_repeated(field, found)) {
+                return Some(format!("duplicate field `{}`", field.name));
+            }
             let inner = |field: &Field<'s>| Some((field.name, field.schema.refusal(found.get(field.name)?)?));
             if let Some((name, refusal)) = object.fields.iter().find_map(inner) {
                 return Some(format!("field {name}: {refusal}"));
@@ -107,9 +110,16 @@ impl Object<'_> {
         found.contains_key(field.name) || field.schema.aliases().any(|name| found.contains_key(name))
     }
 
+    /// Whether a field is there under two of its names, which serde refuses.
+    fn is_repeated(&self, field: &Field<'_>, found: &Map<String, Value>) -> bool {
+        let is_it = |name: &str| self.read_from(name).is_some_and(|read| read.name == field.name);
+        field.schema.aliases().next().is_some() && found.keys().filter(|name| is_it(name)).count() > 1
+    }
+
     fn accepts(&self, value: &Value) -> bool {
         let Value::Object(found) = value else { return false };
         self.fields.iter().all(|field| !field.required || self.holds(field, found))
+            && !self.fields.iter().any(|field| self.is_repeated(field, found))
             && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
                 (Some(field), _) => field.schema.accepts(value),
                 (None, Rest::Ignored) => value.is_null() || !self.without.contains(&name.as_str()),

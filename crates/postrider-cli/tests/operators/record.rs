@@ -73,7 +73,7 @@ async fn what_cannot_be_recorded_is_said_in_a_sentence(log: Log) {
     for (bytes, words) in [
         (&b"{\"card\": planted}"[..], "the payload is not JSON (line 1"),
         (b"{\"a\": \"\\u0000\"}", "NUL character"),
-        (b"\"\xff\"", "must be UTF-8; byte 1 is invalid"),
+        (b"\"\xff\"", "must be UTF-8; the byte at offset 1 is invalid"),
         (b"", "the payload is not JSON"),
         (large.as_bytes(), "more than the limit of 1048576"),
     ] {

@@ -114,6 +114,9 @@ pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(fixture
     assert_eq!(seen.versions("a"), [1, 2, 3, 4]);
 }
 
+/// Longer than usual, so that what is left of it is enough on a busy machine.
+const LONG_LEASE: Duration = LEASE.saturating_mul(2);
+
 /// Reads and looks that take nearly as long as a lease cost nobody the lane: it is prolonged beside them.
 pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixture) {
     let outbox = fixture.outbox(Clock::Database).await;
@@ -126,7 +129,7 @@ pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixtur
             async move {
                 if event.order == "fails" {
                     // Not so long that the lease is prolonged meanwhile: it is no longer fresh when the read begins.
-                    tokio::time::sleep(LEASE * 3 / 10).await;
+                    tokio::time::sleep(LONG_LEASE * 3 / 10).await;
                     return Err(Failure::retry("never"));
                 }
                 seen.note(&event);
@@ -135,14 +138,20 @@ pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixtur
         }
     };
     let retry = || Retry::fixed(Duration::from_millis(1)).max_attempts(1_000_000);
-    let first = relay(&slow).owner("first").subscribe("s", |s| s.retry(retry()).on(subscribed(&seen)));
+    let first = relay(&slow)
+        .lease(LONG_LEASE)
+        .owner("first")
+        .subscribe("s", |s| s.retry(retry()).on(subscribed(&seen)));
     let first = first.start().await.expect("started");
     // There is always something due.
     let fails = record(&slow, "fails", 1).await;
     let store = outbox.open().await.expect("a store");
     until("it fails", async || state(&*store, "s", fails).await.state == State::Retrying).await;
-    slow.falls(&[Call::Read, Call::Due], Silence::Slow(LEASE * 9 / 10));
-    let standby = relay(&outbox).owner("second").subscribe("s", |s| s.retry(retry()).on(subscribed(&taken)));
+    slow.falls(&[Call::Read, Call::Due], Silence::Slow(LONG_LEASE * 9 / 10));
+    let standby = relay(&outbox)
+        .lease(LONG_LEASE)
+        .owner("second")
+        .subscribe("s", |s| s.retry(retry()).on(subscribed(&taken)));
     let standby = standby.start().await.expect("started");
     for version in 1..=2 {
         record(&slow, "a", version).await;

@@ -60,7 +60,10 @@ impl Payload {
             Error::new(
                 ErrorKind::Invalid,
                 "record",
-                format!("the payload must be UTF-8; byte {} is invalid", error.utf8_error().valid_up_to()),
+                format!(
+                    "the payload must be UTF-8; the byte at offset {} is invalid",
+                    error.utf8_error().valid_up_to()
+                ),
             )
         })?;
         Self::json_text(text)

@@ -47,10 +47,10 @@ pub trait Inspect: Send + Sync + 'static {
 
     /// When the first event was recorded that some lane of a subscription has not passed, whether its filter matches that event or
     /// not; `None` if all its lanes are at the end of the log, or there is no such subscription. Retention keeps this event and all
-    /// later ones.
+    /// later ones. Events of transactions that committed late are not looked for.
     ///
-    /// *Guarantees*: it reads the lanes of the subscription and one event, by their primary keys. *Caller must*: nothing. *On
-    /// failure*: nothing.
+    /// *Guarantees*: it reads the lanes of the subscription and the first event behind them by primary keys, however long the log is.
+    /// *Caller must*: nothing. *On failure*: nothing.
     async fn unread_since(&self, subscription: &str) -> Result<Option<OffsetDateTime>>;
 
     /// Events of the log and of the archive.

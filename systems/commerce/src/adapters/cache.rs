@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::application::ports::{Answer, ProductCache, Refusal};
 use crate::domain::{Product, ProductId};
 
-/// How long the cache may take where a shopper waits, and where a consumer does.
+/// How long the cache may take where a shopper waits, where a consumer does, and where somebody must know what it has.
 const SHOPPERS_PATIENCE: Duration = Duration::from_millis(300);
 const CONSUMERS_PATIENCE: Duration = Duration::from_secs(5);
+const LOOKERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A product as the cache keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,12 +35,18 @@ pub struct Card {
 pub struct HttpCache {
     client: Client,
     url: String,
+    patience: Duration,
 }
 
 impl HttpCache {
     /// The cache at `http://host:port`.
     pub fn new(client: Client, url: &str) -> Self {
-        Self { client, url: url.trim_end_matches('/').to_owned() }
+        Self { client, url: url.trim_end_matches('/').to_owned(), patience: SHOPPERS_PATIENCE }
+    }
+
+    /// The same for who must know what it has: an answer is waited for longer than a shopper would.
+    pub fn patient(self) -> Self {
+        Self { patience: LOOKERS_PATIENCE, ..self }
     }
 
     fn key(&self, product: ProductId) -> String {
@@ -49,7 +56,7 @@ impl HttpCache {
 
 impl ProductCache for HttpCache {
     async fn get(&self, product: ProductId) -> Answer<Option<Product>> {
-        let ask = self.client.get(self.key(product)).timeout(SHOPPERS_PATIENCE).send();
+        let ask = self.client.get(self.key(product)).timeout(self.patience).send();
         let found = ask.await.map_err(|error| unanswered("asked for a product", error))?;
         if found.status() == reqwest::StatusCode::NOT_FOUND {
             return Ok(None);
@@ -62,7 +69,7 @@ impl ProductCache for HttpCache {
 
     async fn put(&self, product: &Product) -> Answer<()> {
         let card = Card { name: product.name.clone(), price: product.price, available: product.available };
-        let put = self.client.put(self.key(product.id)).timeout(SHOPPERS_PATIENCE).json(&card).send().await;
+        let put = self.client.put(self.key(product.id)).timeout(self.patience).json(&card).send().await;
         let put = put.and_then(reqwest::Response::error_for_status);
         put.map(drop).map_err(|error| unanswered("given a product", error))
     }

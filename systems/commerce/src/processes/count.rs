@@ -80,16 +80,15 @@ pub async fn count(story: &mut Story, stage: &Stage) {
 
 /// Nobody who looks is told that a product is available which is sold out. Who looked since then may have cached that it is not.
 async fn depleted(story: &mut Story, stage: &Stage) {
-    let cache = HttpCache::new(story::process::client(), &stage.cache);
+    let cache = HttpCache::new(story::process::client(), &stage.cache).patient();
     let sold_out = sqlx::query_scalar("select id from products where stock = 0 order by id");
     let sold_out: Vec<i64> =
         sold_out.fetch_all(&stage.pool).await.unwrap_or_else(|error| panic!("no products: {error}"));
     let mut wrong = Vec::new();
     for product in &sold_out {
-        match cache.get(*product).await {
-            Ok(None) => {}
-            Ok(Some(card)) if !card.available => {}
-            _ => wrong.push(*product),
+        let card = cache.get(*product).await.unwrap_or_else(|error| panic!("the cache failed: {error}"));
+        if card.is_some_and(|card| card.available) {
+            wrong.push(*product);
         }
     }
     let found = format!("{} are sold out, of {wrong:?} the cache is wrong", sold_out.len());

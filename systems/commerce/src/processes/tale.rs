@@ -206,8 +206,14 @@ impl Tale {
     async fn sells_out(&mut self, story: &mut Story, stage: &Stage) {
         story.part("A product sells out");
         let rare = self.shoppers.add("a rare cup", 3).await.unwrap_or_else(|error| panic!("{error}"));
-        let cache = HttpCache::new(story::process::client(), &stage.cache);
-        let seen = self.shoppers.look(rare, 1).await;
+        let cache = HttpCache::new(story::process::client(), &stage.cache).patient();
+        let mut seen = Ok(false);
+        // The API does not wait for the cache, so on a busy machine one look may not be enough.
+        until("it is cached", async || {
+            seen = self.shoppers.look(rare, 1).await;
+            matches!(cache.get(rare).await, Ok(Some(_)))
+        })
+        .await;
         story.equal("it is available, and cached", seen, Ok(true));
         self.shoppers.buy(2, &[(rare, 3)]).await.unwrap_or_else(|error| panic!("{error}"));
         until("the cache forgets it", async || matches!(cache.get(rare).await, Ok(None))).await;

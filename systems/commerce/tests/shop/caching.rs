@@ -78,7 +78,7 @@ async fn what_the_cache_has_is_shown_from_there() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, cache::stub()).await });
-    let cache = HttpCache::new(story::process::client(), &format!("http://{address}"));
+    let cache = HttpCache::new(story::process::client(), &format!("http://{address}")).patient();
     catalogue::view(&world.units(), &cache, product, 1).await.expect("viewed");
     world.run("update products set name = 'coffee'").await;
     let seen = catalogue::view(&world.units(), &cache, product, 2).await.expect("viewed");

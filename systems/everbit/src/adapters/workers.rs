@@ -113,7 +113,11 @@ macro_rules! handlers {
                         with.tell(event.event().event_id, &text, now()).await
                     });
                 handle!(builder, NOTIFICATION, bus, OrderFilled, services.notices, |event, with| {
-                    let text = format!("The order {} was filled", event.identifier);
+                    // Each part has a notice, and says something else.
+                    let text = format!(
+                        "Of the order {}, {} were filled, {} so far",
+                        event.identifier, event.volume, event.executed
+                    );
                     with.tell(event.event().event_id, &text, now()).await
                 })
             }

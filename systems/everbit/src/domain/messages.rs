@@ -84,7 +84,8 @@ pub struct OrderFilled {
     pub side: Side,
     /// How much was executed since the last time, in units of 1e-8.
     pub volume: i64,
-    /// How much of it was executed so far, this included.
+    /// How much of it was executed so far, this included. 0 in events of a version that did not say it.
+    #[serde(default)]
     pub executed: i64,
     /// At what price, in KRW.
     pub price: i64,

@@ -46,7 +46,7 @@ pub async fn round(cast: &Cast, moment: Moment, conducts: &[Conduct]) -> Vec<Uui
         cast.direct("/hold", &json!(is_sent)).await;
         // Where the exchange holds the answers back, the worker waits for them as long as it takes.
         let settings: &[(&str, &str)] = if is_sent {
-            &[("EVERBIT_TIMEOUT_MS", "60000"), ("EVERBIT_GRACE_MS", "120000")]
+            &[("EVERBIT_TIMEOUT_MS", "60000"), ("EVERBIT_GRACE_MS", "120000"), ("EVERBIT_LEASE_MS", "3000")]
         } else {
             // Long enough that a busy machine doesn't let it run out: what is cut off then never comes to the step.
             &[("EVERBIT_HALT_AT", &step), ("EVERBIT_LEASE_MS", "3000")]

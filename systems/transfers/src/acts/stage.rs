@@ -93,7 +93,9 @@ impl Stage {
         let mut command = self.postrider_command(&["relay"]);
         let (name_is, topic) = (format!("relay.name={name}"), format!("sink.kafka.topic={}", self.topic));
         let usual = [name_is.as_str(), &topic, "relay.lease=3s", "relay.alerts_every=1s", "http.listen=off"];
-        for setting in usual.iter().chain(settings) {
+        let name_of = |setting: &str| setting.split('=').next().map(str::to_owned);
+        let is_usual = |usual: &&&str| !settings.iter().any(|own| name_of(own) == name_of(usual));
+        for setting in usual.iter().filter(is_usual).chain(settings) {
             command.args(["--set", setting]);
         }
         Logged::start(&mut command, self.folder.path(), name)

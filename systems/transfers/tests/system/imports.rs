@@ -40,7 +40,7 @@ fn domain_and_application_name_nothing_of_the_outside() {
 fn domain_and_application_name_nothing_of_the_outer_modules() {
     for folder in ["src/domain", "src/application"] {
         let texts = texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
-        assert!(!lines_with(&texts.join("\n"), &["crate"]).is_empty(), "its files are looked at");
+        assert!(!lines_with(&texts.join("\n"), &["use"]).is_empty(), "its files are looked at");
         assert_eq!(lines_with(&texts.join("\n"), &OUTER), [""; 0], "{folder}");
     }
     for planted in [

@@ -14,7 +14,8 @@ use crate::contracts::{Answer, DAY, Timestamp};
 
 const DUTY: &str = "umbra-nightly";
 /// How long a worker that died in the middle keeps others away. `postrider archive` has a lease of its own: two never run at once.
-const LEASE: Duration = Duration::from_secs(5);
+/// Where that takes longer than this lease, the next tick archives what is left, which is little.
+const LEASE: Duration = Duration::from_secs(20);
 
 /// The one zone that the worker knows: 9 hours ahead of UTC, the whole year.
 const ZONE: (&str, Timestamp) = ("Asia/Seoul", 9 * 3600);
@@ -86,11 +87,13 @@ impl Nightly {
         let is_due = last.is_none_or(|last| last < night);
         if is_due {
             let archived = archive(&self.settings).await;
-            if archived.is_ok() {
-                store.save_leader_note(DUTY, &self.owner, &night.to_string()).await?;
-            }
+            let is_noted =
+                archived.is_ok() && store.save_leader_note(DUTY, &self.owner, &night.to_string()).await?;
             store.release_leader_lease(DUTY, &self.owner).await?;
             archived?;
+            if !is_noted {
+                return Err("postrider archive took longer than the lease of the night".into());
+            }
         } else {
             store.release_leader_lease(DUTY, &self.owner).await?;
         }

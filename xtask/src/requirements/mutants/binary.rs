@@ -1,8 +1,9 @@
 //! The binary `postrider`, which the systems' tests run and which none of their packages depends on: it has to be built beside them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::foreground::Foreground;
 use crate::task_error::TaskError;
@@ -18,6 +19,8 @@ pub(super) struct Binary<'a> {
     build: Box<dyn FnMut() -> Result<u8, TaskError> + 'a>,
     /// Whether a changed file may be in it.
     is_changed: bool,
+    /// The packages whose programs stand beside it and may have a changed file in them.
+    packages: BTreeSet<String>,
 }
 
 impl<'a> Binary<'a> {
@@ -28,7 +31,13 @@ impl<'a> Binary<'a> {
     }
 
     pub(super) fn new(path: PathBuf, build: impl FnMut() -> Result<u8, TaskError> + 'a) -> Self {
-        Self { path, build: Box::new(build), is_changed: false }
+        Self { path, build: Box::new(build), is_changed: false, packages: BTreeSet::new() }
+    }
+
+    /// A test of this package is about to be built from a changed file, and with it the package's own program: it is removed at the
+    /// end.
+    pub(super) fn test_builds(&mut self, package: &str) {
+        self.packages.insert(package.to_owned());
     }
 
     /// Builds it; gives whether that went well.
@@ -52,20 +61,30 @@ impl<'a> Binary<'a> {
 
 impl Drop for Binary<'_> {
     fn drop(&mut self) {
+        for package in &self.packages {
+            let program = self.path.with_file_name(package);
+            if program != self.path {
+                remove(&program, package);
+            }
+        }
         // After an interruption nothing is built any more.
-        if self.build_if_changed().is_ok_and(|built| built) {
-            return;
+        if !self.build_if_changed().is_ok_and(|built| built) {
+            remove(&self.path, PACKAGE);
         }
-        let path = self.path.display();
-        match fs::remove_file(&self.path) {
-            Ok(()) => say(&format!(
-                "removed {path}, which was built from a changed file: `cargo build -p {PACKAGE}` makes it again"
-            )),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => say(&format!(
-                "{path} was built from a changed file and could not be removed ({error}): run `cargo build -p {PACKAGE}`"
-            )),
-        }
+    }
+}
+
+/// Removes the program of a package, if it is there.
+fn remove(program: &Path, package: &str) {
+    let path = program.display();
+    match fs::remove_file(program) {
+        Ok(()) => say(&format!(
+            "removed {path}, which was built from a changed file: `cargo build -p {package}` makes it again"
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => say(&format!(
+            "{path} was built from a changed file and could not be removed ({error}): run `cargo build -p {package}`"
+        )),
     }
 }
 
@@ -118,6 +137,22 @@ mod tests {
             assert!(binary.build_if_changed().expect("built"));
         });
         assert_eq!(taken_out, (2, true));
+    }
+
+    #[test]
+    fn the_program_of_a_test_of_a_changed_file_is_removed() {
+        let folder = folder::create(&Account::own_user()).expect("a folder");
+        let [own, program, other] = ["postrider", "umbra", "everbit"].map(|name| folder.join(name));
+        for path in [&own, &program, &other] {
+            fs::write(path, "").expect("a file");
+        }
+        let mut binary = Binary::new(own.clone(), || Ok(0));
+        binary.test_builds("umbra");
+        binary.test_builds("postrider");
+        drop(binary);
+        let are_there = [own, program, other].map(|path| path.exists());
+        folder::remove(&folder).expect("removed");
+        assert_eq!(are_there, [true, false, true]);
     }
 
     #[test]

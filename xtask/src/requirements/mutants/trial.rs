@@ -2,14 +2,22 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use crate::foreground::Foreground;
+use crate::process;
 use crate::requirements::Test;
 use crate::requirements::place::Package;
 use crate::session::Session;
 use crate::tally::Tally;
 use crate::task_error::TaskError;
-use crate::workspace;
+use crate::{say, workspace};
+
+/// How long a test may take. One that waits for what the removed line did would never end.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// What came of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +82,40 @@ pub(super) fn run(
     let mut cargo = workspace::cargo();
     cargo.args(["test", "-p", &package.name]).args(package.target(&test.program));
     cargo.args([&test.path, "--", "--exact"]).envs(session.environment()).stdout(file);
-    let code = foreground.run(&mut cargo)?;
+    let code = run_within(LIMIT, foreground, test, &mut cargo)?;
     let written = fs::read(&log).map_err(|error| unusable(&log, &error))?;
     let output = String::from_utf8_lossy(&written);
     println!("{output}");
     Ok(Outcome::of(code, &output))
+}
+
+/// Runs the command that names a test; gives its exit code. One that takes longer is killed and says so: its test did not run.
+fn run_within(
+    limit: Duration,
+    foreground: &Foreground,
+    test: &Test,
+    command: &mut Command,
+) -> Result<u8, TaskError> {
+    let (ended, end) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                say(&format!("{test} was ended: it took longer than {} seconds", limit.as_secs()));
+                // The command leads a process group of its own.
+                let groups: Vec<i64> = process::list()
+                    .iter()
+                    .filter(|process| {
+                        process.parent == std::process::id() && process.command.contains(&test.path)
+                    })
+                    .map(|process| -i64::from(process.pid))
+                    .collect();
+                process::signal("KILL", &groups);
+            }
+        });
+        let code = foreground.run(command);
+        drop(ended);
+        code
+    })
 }
 
 /// The file that a test writes to.
@@ -108,6 +145,17 @@ mod tests {
         assert_eq!(Outcome::of(101, &ended(0, 1, 0)), Outcome::Failed);
         let library_and_binary = ended(0, 0, 0) + &ended(1, 0, 0);
         assert_eq!(Outcome::of(0, &library_and_binary), Outcome::Passed);
+    }
+
+    #[test]
+    fn a_test_that_takes_too_long_is_ended_and_did_not_run() {
+        let test = Test::parse("a::b::c::waits_for_ever").expect("a test");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while :; do sleep 1; done", &test.path]);
+        let code = run_within(Duration::from_secs(1), &Foreground::unheard(), &test, &mut shell);
+        let code = code.expect("an exit code");
+        assert_eq!(code, 128 + 9);
+        assert_eq!(Outcome::of(code, "running 1 test\n"), Outcome::NotRun);
     }
 
     #[test]

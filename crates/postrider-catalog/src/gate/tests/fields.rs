@@ -33,6 +33,31 @@ changes! {
                 order_id: u64,
             }
         } breaks OldReader;
+    a_field_with_the_name_of_an_alias_is_added:
+        {
+            pub struct Payload {
+                #[serde(alias = "total")]
+                #[schemars(extend("x-aliases" = ["total"]))]
+                amount: u64,
+            }
+        } =>
+        { pub struct Payload { amount: u64, #[serde(default)] total: u64 } } breaks OldReader;
+    a_field_that_is_not_always_there_gets_the_name_of_an_alias:
+        {
+            pub struct Payload {
+                #[serde(default, skip_serializing_if = "Option::is_none", alias = "remark")]
+                #[schemars(extend("x-aliases" = ["remark"]))]
+                note: Option<String>,
+            }
+        } =>
+        {
+            pub struct Payload {
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                note: Option<String>,
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                remark: Option<String>,
+            }
+        } breaks OldReader;
     a_field_becomes_optional:
         { pub struct Payload { note: String } } => { pub struct Payload { note: Option<String> } } breaks OldReader;
     a_field_becomes_optional_and_is_left_out_when_empty:

@@ -26,6 +26,7 @@ impl Comparison {
                     .map(|mismatch| mismatch.under(field.name, |value| with(written, field.name, value))),
             );
         }
+        found.extend(twice(written, read));
         found.extend(self.map(written, read));
         found
     }
@@ -118,6 +119,25 @@ fn missing(written: &Object<'_>, needed: &Field<'_>) -> Vec<Mismatch> {
         .into_iter()
         .map(|mismatch| mismatch.under(needed.name, |whole| whole))
         .collect()
+}
+
+/// Fields that the reader takes for one, by its name and its aliases: serde refuses an object that has two of them.
+fn twice(written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
+    let reader = |field: &Field<'_>| read.read_from(field.name).map(|reader| reader.name);
+    let mut found = Vec::new();
+    for (index, field) in written.fields.iter().enumerate() {
+        let Some(name) = reader(field) else { continue };
+        let before = &written.fields[..index];
+        let Some(other) = before.iter().find(|other| reader(other) == Some(name)) else { continue };
+        let mut example = written.sample();
+        example.insert(other.name.to_owned(), other.schema.sample());
+        example.insert(field.name.to_owned(), field.schema.sample());
+        let reason =
+            format!("is written beside `{}`, but the reader takes both for its field `{name}`", other.name);
+        let wrong = Mismatch::new(reason, Value::Object(example)).into_iter();
+        found.extend(wrong.map(|wrong| wrong.under(field.name, |whole| whole)));
+    }
+    found
 }
 
 /// A field that the reader's variant refuses unless it is null.

@@ -1,7 +1,7 @@
 //! One look at the subscriptions: what is counted, and what is estimated because counting would take too long.
 
-use postrider::OffsetDateTime;
 use postrider::store::{Figures, LaneInfo, RelayInfo, SubscriptionInfo, SubscriptionState};
+use postrider::{OffsetDateTime, OnDead, Order};
 use serde::{Serialize, Serializer};
 
 use super::super::dead::hold::Hold;
@@ -162,6 +162,14 @@ pub(crate) async fn look(log: &SharedStore, only: Option<&str>) -> Result<Status
     Ok(Status { at: Time(OffsetDateTime::now_utc()), subscriptions })
 }
 
+/// A strict lane reads nothing behind a dead event that holds.
+fn stands_at_a_dead_event(info: &SubscriptionInfo, figures: &[Figures]) -> bool {
+    let subscription = &info.subscription;
+    subscription.order == Order::Strict
+        && subscription.on_dead == OnDead::Hold
+        && figures.iter().any(|figures| figures.dead > 0)
+}
+
 impl SubscriptionStatus {
     fn of(
         info: SubscriptionInfo,
@@ -174,6 +182,9 @@ impl SubscriptionStatus {
         let estimated = behind > u64::from(SAMPLE);
         let state = match SubscriptionState::of(&info, figures, relays) {
             // Of what follows the sample nothing is known, but that somebody has to read it.
+            SubscriptionState::Idle if estimated && stands_at_a_dead_event(&info, figures) => {
+                SubscriptionState::Held
+            }
             SubscriptionState::Idle if estimated => SubscriptionState::Delivering,
             state => state,
         };
