@@ -12,7 +12,7 @@ use crate::schema::compare::{Mismatch, mismatches};
 /// Compares a catalog with every schema of the lock.
 ///
 /// Each version must be readable by both sides. An older version must have upcasters that lead to the newest; what they make of it
-/// is known only where the types are linked in: see [`Catalog::check`]. A program with an older version lets newer events wait.
+/// is known only where the types are linked in: see `Catalog::check`. A program with an older version lets newer events wait.
 pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     let mut report = Report::default();
     let twin = |(event, reason): (&EventEntry, &str)| Finding {

@@ -18,16 +18,18 @@ use crate::application::service::deposit::DepositCommand;
 
 /// How many deposits of six minutes ago wait for Kafka: as many as wake somebody.
 const LATE: i64 = 100;
+const PENDING: &str = "select count(*) from outbox_event where status = 'PENDING'";
 
 /// The broker is killed while writers go on, and both relays die; then all is caught up with.
 pub async fn kafka_is_killed(story: &mut Story, scene: &mut Scene) {
+    until("all is delivered", async || scene.stage.number(PENDING).await == 0).await;
     scene.broker.kill().expect("killed");
     story.tell("Kafka was killed");
     let before = scene.stage.number("select count(*) from outbox_event").await;
     acts::write(scene, 8).await;
     deposits_of_six_minutes_ago(scene).await;
     let stage = &scene.stage;
-    let waiting = stage.number("select count(*) from outbox_event where status = 'PENDING'").await;
+    let waiting = stage.number(PENDING).await;
     let recorded = stage.number("select count(*) from outbox_event").await - before;
     story.equal("the callers noticed nothing, and their events wait", waiting, recorded);
     until_true("PagerDuty is told", || told(scene, "trigger")).await;
