@@ -178,7 +178,7 @@ mod tests {
             Payload::json_bytes(vec![b'"', 0xff, b'"'])
                 .expect_err("not UTF-8")
                 .to_string()
-                .contains("byte 1")
+                .contains("the byte at offset 1 ")
         );
         assert_eq!(format!("{:?}", Payload::Json("\"secret\"".into())), "Payload(application/json, 8 bytes)");
     }
