@@ -15,6 +15,21 @@ use crate::signature::Secret;
 use crate::sink::Http;
 
 /// The settings of an [`Http`] sink.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider_http::{Http, Secret, StatusRule};
+///
+/// # fn main() -> postrider::Result<()> {
+/// let http = Http::builder()
+///     .sign(Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?)
+///     .status(409, StatusRule::Reject)
+///     .longest_retry_after(Duration::from_secs(60))
+///     .build("https://shop.example.org/events")?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct HttpBuilder {
     pub(crate) format: Format,

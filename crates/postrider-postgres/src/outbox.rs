@@ -134,6 +134,15 @@ impl Outbox {
 }
 
 /// Settings of an [`Outbox`].
+///
+/// ```no_run
+/// use postrider_postgres::Outbox;
+///
+/// # async fn example(pool: sqlx::PgPool) -> postrider_core::Result<()> {
+/// let outbox = Outbox::builder().schema("events").allowed_streams(["orders"]).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct OutboxBuilder {
     schema: String,

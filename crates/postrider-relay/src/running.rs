@@ -42,6 +42,30 @@ fn ignores_hangup() -> bool {
 }
 
 /// A running relay. Dropping it asks it to stop, without waiting.
+///
+/// ```
+/// use postrider::testing::Outbox;
+/// use postrider::{Failure, NewEvent, Raw, Relay};
+///
+/// async fn greet(event: Raw) -> Result<(), Failure> {
+///     println!("event {}", event.event_id);
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> postrider::Result<()> {
+/// let outbox = Outbox::new();
+/// let relay = Relay::new(&outbox).subscribe("greetings", |s| s.on_type("GuestArrived", greet)).start().await?;
+///
+/// let mut tx = outbox.begin().await?;
+/// let id = outbox.record(&mut tx, &NewEvent::of("guests", "GuestArrived", "Guest", "7", "hello")?).await?;
+/// tx.commit().await?;
+///
+/// relay.delivered("greetings", id, std::time::Duration::from_secs(5)).await?;
+/// relay.stop().await?; // lets deliveries end, and frees the lanes
+/// # Ok(())
+/// # }
+/// ```
 pub struct Running {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) stop: watch::Sender<bool>,

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The flags of `health`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Ask at this address, whatever the settings say; for a relay that found its port taken and logged another
+    /// Ask this address instead of http.listen, for example the one in the relay's log
     #[arg(long, value_name = "IP:PORT")]
     address: Option<SocketAddr>,
     /// Print a JSON object

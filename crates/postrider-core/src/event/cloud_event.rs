@@ -12,6 +12,14 @@ use time::format_description::well_known::Rfc3339;
 use crate::{DataSchemas, OptionalAttribute, Payload, Recorded, Template, Uuid};
 
 /// How events are written as CloudEvents.
+///
+/// ```
+/// use postrider_core::{CloudEvents, OptionalAttribute};
+///
+/// let events = CloudEvents { source: Some("/shop/orders".into()), ..CloudEvents::default() }
+///     .with_optional([OptionalAttribute::Stream, OptionalAttribute::RecordedTime]);
+/// assert_eq!(events.optional.len(), 2);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CloudEvents {
     /// The `source` of events that have none. Default: `/postrider`.

@@ -11,6 +11,17 @@ use uuid::Uuid;
 ///
 /// Reserved headers have their own accessors; all other names belong to the application. Headers that were read from a store
 /// are parsed only when they are used.
+///
+/// ```
+/// use postrider_core::Headers;
+///
+/// let mut headers = Headers::new().with("channel", "web");
+/// headers.set_tenant("acme");
+///
+/// assert_eq!(headers.tenant(), Some("acme"));
+/// assert_eq!(headers.get("channel"), Some("web"));
+/// assert_eq!(headers.schema_version(), 1);
+/// ```
 #[derive(Clone)]
 pub struct Headers {
     raw: String,

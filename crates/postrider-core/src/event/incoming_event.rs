@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{Attributes, CloudEvents, Error, ErrorKind, Headers, OffsetDateTime, Payload, Recorded, Result};
 
-/// What is known of an event beside what it says of itself: where it arrived. It stands in for attributes that the event has not.
+/// Where the event arrived. Replaces missing attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct IncomingEvent<'a> {
     /// The topic: the stream of an event without `stream`.

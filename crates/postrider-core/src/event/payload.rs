@@ -11,6 +11,20 @@ use crate::{Error, ErrorKind, Limits, Result};
 /// The payload of an event.
 ///
 /// Its `Debug` form shows only the size, to keep payloads out of logs.
+///
+/// ```
+/// use postrider_core::Payload;
+///
+/// # fn main() -> postrider_core::Result<()> {
+/// let from_a_value = Payload::json(&vec![1, 2])?;
+/// assert_eq!(from_a_value, Payload::json_text("[1,2]")?);
+///
+/// let avro = Payload::Bytes { content_type: "application/avro".into(), bytes: vec![2, 4] };
+/// assert!(!format!("{avro:?}").contains('4'));
+/// assert!(Payload::json_text("{not json").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
     /// JSON text, kept byte for byte.

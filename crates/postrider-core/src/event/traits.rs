@@ -10,6 +10,33 @@ use crate::{NewEvent, Result};
 ///
 /// Derive it (`#[derive(Event)]`), or implement it in an adapter module to keep the domain struct free of it. For a struct of
 /// another crate, use [`EventMappings`](crate::EventMappings).
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::Event;
+///
+/// /// An order is paid.
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct OrderPaid {
+///     order: u64,
+///     account: String,
+/// }
+///
+/// impl Event for OrderPaid {
+///     const NAME: &'static str = "OrderPaid";
+///     const STREAM: &'static str = "orders";
+///     const AGGREGATE: &'static str = "Order";
+///
+///     fn aggregate_id(&self) -> String {
+///         self.order.to_string()
+///     }
+///
+///     // Events with one account are delivered in order. Without this method: those of one order.
+///     fn ordering_key(&self) -> Option<String> {
+///         Some(self.account.clone())
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event: it does not implement `Event`",
     label = "not an event",

@@ -20,7 +20,7 @@ pub struct Batch {
     pub more: bool,
     /// Whether the lane is recalled: see [`LeaseStatus::Recalled`](crate::LeaseStatus::Recalled).
     pub recalled: bool,
-    /// What a settle proves by that this read is of its database's past; nothing where nothing was read.
+    /// Proves at settle that this read belongs to the database's history; `None` if nothing was read.
     pub witness: Option<Witness>,
 }
 
@@ -33,13 +33,13 @@ impl Batch {
 
 /// A row of the log at or above where a batch ends.
 ///
-/// A server that has it hands out only higher numbers from then on, so what was read below it stays as it was read. After a
-/// failover or a restore it may be missing, or be another: then the batch is of a past that never was.
+/// A server that has this row gives only higher numbers to new rows, so what was read below it does not change. After a
+/// failover or a restore the row may be missing or different; then the batch must not be settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
     /// Its number in the log.
     pub number: i64,
-    /// What no other row has at that number: the event's id, or what the store wrote when it gave the number.
+    /// A text that no other row has at that number: the event's id, or what the store wrote when it gave the number.
     pub id: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a relay is made on: a log, and the transactions that handlers are given.
+//! What a relay needs from a database: a log, and transactions for handlers.
 
 use std::ops::DerefMut;
 use std::sync::Arc;

@@ -18,6 +18,24 @@ use crate::produce::sink::Kafka;
 use crate::produce::topic::Topics;
 
 /// Makes a [`Kafka`] sink.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use postrider_kafka::{Format, Kafka};
+///
+/// # async fn example() -> postrider::Result<()> {
+/// let kafka = Kafka::builder("broker-1:9092,broker-2:9092")
+///     .topic("{stream}-events")
+///     .topic_of("OrderPaid", "payments")
+///     .format(Format::Structured)
+///     .send_timeout(Duration::from_secs(5))
+///     .property("compression.type", "zstd")
+///     .connect()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct KafkaBuilder {
     pub(crate) brokers: String,

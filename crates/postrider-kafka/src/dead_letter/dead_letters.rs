@@ -197,7 +197,7 @@ impl DeadLetters {
         Ok(count)
     }
 
-    /// What letters are put back with, once nothing would break a promise. Who can't connect with it is told why.
+    /// The settings of the producer that puts letters back. *On failure*: a property that would break a promise is set.
     fn settings(&self) -> Result<KafkaBuilder> {
         if let Some(sentence) = broken(&self.properties, OF_LETTERS) {
             return Err(invalid(&sentence));

@@ -18,6 +18,18 @@ use crate::produce::topic::Topics;
 /// *Guarantees*: when [`publish`](EventBus::publish) returns `Ok`, the event is in its topic, on all in-sync replicas, written
 /// as the [sink](crate::Kafka) with the same settings writes it. *On failure*: one sentence; the event may still be in its
 /// topic.
+///
+/// ```no_run
+/// use postrider::{EventBus, NewEvent};
+/// use postrider_kafka::{Kafka, KafkaBus};
+///
+/// # async fn example() -> postrider::Result<()> {
+/// let bus = KafkaBus::connect(Kafka::builder("broker:9092").topic("{stream}-events")).await?;
+/// let viewed = NewEvent::of("pages", "PageViewed", "Page", "7", "home")?;
+/// bus.publish(&mut (), &viewed).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct KafkaBus {
     settings: KafkaBuilder,
     topics: Topics,

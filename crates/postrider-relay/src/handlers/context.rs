@@ -6,6 +6,21 @@ use async_trait::async_trait;
 use postrider_core::{NewEvent, Recordable, Recorded, Result, Source, Uuid};
 
 /// Information and actions for a handler, in addition to its event.
+///
+/// ```
+/// use postrider::{Context, Event, Failure, NewEvent, Received};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(stream = "orders", aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// async fn receipt(event: Received<OrderPaid>, context: Context) -> Result<(), Failure> {
+///     println!("attempt {} for {}", context.attempt(), context.subscription());
+///     let order = event.order;
+///     context.record(&NewEvent::of("mail", "ReceiptRequested", "Order", order.to_string(), &order)?).await?;
+///     Ok(())
+/// }
+/// # postrider::Relay::new(&postrider::testing::Outbox::new()).subscribe("receipts", |s| s.on(receipt));
+/// ```
 #[derive(Clone)]
 pub struct Context {
     pub(crate) event: Arc<Recorded>,
