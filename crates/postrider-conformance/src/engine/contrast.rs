@@ -118,6 +118,31 @@ pub async fn what_fails_alone_stays_away_and_does_not_die(fixture: &impl Fixture
     }
 }
 
+/// What was delivered of a batch is known as such, and would not come again from another relay, however long the rest of it waits.
+pub async fn what_was_delivered_is_settled_while_the_rest_waits_for_a_contrast(fixture: &impl Fixture) {
+    let outbox = fixture.outbox(Clock::Database).await;
+    let shop = Destination::new();
+    shop.decide(only_bad(unclear));
+    // The success comes before the failing try begins, and so says nothing about it.
+    let good = record(&outbox, "good", 1).await;
+    let (bad, behind) = (record(&outbox, "bad", 1).await, record(&outbox, "bad", 2).await);
+    let sink = shop.clone();
+    let running = relay(&outbox)
+        .subscribe("s", |s| s.sink(sink).concurrency(1).longest_pause(PAUSE))
+        .start()
+        .await
+        .expect("started");
+    running.delivered("s", good, PATIENCE).await.expect("settled");
+    until("it is tried again and again", async || tries(&shop, "bad") > 5).await;
+    assert_untouched(&**running.store(), &[bad, behind], "nothing else has succeeded since").await;
+    shop.take_all();
+    until_quiet(&running, "s").await.expect("quiet");
+    running.stop().await.expect("stopped");
+    assert_eq!(tries(&shop, "good"), 1);
+    let delivered: Vec<i64> = shop.delivered().iter().map(|event| event.id).collect();
+    assert!(delivered.len() == 3 && delivered.is_sorted(), "{delivered:?}");
+}
+
 /// A key that succeeds since is the contrast: what fails is charged from then on, and dies by its policy.
 pub async fn once_another_key_has_succeeded_the_failing_event_is_charged(fixture: &impl Fixture) {
     for (outcome, attempts) in [(unclear as fn() -> Outcome, 3), (unclear_rejection, 1)] {

@@ -73,6 +73,7 @@ macro_rules! engine {
                 a_handler_whose_service_answers_503_loses_no_attempt_until_another_key_succeeds;
             contrast: a_destination_that_fails_everything_costs_no_attempt_and_no_row,
                 what_fails_alone_stays_away_and_does_not_die,
+                what_was_delivered_is_settled_while_the_rest_waits_for_a_contrast,
                 once_another_key_has_succeeded_the_failing_event_is_charged, a_failure_among_successes_is_the_events_own,
                 what_was_charged_before_is_not_charged_in_an_outage,
                 without_a_contrast_age_ends_an_event_only_where_outages_count;

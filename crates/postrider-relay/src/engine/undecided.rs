@@ -1,8 +1,8 @@
 //! A lane whose destination seems to be away, because nothing shows yet that the failing events themselves are to blame.
 //!
 //! It asks with one event at a time, over rotating keys where the order permits. What it has in hand stays there without rows,
-//! until all keys of it have failed and there is something else to ask with: then it is settled as waiting, so that one failing
-//! key keeps no other from being tried.
+//! until all keys of it have failed, and there is something else to ask with or to write down: then it is settled as waiting, so that
+//! one failing key keeps no other from being tried, and nothing that was delivered from being known as such.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -48,8 +48,8 @@ impl Lane {
         self.runtime.contrast.probe(heads).into_iter().collect()
     }
 
-    /// The destination still seems to be away after a pause. Whether to leave this work for other work in which there may be
-    /// a key that succeeds.
+    /// The destination still seems to be away after a pause. Whether to leave this work: for other work in which there may be a key
+    /// that succeeds, or because some of it is decided, which must not stay unwritten for as long as the rest waits.
     pub(crate) async fn leaves(&mut self, work: &Work) -> Result<bool, Halt> {
         let order = self.runtime.order;
         // What is due has its rows already, and stays due.
@@ -60,7 +60,8 @@ impl Lane {
         if order == Order::Strict || !self.runtime.breaker.is_open() || !self.have_failed(work, &ready) {
             return Ok(false);
         }
-        Ok(self.something_is_due().await? || self.something_follows(work).await?)
+        let decided = work.items.iter().any(|item| item.decision.is_some());
+        Ok(decided || self.something_is_due().await? || self.something_follows(work).await?)
     }
 
     /// Whether the destination was asked with the first of each key among these, and failed.
