@@ -38,8 +38,7 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
     tokio::spawn(async move {
         asked_to_end().await;
         end.send_replace(true);
-        // Asked again, it ends at once: everything that is settled is, and the rest comes again.
-        asked_to_end().await;
+        told_again().await;
         std::process::exit(130);
     });
     let server = match config.listen {
@@ -61,6 +60,23 @@ pub(crate) async fn run(config: Config) -> Result<bool, Failure> {
         let _ = tokio::time::timeout(Duration::from_secs(1), serving).await;
     }
     worked.map(|()| true)
+}
+
+/// Completes at a second SIGTERM or SIGINT: then the relay ends at once; what is settled stays so, and the rest comes again. SIGHUP
+/// doesn't count: for one terminal that is closed, the shell and the system send one each.
+async fn told_again() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn work(
