@@ -118,7 +118,7 @@ async fn what_an_idle_relay_has_is_removed_by_force_only_and_the_relay_says_so()
 async fn a_paused_subscription_is_still_measured() {
     let fixture = Fixture::new().await;
     assert_eq!(fixture.run(&["migrate"]).0, Some(0));
-    let relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "night-1", SETTINGS);
+    let mut relay_process = RelayProcess::with(fixture.folder.path(), &fixture.url, "night-1", SETTINGS);
     ready(&relay_process).await;
     fixture.record(0, 3).await;
     until_true("they are delivered", || relay_process.lines().len() == 3).await;
@@ -135,6 +135,19 @@ async fn a_paused_subscription_is_still_measured() {
     assert_eq!((&pause["who"], &pause["why"]), (&"ada".into(), &"the supplier migrates".into()));
     let (code, text) = fixture.run(&["doctor", "--json"]);
     assert!(code == Some(0) && text.contains("out is paused by ada"), "{text}");
+    assert!(text.contains("1 relay is running, and every subscription has one"), "{text}");
+    let paused = "postrider_paused{subscription=\"out\"} 1\n";
+    until_true("its pause is shown", || {
+        relay_process.get("/metrics").is_some_and(|all| all.contains(paused))
+    })
+    .await;
+    relay_process.signal("TERM");
+    assert_eq!(relay_process.ended(), Some(0));
+    let (code, text) = fixture.run(&["doctor", "--json"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("no relay runs out, which is paused, and events wait for it"), "{text}");
+    let text = fixture.run(&["status"]).1;
+    assert!(text.contains("out: paused by ada") && text.contains("out: no relay delivers it"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use postrider::metrics::{Kind, METRICS};
-use postrider::store::{DeliveryFailure, Outcome, Source};
+use postrider::store::{DeliveryFailure, Operate, Outcome, Pause, Source};
 use postrider::testing::{Destination, Outbox, until_quiet};
 use postrider::{NewEvent, Raw, Received, Relay, Retry};
 
@@ -92,6 +92,35 @@ async fn settle_four_events(recorder: &PrometheusHandle) -> BTreeMap<String, f64
     .await;
     relay.stop().await.expect("stopped");
     after
+}
+
+/// A relay without a lane does not know how the destination is: otherwise its alert would never end.
+#[tokio::test]
+async fn a_relay_that_lost_its_lanes_reports_no_outage() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let shown_by = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let outbox = Outbox::new();
+    let shop = Destination::new();
+    shop.unavailable(Some("not yet"));
+    record(&outbox, "fine").await;
+    let sink = shop.clone();
+    let relay = Relay::new(&outbox)
+        .subscribe("shop", |s| s.sink(sink).longest_pause(Duration::from_millis(50)))
+        .start()
+        .await
+        .expect("started");
+    until(&shown_by, "the outage shows", |figures| is(figures, "postrider_breaker_open", 1.0)).await;
+    let store = outbox.store();
+    store.pause("shop", Some(&Pause::by("ada"))).await.expect("paused");
+    until(&shown_by, "the lane is given back", |figures| {
+        is(figures, "postrider_lanes_held", 0.0) && is(figures, "postrider_breaker_open", 0.0)
+    })
+    .await;
+    until(&shown_by, "the pause shows", |figures| is(figures, "postrider_paused", 1.0)).await;
+    store.pause("shop", None).await.expect("resumed");
+    until(&shown_by, "the outage shows again", |figures| is(figures, "postrider_breaker_open", 1.0)).await;
+    relay.stop().await.expect("stopped");
 }
 
 fn every_metric_has_its_kind_and_its_text(text: &str) {

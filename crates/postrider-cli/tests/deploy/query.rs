@@ -15,6 +15,7 @@ const WORDS: [&str; 11] = [
     "min_over_time",
     "label_values",
     "or",
+    "unless",
 ];
 
 /// A metric as METRICS.md has it.

@@ -48,14 +48,18 @@ pub struct Away {
 }
 
 impl SubscriptionState {
+    /// Whether a relay runs the subscription, paused or not: one holds a lane of it, or says so.
+    pub fn is_run(info: &SubscriptionInfo, relays: &[RelayInfo]) -> bool {
+        let held = info.lanes.iter().any(|lane| lane.owner.is_some());
+        held || relays.iter().any(|relay| relay.attends(&info.subscription.name))
+    }
+
     /// Derives the state from the lanes, the figures and the known relays.
     pub fn of(info: &SubscriptionInfo, figures: &[Figures], relays: &[RelayInfo]) -> Self {
-        let name = &info.subscription.name;
-        let held = info.lanes.iter().any(|lane| lane.owner.is_some());
         if info.paused {
             return Self::Paused;
         }
-        if !held && !relays.iter().any(|relay| relay.attends(name)) {
+        if !Self::is_run(info, relays) {
             return Self::NoRelay;
         }
         if Away::of(info, relays).is_some() {
@@ -205,6 +209,9 @@ mod tests {
         assert_eq!(said.since, AT - time::Duration::seconds(60));
         assert_eq!(said.next_probe, Some(AT + time::Duration::seconds(5)));
         let paused = SubscriptionInfo { paused: true, ..info() };
+        assert!(
+            SubscriptionState::is_run(&paused, &[away.clone()]) && !SubscriptionState::is_run(&paused, &[])
+        );
         assert_eq!(
             SubscriptionState::of(&paused, &figures(5, 0, 0, 0), &[away.clone()]),
             SubscriptionState::Paused

@@ -106,6 +106,8 @@ impl Breaker {
         match state.as_mut() {
             Some(open) => {
                 open.backoff = backoff;
+                // A relay that lost its lanes showed 0.
+                metrics::breaker(&self.subscription).set(1.0);
                 // What was asked for counts, also when an answer that asks for nothing comes after it.
                 if open.pause.is_asked_for() && open.pause.until > pause.until {
                     pause = open.pause.clone();

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::engine::lane::{End, Lane};
 use crate::engine::runtime::SubscriptionRuntime;
 use crate::observe::gauges::GaugeReporter;
-use crate::observe::metrics::lanes;
+use crate::observe::metrics::{breaker, lanes};
 use crate::observe::presence::was_removed;
 
 /// After a recall the lane is left to others for a moment.
@@ -44,7 +44,10 @@ pub(crate) struct LaneManager {
     /// There is something to do: ask now.
     ask_now: bool,
     gauges: GaugeReporter,
+    /// How many lanes this relay has.
     gauge: Gauge,
+    /// Whether the destination is unavailable.
+    away: Gauge,
 }
 
 impl LaneManager {
@@ -62,6 +65,7 @@ impl LaneManager {
             ask_now: true,
             gauges: GaugeReporter::new(&runtime),
             gauge: lanes(&runtime.name),
+            away: breaker(&runtime.name),
             runtime,
         }
     }
@@ -78,6 +82,9 @@ impl LaneManager {
             self.gauges.is_ours(has.contains(&0) || runtime.run.shows());
             runtime.run.has(has, !self.held.is_empty());
             self.gauge.set((self.held.len() + self.idle.len()) as f64);
+            // Who holds no lane asks nobody, and does not know how the destination is.
+            let is_away = runtime.breaker.is_open() && !self.held.is_empty();
+            self.away.set(f64::from(u8::from(is_away)));
             let wants_more = self.wants_more();
             tokio::select! {
                 Some(joined) = self.lanes.join_next(), if !self.lanes.is_empty() => match joined {
@@ -102,6 +109,7 @@ impl LaneManager {
             self.lanes.abort_all();
         }
         self.gauge.set(0.0);
+        self.away.set(0.0);
     }
 
     /// Whether there are lanes that are neither held nor known to be idle.

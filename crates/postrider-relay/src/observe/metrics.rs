@@ -67,6 +67,7 @@ table! {
     LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch at its settle";
     BATCH = "postrider_batch_size", Histogram, BY_SUBSCRIPTION, "events in a batch";
     LANES = "postrider_lanes_held", Gauge, BY_SUBSCRIPTION, "lanes that this relay works on, or watches while they are idle";
+    PAUSED = "postrider_paused", Gauge, BY_SUBSCRIPTION, "1 while an operator has paused the subscription";
     BREAKER = "postrider_breaker_open", Gauge, BY_SUBSCRIPTION, "1 while the destination is unavailable, or fails everything";
     REQUESTS = "postrider_requests_total", Counter, BY_CODE, "requests to an HTTP endpoint, and batches sent to Kafka, by result";
     REQUEST_SECONDS = "postrider_request_seconds", Histogram, BY_SUBSCRIPTION, "how long such a request took";
@@ -153,6 +154,11 @@ fn deaths(subscription: &str) -> Counter {
 /// How many lanes of a subscription this relay has.
 pub(crate) fn lanes(subscription: &str) -> Gauge {
     gauge!(LANES, "subscription" => subscription.to_owned())
+}
+
+/// Whether a subscription is paused.
+pub(crate) fn paused(subscription: &str) -> Gauge {
+    gauge!(PAUSED, "subscription" => subscription.to_owned())
 }
 
 /// The breaker of a subscription.

@@ -9,6 +9,7 @@ use postrider_core::{RelayInfo, RelayReport, RelayRun, Store, Uuid};
 use tokio::sync::Notify;
 
 use crate::engine::runtime::SubscriptionRuntime;
+use crate::observe::metrics::paused;
 
 /// Changes that come together make one report.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -165,12 +166,25 @@ impl Reporter {
                     runtime.run.shows.store(shows(self.report.id, &runtime.name, &relays), Ordering::Release);
                 }
                 self.compare(&relays);
+                self.show_pauses().await;
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.failing, true) {
                     tracing::warn!(error = %error, "could not report that this relay is running; deliveries continue");
                 }
             }
+        }
+    }
+
+    /// Shows which subscriptions are paused: without a lane for their relays on purpose.
+    async fn show_pauses(&self) {
+        if self.runtimes.iter().all(|runtime| runtime.settings.figures.is_none()) {
+            return;
+        }
+        let Ok(known) = self.store.subscriptions().await else { return };
+        for runtime in &self.runtimes {
+            let is_paused = known.iter().any(|info| info.paused && info.subscription.name == *runtime.name);
+            paused(&runtime.name).set(f64::from(u8::from(is_paused)));
         }
     }
 

@@ -119,18 +119,15 @@ fn aways(infos: &[SubscriptionInfo], known: &[RelayInfo], now: OffsetDateTime) -
 fn absent(looked: &[Looked<'_>], known: &[RelayInfo], now: OffsetDateTime) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (info, figures) in looked {
-        if SubscriptionState::of(info, figures, known) != SubscriptionState::NoRelay {
+        if SubscriptionState::is_run(info, known) {
             continue;
         }
         let name = &info.subscription.name;
-        let waiting = sum(figures, Figures::undelivered);
-        let what = if waiting == 0 {
-            format!("no relay runs {name}")
-        } else {
-            format!(
-                "no relay runs {name}, and {} it",
-                if waiting == 1 { "an event waits for" } else { "events wait for" }
-            )
+        let paused = if info.paused { ", which is paused" } else { "" };
+        let what = match sum(figures, Figures::undelivered) {
+            0 => format!("no relay runs {name}{paused}"),
+            1 => format!("no relay runs {name}{paused}, and an event waits for it"),
+            _ => format!("no relay runs {name}{paused}, and events wait for it"),
         };
         let remedy = format!(
             "start a relay with it, or run `postrider subscriptions remove {}` if you don't need it; until then retention can't remove its events",

@@ -55,6 +55,9 @@ pub(crate) struct SubscriptionStatus {
     pub(crate) pause: Option<Pause>,
     /// Why its destination is away and since when, as the relays say that hold its lanes.
     pub(crate) away: Option<Away>,
+    /// Whether a relay has it, paused or not.
+    #[serde(skip)]
+    pub(crate) run: bool,
     /// The relays that are there and have it.
     pub(crate) relays: Vec<String>,
     /// While none is: the one that disappeared last without stopping, within a day.
@@ -193,6 +196,7 @@ impl SubscriptionStatus {
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
         let next_retry_at =
             retry_in.map(|seconds| Time(now + time::Duration::seconds_f64(seconds.clamp(0.0, 1e9))));
+        let run = SubscriptionState::is_run(&info, relays);
         let (there, last_relay) = relays_of(&info.subscription.name, relays);
         let sum = |of: fn(&Stream) -> u64, streams: &[Stream]| streams.iter().map(of).sum::<u64>();
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
@@ -223,6 +227,7 @@ impl SubscriptionStatus {
             paused: info.paused,
             pause,
             away,
+            run,
             relays: there,
             last_relay,
             paused_for_replay: replay,

@@ -37,7 +37,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
         let why = pause.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         notes.push(format!("{name}: paused by {} since {}{why}\n", pause.who, output::when(pause.since.0)));
     }
-    if each.state == SubscriptionState::NoRelay {
+    if !each.run {
         let last = match &each.last_relay {
             None => String::new(),
             Some(relay) => format!(
