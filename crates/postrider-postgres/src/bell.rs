@@ -134,11 +134,11 @@ impl Hub {
         Ok(())
     }
 
-    /// From now on publishers ring. Returns the value that this arming can be undone by.
-    async fn arm(&self, longest: Duration) -> Result<i64> {
+    /// From now on publishers ring. Returns the value that this arming can be undone by; nothing if somebody has the lock.
+    async fn arm(&self, longest: Duration) -> Result<Option<i64>> {
         let query = self.sql.arm.query().bind(self.lock).bind(micros(longest));
         let row = asked("wait", query.fetch_one(&self.pool)).await?;
-        row::int64(&row, 0)
+        row::opt_i64(&row, 0)
     }
 
     async fn disarm(&self, until: i64) -> Result<()> {
@@ -324,7 +324,11 @@ impl LaneBell {
             }
             Stage::Awake => {
                 self.rung.mark_unchanged();
-                let until = self.hub.arm(longest).await?;
+                let Some(until) = self.hub.arm(longest).await? else {
+                    let pause = self.backoff.next_delay_up_to(longest);
+                    self.nap(pause).await;
+                    return Ok(());
+                };
                 let owed = self.hub.owed().await?;
                 // The caller looks once more: what those who could not know have committed by now is found.
                 self.stage = Stage::Armed { until, owed, deadline: Instant::now() + longest };

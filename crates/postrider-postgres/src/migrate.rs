@@ -1,5 +1,7 @@
 //! Migrations: embedded, numbered, forward only.
 
+use std::time::{Duration, Instant};
+
 use postrider_core::{Error, ErrorKind, Result};
 use sqlx_core::executor::Executor;
 use sqlx_core::raw_sql::raw_sql;
@@ -88,6 +90,19 @@ set local statement_timeout = 0;
 set local check_function_bodies = on;
 ";
 
+/// How long a migration waits for another one, or for whoever else has its lock.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// After this time somebody is told what it waits for.
+const TELL_AFTER: Duration = Duration::from_secs(3);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Who has the advisory lock $1.
+const LOCKED_BY: &str = "select 'process ' || l.pid || ' of the database (user ' || coalesce(a.usename, 'unknown') || ')' \
+     from pg_locks l left join pg_stat_activity a on a.pid = l.pid \
+     where l.locktype = 'advisory' and l.granted and l.objsubid = 1 \
+       and l.database = (select oid from pg_database where datname = current_database()) \
+       and (l.classid::bigint << 32) | l.objid::bigint = $1";
+
 const EXPECT: &str = "do $$
 begin
     if (select coalesce(max(version), 0) from {schema}.migration) <> {version} then
@@ -107,7 +122,7 @@ create table if not exists {schema}.migration (
 ";
 
 /// Applies what is missing, in one transaction, one process at a time.
-pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
+pub(crate) async fn migrate(pool: &PgPool, schema: &Schema, patience: Duration) -> Result<()> {
     // Nothing to do is the usual case, and asks for no lock and no privilege to create.
     match look(pool, schema, "migrate").await {
         Ok(found) if found == Some(schema_version()) => return Ok(()),
@@ -119,9 +134,7 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
     let begin = format!("begin isolation level read committed read write;\n{SESSION}");
     let begin = AssertSqlSafe(begin).into_sql_str();
     let mut tx = SessionTransaction::begin(connection, Some(begin)).await.map_err(during("migrate"))?;
-    let lock = sqlx_core::query::query("select pg_advisory_xact_lock($1)");
-    let lock = lock.persistent(false).bind(lock_of(schema));
-    lock.execute(&mut *tx).await.map_err(during("migrate"))?;
+    lock(&mut tx, schema, patience).await?;
     run(&mut tx, &schema.fill(PREPARE)).await?;
     let applied = version(&mut tx, schema).await?.unwrap_or(0);
     refuse_newer(applied, schema)?;
@@ -135,6 +148,36 @@ pub(crate) async fn migrate(pool: &PgPool, schema: &Schema) -> Result<()> {
         note.execute(&mut *tx).await.map_err(during("migrate"))?;
     }
     tx.commit().await.map_err(during("migrate"))
+}
+
+/// Takes the lock of migrations. Another migration is waited for, and whoever else has the lock, because any role can take it; but
+/// not without a word, and not for ever.
+async fn lock(tx: &mut PgConnection, schema: &Schema, patience: Duration) -> Result<()> {
+    let begun = Instant::now();
+    let mut told = false;
+    loop {
+        let free = sqlx_core::query::query("select pg_try_advisory_xact_lock($1)");
+        let free = free.persistent(false).bind(lock_of(schema));
+        let free = free.fetch_one(&mut *tx).await.map_err(during("migrate"))?;
+        if free.try_get(0).map_err(during("migrate"))? {
+            return Ok(());
+        }
+        let is_over = begun.elapsed() >= patience;
+        if is_over || (!told && begun.elapsed() >= TELL_AFTER) {
+            let who = sqlx_core::query::query(LOCKED_BY).persistent(false).bind(lock_of(schema));
+            let who = who.fetch_optional(&mut *tx).await.map_err(during("migrate"))?;
+            let who: Option<String> = who.and_then(|row| row.try_get(0).ok());
+            let who = who.unwrap_or_else(|| "a session that has ended since".into());
+            let what = format!("the lock for migrations of schema \"{}\" is held by {who}", schema.name);
+            if is_over {
+                let hint = "wait until its migration has ended, or end that session, and try again";
+                return Err(Error::new(ErrorKind::Conflict, "migrate", what).with_hint(hint));
+            }
+            tracing::warn!("{what}; waiting until it is free");
+            told = true;
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
+    }
 }
 
 /// The largest payload, in bytes, that the log takes; set first, if a size is given.

@@ -1,6 +1,7 @@
 //! The outbox: the handle that applications record with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider_core::{Clock, Limits, RecordOptions, Result};
 use postrider_sql::Settings;
@@ -150,6 +151,7 @@ pub struct OutboxBuilder {
     store: StoreOptions,
     pooler: Pooler,
     patch: Option<Patch>,
+    patience: Duration,
 }
 
 impl Default for OutboxBuilder {
@@ -160,6 +162,7 @@ impl Default for OutboxBuilder {
             store: StoreOptions::default(),
             pooler: Pooler::Detect,
             patch: None,
+            patience: migrate::PATIENCE,
         }
     }
 }
@@ -196,11 +199,19 @@ impl OutboxBuilder {
         self
     }
 
+    /// How long a migration waits for the lock of migrations: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn migration_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &PgPool) -> Result<Outbox> {
-        let (pooler, set) = (self.pooler, self.settings.max_payload());
+        let (pooler, set, patience) = (self.pooler, self.settings.max_payload(), self.patience);
         let outbox = self.build(pool)?;
-        migrate::migrate(pool, &outbox.sql.schema).await?;
+        migrate::migrate(pool, &outbox.sql.schema, patience).await?;
         outbox.meet(pooler, set).await
     }
 

@@ -3,10 +3,10 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{drain, event, subscribe};
-use postrider_core::{Clock, ErrorKind, Limits, Operate, Replay, ReplayFrom, Sweep};
+use postrider_core::{Clock, ErrorKind, EventLog, Limits, Operate, Replay, ReplayFrom, Sweep};
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
@@ -56,7 +56,8 @@ async fn a_publisher_may_do_what_is_listed_here_with_the_relations_of_the_schema
     let tables = publisher
         .rows(
             "select c.relname || ' ' || p.privilege from pg_class c, \
-             unnest('{select,insert,update,delete,truncate,references,trigger}'::text[]) as p(privilege) \
+             unnest('{select,insert,update,delete,truncate,references,trigger}'::text[] \
+                 || case when current_setting('server_version_num')::int >= 170000 then '{maintain}'::text[] end) as p(privilege) \
              where c.relnamespace = '{schema}'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f') \
                and c.relname not in ('app', 'touched') and has_table_privilege('{role}', c.oid, p.privilege)",
         )
@@ -303,6 +304,55 @@ async fn no_lock_of_a_stranger_stops_retention_or_a_replay() {
     tx.rollback().await.expect("rollback");
     drop(stranger);
     publisher.end().await;
+}
+
+/// Nor do they put a relay to sleep, or look like an outage to it: it polls instead of waiting for the bell.
+#[tokio::test]
+async fn no_lock_of_a_stranger_keeps_a_relay_from_its_events() {
+    let publisher = Publisher::new().await;
+    let log = &publisher.log;
+    subscribe(&log.store, "s").await;
+    let mut stranger = publisher.connect().await;
+    let lock =
+        sqlx::query("select pg_advisory_lock($1)").bind(hash(&format!("postrider bell {}", log.schema)));
+    lock.execute(&mut stranger).await.expect("lock");
+    let mut bell = log.store.bell();
+    let longest = Duration::from_millis(200);
+    // Until long after the quiet time behind which the bell is armed.
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        let waited = tokio::time::timeout(longest * 10, bell.wait(longest)).await;
+        waited.expect("it waits no longer than it may").expect("and nothing fails");
+    }
+    let armed = publisher.rows("select last_value::text from {schema}.bell").await;
+    assert_eq!(armed, ["0"], "this is the lock, and nobody armed the bell without it");
+    drop(stranger);
+    publisher.end().await;
+}
+
+/// Who holds the lock of migrations is named, instead of waited for without a word.
+#[tokio::test]
+async fn a_migration_that_a_stranger_locks_out_says_who_it_is() {
+    let publisher = Publisher::new().await;
+    let schema = format!("{}_new", publisher.log.schema);
+    let mut stranger = publisher.connect().await;
+    let lock = sqlx::query("select pg_advisory_lock($1)").bind(hash(&format!("postrider migrate {schema}")));
+    lock.execute(&mut stranger).await.expect("lock");
+    let builder = Outbox::builder().schema(&schema).migration_patience(Duration::from_millis(300));
+    let locked = builder.migrated(&publisher.log.pool).await.expect_err("it is locked");
+    assert_eq!(locked.kind(), ErrorKind::Conflict);
+    let sentence = locked.to_string();
+    assert!(sentence.contains(&format!("(user {})", publisher.role)), "{sentence}");
+    drop(stranger);
+    publisher.end().await;
+}
+
+/// As the relay makes numbers of names: FNV-1a.
+fn hash(text: &str) -> i64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.cast_signed()
 }
 
 /// A program that sets a limit and may only record starts all the same, with the limit that the log has.
