@@ -300,6 +300,14 @@ fn run_tests(
         if !names_a_package(extra) {
             cargo.arg("--workspace");
         }
+        // Whatever fails, all failures are told.
+        if !extra
+            .iter()
+            .take_while(|argument| **argument != "--")
+            .any(|argument| argument.ends_with("fail-fast"))
+        {
+            cargo.arg("--no-fail-fast");
+        }
         cargo.args(extra).envs(session.environment()).envs(variables.iter().copied());
         foreground.run(&mut cargo)?
     };

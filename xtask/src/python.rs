@@ -8,8 +8,8 @@ use std::process::Command;
 use crate::task_error::TaskError;
 use crate::{package, process, say, workspace};
 
-/// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write, and the driver that
-/// publishers in Python use.
+/// What is installed: the libraries of CloudEvents and of Standard Webhooks, which read what we write, the driver that publishers in
+/// Python use, and the schemas of Kubernetes with what checks files by them.
 pub const REQUIREMENTS: &[&str] = &[
     "cloudevents==2.2.0",
     "python-dateutil==2.9.0.post0",
@@ -18,6 +18,15 @@ pub const REQUIREMENTS: &[&str] = &[
     "psycopg==3.3.8",
     "psycopg-binary==3.3.8",
     "typing_extensions==4.16.0",
+    "kubernetes-validate==1.37.0",
+    "importlib_resources==7.1.0",
+    "jsonschema==4.26.0",
+    "jsonschema-specifications==2025.9.1",
+    "attrs==26.1.0",
+    "packaging==26.3",
+    "PyYAML==6.0.3",
+    "referencing==0.37.0",
+    "rpds-py==2026.9.1",
 ];
 
 /// Debian's and Ubuntu's packages of Python and of what makes environments.

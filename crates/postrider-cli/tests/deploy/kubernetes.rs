@@ -99,7 +99,32 @@ fn what_kubernetes_is_given_is_as_its_api_has_it_and_fits_together() {
     assert_eq!(understood["http"]["listen"], format!("0.0.0.0:{port}"));
 }
 
-/// The check finds what it is for.
+/// Whether the schemas that Kubernetes publishes of its API take a file, and what is said of it.
+fn by_its_own_schemas(text: &str, version: &str) -> (bool, String) {
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("kubernetes.yaml"), text).expect("the file");
+    let mut python = Command::new(xtask::python::ready().expect("Python with the schemas of Kubernetes"));
+    python.args(["-m", "kubernetes_validate", "--strict", "-k", version]).arg("kubernetes.yaml");
+    let output = python.current_dir(folder.path()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), said.into_owned())
+}
+
+#[test]
+fn the_schemas_of_kubernetes_itself_take_the_file() {
+    let file = text("deploy/kubernetes.yaml");
+    for version in ["1.30", "1.37"] {
+        let (taken, said) = by_its_own_schemas(&file, version);
+        assert!(taken && !said.contains("WARN"), "{version}: {said}");
+        assert_eq!(said.matches(" passed for resource ").count(), 6, "{version}: {said}");
+    }
+    for (right, wrong) in [("readinessProbe:", "readynessProbe:"), ("replicas: 2", "replicas: \"2\"")] {
+        let (taken, said) = by_its_own_schemas(&file.replacen(right, wrong, 1), "1.37");
+        assert!(!taken, "{wrong}: {said}");
+    }
+}
+
+/// Our own check finds what is wrong, also where those schemas say only that it is a text or a number.
 #[test]
 fn what_kubernetes_would_pass_over_or_refuse_is_found_out() {
     let file = text("deploy/kubernetes.yaml");

@@ -44,9 +44,7 @@ async fn a_relay_tells_systemd_and_shows_buckets() {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
     assert_eq!(hear(), "READY=1");
-    let log = std::fs::read_to_string(folder.path().join("log")).expect("a log");
-    let address = log.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let address = address.unwrap_or_else(|| panic!("it says where it answers: {log}")).to_owned();
+    let address = address_in(&folder.path().join("log")).await;
     let bucket = "postrider_attempts_bucket{subscription=\"out\",stream=\"events\",le=\"1\"} 1";
     let end = Instant::now() + Duration::from_secs(30);
     loop {
@@ -102,6 +100,22 @@ fn the_rule_asks_for_an_increase_of(counter: &str) {
     assert_eq!(rule["expr"].as_str(), Some(expected.as_str()));
 }
 
+/// Where a relay answers, as soon as its log says so.
+#[cfg(target_os = "linux")]
+async fn address_in(log: &std::path::Path) -> String {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = std::fs::read_to_string(log).expect("a log");
+        let line = said.lines().find(|line| line.contains("serving /metrics"));
+        let address = line.and_then(|line| line.split("address=").nth(1)?.split_whitespace().next());
+        if let Some(address) = address {
+            return address.to_owned();
+        }
+        assert!(Instant::now() < end, "it says where it answers: {said}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// The metrics; nothing as long as nobody answers.
 #[cfg(target_os = "linux")]
 fn scrape(address: &str) -> String {
@@ -137,7 +151,7 @@ fn the_event_is_shown_with_its_answer(shown: impl Fn(&[&str]) -> String) {
     let page: Value = serde_json::from_str(&shown(&["dead", "show", &id, "--json"])).expect("JSON");
     let tries = page["deliveries"][0]["last_attempts"].as_array().expect("tries");
     assert_eq!(tries.len(), 1, "{page}");
-    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"relay_process-1".into(), &"http_422".into()));
+    assert_eq!((&tries[0]["relay"], &tries[0]["code"]), (&"relay-1".into(), &"http_422".into()));
     assert_eq!(tries[0]["message"], "the endpoint answered 422");
     assert_eq!(tries[0]["answer"], "no such card: {\"card\":\"4711-0815\"}");
     assert!(tries[0]["millis"].is_u64() && tries[0]["at"].is_string(), "{page}");
@@ -155,12 +169,9 @@ fn the_event_is_shown_with_its_answer(shown: impl Fn(&[&str]) -> String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged() {
     let folder = Folder::new();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = free.local_addr().expect("an address").to_string();
-    drop(free);
     let url = format!("sqlite:{}", folder.path().join("shop.db").display());
     let settings = format!(
-        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"{address}\"\n[relay]\nname = \"relay_process-1\"\n[log]\nlevel = \"trace\"\n\
+        "[store]\nurl = \"{url}\"\n[http]\nlisten = \"127.0.0.1:0\"\n[relay]\nname = \"relay-1\"\n[log]\nlevel = \"trace\"\n\
          [[subscription]]\nname = \"hook\"\nsink = \"hook\"\n\
          [sink.hook]\ntype = \"http\"\nurl = \"{}\"\nstatuses = {{ 422 = \"reject\" }}\n",
         refusing()
@@ -174,6 +185,7 @@ async fn the_first_death_is_an_increase_and_its_answer_is_shown_and_not_logged()
     assert!(command(&["migrate"]).output().expect("it runs").status.success());
     let log = std::fs::File::create(folder.path().join("log")).expect("a file");
     let mut relay = Process::start(command(&["relay"]).stderr(log).stdout(Stdio::null()));
+    let address = address_in(&folder.path().join("log")).await;
     let counter = "postrider_deaths_total";
     the_rule_asks_for_an_increase_of(counter);
     until_shown(&address, &format!("{counter}{{subscription=\"hook\"}} 0")).await;
