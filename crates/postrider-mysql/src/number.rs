@@ -14,7 +14,7 @@ use sqlx_mysql::MySqlConnection;
 use crate::error::is_in_the_way;
 use crate::pools::Pools;
 use crate::sql::{Sql, call};
-use crate::tend::Chores;
+use crate::tend::Maintenance;
 
 /// How many events get their numbers in one call; no run is longer, as the procedure sees to.
 pub(crate) const MOST: i64 = 10_000;
@@ -29,7 +29,7 @@ const PATIENCE: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Rounds {
     pub(crate) pools: Pools,
-    pub(crate) chores: Chores,
+    pub(crate) maintenance: Maintenance,
     /// The last number, as of the last step.
     seq: AtomicI64,
     /// Whether the last step took as much as one may: there is probably more.
@@ -62,7 +62,7 @@ impl Rounds {
     pub(crate) fn new(pools: Pools) -> Self {
         Self {
             pools,
-            chores: Chores::default(),
+            maintenance: Maintenance::default(),
             seq: AtomicI64::new(0),
             behind: AtomicBool::new(false),
             ahead: AtomicBool::new(false),

@@ -87,7 +87,7 @@ impl Outbox {
 
     /// The connections of its pool, for statements of its own.
     pub(crate) fn sessions(&self) -> Sessions {
-        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.manner), "begin".into_sql_str())
+        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.session_mode), "begin".into_sql_str())
     }
 
     /// Finds out whether the pool's connections share their sessions, if nobody has said so.
@@ -102,7 +102,7 @@ impl Outbox {
             }
         };
         if is_shared {
-            self.sql.manner.share();
+            self.sql.session_mode.share();
         }
         // What the log takes is one setting for all publishers.
         let most = migrate::max_payload(&self.sessions(), &self.sql, set).await?;

@@ -40,13 +40,13 @@ pub enum Pooler {
 
 /// How the statements of an outbox, and of the stores made of it, use their sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct SessionMode {
     shared: AtomicBool,
     /// Since when it is known that sessions are shared, if that became known by an error.
     since: Mutex<Option<Instant>>,
 }
 
-impl Manner {
+impl SessionMode {
     /// Whether sessions are shared with strangers.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
@@ -88,7 +88,7 @@ fn is_of_a_pooler(code: &str, message: &str) -> bool {
     }
 }
 
-/// The begin of a transaction of the store's own, where sessions are shared: what [`settle_in`](crate::store) sets for a session,
+/// The begin of a transaction of the store's own, where sessions are shared: what [`configure_session`](crate::store) sets for a session,
 /// as far as it matters to a statement. It ends with the transaction.
 pub(crate) fn begin_with_settings(patience: i64) -> SqlStr {
     let text = format!(

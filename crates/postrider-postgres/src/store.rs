@@ -15,9 +15,9 @@ use postrider_sql::session::Trust;
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
-use crate::bell::{Hub, LaneBell};
+use crate::bell::{LaneBell, SharedBell};
 use crate::error::{during, is_unsendable};
-use crate::pooler::{self, Manner, begin_with_settings, is_shared};
+use crate::pooler::{self, SessionMode, begin_with_settings, is_shared};
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::sweep::Reached;
@@ -58,11 +58,13 @@ impl fmt::Debug for StoreOptions {
 
 impl StoreOptions {
     /// A relay's sessions: set up once, or with each transaction where they are shared.
-    fn sessions(&self, manner: Arc<Manner>) -> PgPoolOptions {
+    fn sessions(&self, session_mode: Arc<SessionMode>) -> PgPoolOptions {
         let patience = self.patience_in_millis();
         PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).after_connect(move |connection, _| {
-            let is_shared = manner.is_shared();
-            Box::pin(async move { if is_shared { Ok(()) } else { settle_in(connection, patience).await } })
+            let is_shared = session_mode.is_shared();
+            Box::pin(
+                async move { if is_shared { Ok(()) } else { configure_session(connection, patience).await } },
+            )
         })
     }
 
@@ -77,14 +79,14 @@ impl StoreOptions {
 pub(crate) struct Line {
     options: StoreOptions,
     address: PgConnectOptions,
-    manner: Arc<Manner>,
+    session_mode: Arc<SessionMode>,
     /// Whether it was said that nothing can be heard.
     said: Arc<AtomicBool>,
 }
 
 impl Line {
-    fn of(options: &StoreOptions, address: PgConnectOptions, manner: Arc<Manner>) -> Self {
-        Self { options: options.clone(), address, manner, said: Arc::default() }
+    fn of(options: &StoreOptions, address: PgConnectOptions, session_mode: Arc<SessionMode>) -> Self {
+        Self { options: options.clone(), address, session_mode, said: Arc::default() }
     }
 
     /// Whether publishers are to ring.
@@ -94,7 +96,7 @@ impl Line {
 
     /// Whether there is an address to listen at: not where sessions are shared, unless there is one for it.
     pub(crate) fn is_there(&self) -> bool {
-        self.options.listen.is_some() || !self.manner.is_shared()
+        self.options.listen.is_some() || !self.session_mode.is_shared()
     }
 
     /// A place for one connection, apart from all others: one that does not answer takes it along. An address of its own may lead
@@ -150,7 +152,7 @@ pub struct PgStore {
     pub(crate) sql: Arc<Sql>,
     pub(crate) clock: Clock,
     home: Arc<RwLock<Home>>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) bell: Arc<SharedBell>,
     /// How far a sweep has got.
     pub(crate) reached: Arc<Reached>,
 }
@@ -163,17 +165,18 @@ impl PgStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let address = (*outbox_pool.connect_options()).clone();
-        let manner = Arc::clone(&sql.manner);
-        let sessions = options.sessions(Arc::clone(&manner)).max_connections(options.connections.max(2));
-        let manners = Arc::clone(&manner);
-        let trust = Trust::new(Duration::ZERO, move |age| manners.outdates(age));
+        let session_mode = Arc::clone(&sql.session_mode);
+        let sessions =
+            options.sessions(Arc::clone(&session_mode)).max_connections(options.connections.max(2));
+        let mode = Arc::clone(&session_mode);
+        let trust = Trust::new(Duration::ZERO, move |age| mode.outdates(age));
         let pool = trust.guard(sessions).connect_lazy_with(address.clone());
         let begin = begin_with_settings(options.patience_in_millis());
-        let pool = Sessions::new(pool, Arc::clone(&manner), begin);
+        let pool = Sessions::new(pool, Arc::clone(&session_mode), begin);
         let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
-        let hub = Hub::new(pool.clone(), Arc::clone(&sql), Line::of(options, address, manner));
+        let bell = SharedBell::new(pool.clone(), Arc::clone(&sql), Line::of(options, address, session_mode));
         let reached = Arc::default();
-        Ok(Self { pool, sql, clock, home, hub, reached })
+        Ok(Self { pool, sql, clock, home, bell, reached })
     }
 
     /// Where the log lives, as far as this store knows.
@@ -196,12 +199,12 @@ impl PgStore {
 
     /// The same, and what it tells of a pooler is known.
     pub(crate) fn noticed<T>(&self, outcome: sqlx_core::Result<T>) -> sqlx_core::Result<T> {
-        outcome.inspect_err(|error| self.sql.manner.notice(error))
+        outcome.inspect_err(|error| self.sql.session_mode.notice(error))
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
     pub(crate) async fn ring(&self) -> Result<()> {
-        self.hub.ring().await
+        self.bell.ring().await
     }
 
     /// Whether a subscription exists.
@@ -247,7 +250,7 @@ impl PgStore {
 /// The server tells a peer that is gone by itself within half a minute, and ends what such a one has left running.
 /// Whatever a role or a database has set for its sessions, ours need these: a statement of a relay may take its time, writes, and
 /// sees what was committed before it. Not every server knows every timeout.
-async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
+async fn configure_session(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
     const SETTINGS: &str = "select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), \
          set_config('plan_cache_mode', 'force_generic_plan', false), \
          set_config('max_parallel_workers_per_gather', '0', false), \
@@ -350,6 +353,6 @@ impl EventLog for PgStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(LaneBell::new(Arc::clone(&self.hub)))
+        Box::new(LaneBell::new(Arc::clone(&self.bell)))
     }
 }

@@ -10,8 +10,8 @@ use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::dead_event::deaths;
-use super::note::{Note, Saying};
-use super::notify::{Unheard, Voices};
+use super::note::{Note, PendingNotice};
+use super::notify::{Notifier, NotifyError};
 use super::reading::readings;
 use crate::Failure;
 use crate::config::alert::When;
@@ -32,7 +32,7 @@ const BEAT: Duration = Duration::from_secs(20);
 pub(crate) struct AlertMonitor {
     figures: Vec<Alert>,
     deaths: Vec<Alert>,
-    voices: Voices,
+    notifier: Notifier,
     store: Store,
     owner: String,
     every: Duration,
@@ -49,7 +49,7 @@ impl AlertMonitor {
     /// A watch over the alerts of the settings, if there are any.
     pub(crate) fn of(config: &Config) -> Result<Option<Self>, Problem> {
         // What is wrong with a notifier is found out also while nobody uses it.
-        let voices = Voices::make(&config.notify, &super::source(&config.store))?;
+        let notifier = Notifier::make(&config.notify, &super::source(&config.store))?;
         if config.alerts.is_empty() {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl AlertMonitor {
         Ok(Some(Self {
             figures,
             deaths,
-            voices,
+            notifier,
             // A round asks one question after the other.
             store: Store { connections: 2, ..config.store.clone() },
             owner: format!("{name}-{}", &process[..12]),
@@ -148,13 +148,13 @@ impl AlertMonitor {
         self.unsaved.take_if(|(seen, _)| *seen != leader.note);
         // It is kept until it is written: a round that fails must not say again what was said.
         let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
-        note.keep_targets(|target| self.voices.has(target));
+        note.keep_targets(|target| self.notifier.has(target));
         let readings = if self.figures.is_empty() {
             Vec::new()
         } else {
             readings(log, &self.figures, leader.at).await?
         };
-        note.observe(&readings, self.voices.source(), leader.at);
+        note.observe(&readings, self.notifier.source(), leader.at);
         let mut died = BTreeMap::new();
         for since in note.deaths_since(&self.deaths, leader.at) {
             let deaths = deaths(log.as_ref(), &since).await?;
@@ -167,7 +167,7 @@ impl AlertMonitor {
             }
         }
         let mut due = note.buried(&over, &died);
-        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), leader.at));
+        due.extend(note.due(&readings, &self.deaths, &died, self.notifier.source(), leader.at));
         let mut deaf = BTreeSet::new();
         if !due.is_empty() {
             // Looking may have taken a while: who has lost the lease meanwhile says nothing.
@@ -218,27 +218,27 @@ impl AlertMonitor {
     /// Says what is due, to all targets at once and to each in order; who could not be told all of it.
     async fn speak(
         &mut self,
-        due: &[Saying],
+        due: &[PendingNotice],
         note: &mut Note,
         now: OffsetDateTime,
         ended: &Receiver<bool>,
     ) -> BTreeSet<String> {
         let until = Instant::now() + self.patience();
-        let targets: BTreeSet<&str> = due.iter().map(|saying| saying.target.as_str()).collect();
-        let voices = &self.voices;
+        let targets: BTreeSet<&str> = due.iter().map(|notice| notice.target.as_str()).collect();
+        let notifier = &self.notifier;
         let told = join_all(targets.iter().map(|target| async move {
             let (mut said, mut failure) = (Vec::new(), None);
-            for saying in due.iter().filter(|saying| saying.target == **target) {
-                let heard = tokio::select! {
-                    heard = say(voices, saying, until) => heard,
+            for notice in due.iter().filter(|notice| notice.target == **target) {
+                let sent = tokio::select! {
+                    sent = send(notifier, notice, until) => sent,
                     // A process that is asked to end leaves the rest to the next speaker.
                     () = cut(ended.clone()) => return (said, Some(None)),
                 };
-                match heard {
-                    Ok(()) => said.push(saying),
+                match sent {
+                    Ok(()) => said.push(notice),
                     // What is refused holds up nothing that is not.
-                    Err(unheard) if !unheard.passing => failure = Some(Some(unheard.what)),
-                    Err(unheard) => return (said, Some(Some(unheard.what))),
+                    Err(error) if !error.passing => failure = Some(Some(error.what)),
+                    Err(error) => return (said, Some(Some(error.what))),
                 }
             }
             (said, failure)
@@ -246,10 +246,10 @@ impl AlertMonitor {
         .await;
         let mut deaf = BTreeSet::new();
         for (target, (said, failure)) in targets.into_iter().zip(told) {
-            for saying in said {
-                note.said(saying, now);
-                if self.voices.keeps_incidents(&saying.target) {
-                    note.opened(saying);
+            for notice in said {
+                note.said(notice, now);
+                if self.notifier.keeps_incidents(&notice.target) {
+                    note.opened(notice);
                 }
             }
             match failure {
@@ -282,17 +282,17 @@ async fn cut(mut ended: Receiver<bool>) {
 }
 
 /// Says it, and again after a pause where that may help, as long as there is time.
-async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unheard> {
+async fn send(notifier: &Notifier, notice: &PendingNotice, until: Instant) -> Result<(), NotifyError> {
     let mut backoff = Backoff::new(PAUSE, LONGEST);
     let mut tries = 1;
     loop {
         let pause = backoff.next_delay();
-        let late = || Unheard { what: "it did not answer in time".to_owned(), passing: true };
-        let said = timeout_at(until, voices.say(&saying.target, &saying.message))
+        let late = || NotifyError { what: "it did not answer in time".to_owned(), passing: true };
+        let said = timeout_at(until, notifier.send(&notice.target, &notice.message))
             .await
             .unwrap_or_else(|_| Err(late()));
         match said {
-            Err(unheard) if unheard.passing && tries < TRIES && Instant::now() + pause < until => {
+            Err(error) if error.passing && tries < TRIES && Instant::now() + pause < until => {
                 tokio::time::sleep(pause).await;
                 tries += 1;
             }
