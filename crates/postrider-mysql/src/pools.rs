@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::Result;
-use postrider_sql::session::Trust;
+use postrider_sql::session::{CONNECTIONS, Trust};
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
@@ -28,9 +28,14 @@ pub struct StoreOptions {
     pub patience: Duration,
 }
 
+impl StoreOptions {
+    /// The default of [`connections`](Self::connections).
+    pub const CONNECTIONS: u32 = CONNECTIONS;
+}
+
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 10, patience: Duration::from_secs(10) }
+        Self { connections: Self::CONNECTIONS, patience: Duration::from_secs(10) }
     }
 }
 

@@ -155,7 +155,7 @@ pub struct OutboxBuilder {
 impl Default for OutboxBuilder {
     fn default() -> Self {
         Self {
-            schema: "postrider".into(),
+            schema: Self::SCHEMA.into(),
             settings: Settings::default(),
             store: StoreOptions::default(),
             pooler: Pooler::Detect,
@@ -165,6 +165,9 @@ impl Default for OutboxBuilder {
 }
 
 impl OutboxBuilder {
+    /// The default of [`schema`](Self::schema).
+    pub const SCHEMA: &str = "postrider";
+
     /// The schema that holds the tables; by default `postrider`.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {

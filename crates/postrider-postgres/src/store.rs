@@ -11,7 +11,7 @@ use postrider_core::{
     Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventLog, Lease, LeaseStatus, Position, Result,
     Settlement, Subscribed, Subscription,
 };
-use postrider_sql::session::Trust;
+use postrider_sql::session::{CONNECTIONS, Trust};
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
@@ -40,7 +40,8 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 10, patience: Duration::from_secs(10), bell: true, listen: None }
+        let patience = Duration::from_secs(10);
+        Self { connections: Self::CONNECTIONS, patience, bell: Self::BELL, listen: None }
     }
 }
 
@@ -57,6 +58,12 @@ impl fmt::Debug for StoreOptions {
 }
 
 impl StoreOptions {
+    /// The default of [`connections`](Self::connections).
+    pub const CONNECTIONS: u32 = CONNECTIONS;
+
+    /// The default of [`bell`](Self::bell).
+    pub const BELL: bool = true;
+
     /// A relay's sessions: set up once, or with each transaction where they are shared.
     fn sessions(&self, session_mode: Arc<SessionMode>) -> PgPoolOptions {
         let patience = self.patience_in_millis();

@@ -4,16 +4,16 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use postrider::postgres::Pooler;
+use postrider::postgres::{OutboxBuilder, Pooler, StoreOptions};
 use postrider::store::defaults;
 
 use super::secret::without_password;
 use super::{Problem, Section, address, duration};
 
 /// The defaults: of several words, the first.
-pub(crate) const SCHEMA: &str = "postrider";
-pub(crate) const CONNECTIONS: u32 = 10;
-pub(crate) const BELL: bool = true;
+pub(crate) const SCHEMA: &str = OutboxBuilder::SCHEMA;
+pub(crate) const CONNECTIONS: u32 = StoreOptions::CONNECTIONS;
+pub(crate) const BELL: bool = StoreOptions::BELL;
 pub(crate) const POOLERS: [(&str, Pooler); 3] =
     [("detect", Pooler::Detect), ("transaction", Pooler::Transaction), ("none", Pooler::None)];
 pub(crate) const ALERTS_EVERY: Duration = Duration::from_secs(60);
