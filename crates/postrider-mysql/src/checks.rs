@@ -48,7 +48,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
-        Ok(()) => Check::good("sequence", "the next number is above every number that was read"),
+        Ok(()) => Check::good("sequence", "the next id is higher than every id already read"),
         Err(error) => Check::bad("sequence", error.message().to_owned(), "follow the message"),
     });
     Ok(checks)

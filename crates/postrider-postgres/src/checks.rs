@@ -117,7 +117,7 @@ impl PgStore {
                 format!("run: alter sequence {sequence} cache 1"),
             )
         } else {
-            Check::good("sequence", "it is ahead of the log, and has no cache")
+            Check::good("sequence", "the sequence is ahead of the log and has cache 1")
         })
     }
 }
