@@ -23,6 +23,17 @@ use crate::sql::Sql;
 use crate::sweep::Reached;
 
 /// How a relay's own sessions behave.
+///
+/// ```no_run
+/// use postrider_postgres::{Outbox, StoreOptions};
+///
+/// # async fn example(pool: sqlx::PgPool) -> postrider_core::Result<()> {
+/// // The publishers use two-phase commit, which forbids `NOTIFY`.
+/// let options = StoreOptions { bell: false, ..StoreOptions::default() };
+/// let outbox = Outbox::builder().store_options(options).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct StoreOptions {
     /// Maximum number of connections of the store; by default 10.

@@ -45,10 +45,10 @@ fn ignores_hangup() -> bool {
 ///
 /// ```
 /// use postrider::testing::Outbox;
-/// use postrider::{Failure, NewEvent, Raw, Relay};
+/// use postrider::{Failure, NewEvent, Raw, Received, Relay};
 ///
-/// async fn greet(event: Raw) -> Result<(), Failure> {
-///     println!("event {}", event.event_id);
+/// async fn greet(event: Received<Raw>) -> Result<(), Failure> {
+///     println!("event {}", event.event().event_id);
 ///     Ok(())
 /// }
 ///
