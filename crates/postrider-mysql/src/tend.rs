@@ -1,5 +1,5 @@
-//! What has to be done now and then so that numbering stays quick and complete, and what nobody waits for: clearing away arrivals
-//! that have their numbers, forgetting holes that nobody will fill, and looking everywhere once in a while.
+//! The maintenance of the numbering, in the background: it deletes arrivals that have their numbers, forgets gaps that will not be
+//! filled, and from time to time searches everywhere for events without a number.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use crate::error::{failed, is_in_the_way};
 use crate::number::{Done, MOST, Rounds};
 use crate::sql::{Sql, call};
 
-/// How many arrivals are let be until they are cleared away.
+/// How many arrivals may have a number before they are deleted.
 const CLEAR_EVERY: i64 = 10_000;
-/// How often one looks for holes that will not be filled, and clears away what few arrivals there are.
+/// How often gaps that will not be filled are forgotten, and arrivals deleted even if they are few.
 const EVERY: Duration = Duration::from_secs(5);
 /// How long one run may take: one that is not answered must not be the last.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How often one looks everywhere, and not only where something is to be expected.
+/// How often it searches everywhere, and not only where events are expected.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
-/// How old a hole has to be that is forgotten. A row is written microseconds after its id was taken; that no row came in so long
-/// means that none will. If one does, it is found when one looks everywhere.
+/// How old a gap must be to be forgotten. A row is written microseconds after its id was taken, so a row that is still missing will
+/// not come. If it does, the search everywhere finds it.
 const HOLE_AGE: Duration = Duration::from_secs(10);
 
 const OP: &str = "number";
@@ -39,7 +39,7 @@ pub(crate) struct Maintenance {
 }
 
 impl Rounds {
-    /// Does what is due, while others go on. `behind` is a time when there is better to do.
+    /// Starts the maintenance that is due, in the background. While numbering is `behind`, a large number of arrivals is no reason.
     pub(crate) fn tend(self: &Arc<Self>, sql: Sql, seq: i64, behind: bool) {
         let kept = seq - self.maintenance.cleared.load(Ordering::Relaxed);
         let due = (kept >= CLEAR_EVERY && !behind) || is_time(&self.maintenance.last, EVERY);
@@ -57,7 +57,7 @@ impl Rounds {
         });
     }
 
-    /// Up to a number, so that it ends: others go on giving them.
+    /// Runs up to the number `seq`, so that it ends although others give new numbers.
     async fn maintain(&self, sql: Sql, seq: i64) -> Result<()> {
         let mut conn = self.pools.conn(OP).await?;
         forget_holes(sql, &mut conn).await?;
@@ -81,7 +81,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Clears some arrivals away; says up to which number that is done, or nothing if somebody else is at it.
+    /// Deletes some arrivals. Returns the number up to which that is done, or `None` if another process is doing it.
     async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<Option<i64>> {
         let cleared = match call(sql.query(statement!("clear.sql")), conn, OP).await {
             Ok(row) => row.maybe_number("cleared", OP)?,

@@ -46,7 +46,7 @@ const RECONNECT: Duration = Duration::from_millis(100);
 const LONGEST_RECONNECT: Duration = Duration::from_secs(5);
 /// How often the listening connection is asked whether it is there, while nothing comes. The driver's question is no statement.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// What a relay says to itself to learn whether notifications arrive.
+/// The start of a notification that a relay sends to itself, to learn whether notifications arrive.
 const ECHO: &str = "echo ";
 
 /// One process's side of the bell, shared by all its lanes.
@@ -106,7 +106,7 @@ impl SharedBell {
         }
     }
 
-    /// Whether notifications arrive, as a message to itself tells.
+    /// Whether notifications arrive. It sends one to itself to find out.
     pub(crate) async fn health(&self, within: Duration) -> BellHealth {
         if !self.line.is_on() {
             return BellHealth::Off;
@@ -147,7 +147,7 @@ impl SharedBell {
         Ok(())
     }
 
-    /// Everybody who may have looked at the bell before it was armed.
+    /// The transactions that may have read the bell before it was armed.
     async fn owed(&self) -> Result<Vec<String>> {
         let text = self.sql.text("snapshot", include_str!("../sql/snapshot.sql"));
         let row = asked("wait", text.query().fetch_one(&self.pool)).await?;
@@ -212,13 +212,13 @@ async fn listen_once(heard: &Heard, line: &Line, pool: &Sessions, channel: &str)
     }
 }
 
-/// What the database says to a statement of the bell, if it says it in time: whoever sleeps would sleep on.
+/// Runs a statement of the bell with a timeout: without one, a relay could wait for the answer and never wake up.
 async fn asked<T>(op: &'static str, asked: impl Future<Output = sqlx_core::Result<T>>) -> Result<T> {
     let answer = tokio::time::timeout(2 * ANSWER, asked).await;
     answer.map_err(|_| silent(op))?.map_err(during(op))
 }
 
-/// What is answered in time.
+/// Fails with a timeout if there is no answer in time.
 async fn answered<T>(asked: impl Future<Output = sqlx_core::Result<T>>) -> sqlx_core::Result<T> {
     let silent = || sqlx_core::Error::Io(std::io::ErrorKind::TimedOut.into());
     tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(|_| Err(silent()))
@@ -378,7 +378,7 @@ impl Bell for LaneBell {
         // pause is kept across naps only while nothing comes.
         self.backoff.reset();
         if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
-            // EventPage by looking, not by a ring: the bell must not be rung by every commit of a busy time.
+            // The events were found by a read, without a ring: the bell must not ring for every commit of a busy time.
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 if let Err(error) = shared.disarm(until).await {

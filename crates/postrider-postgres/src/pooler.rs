@@ -47,7 +47,7 @@ pub(crate) struct SessionMode {
 }
 
 impl SessionMode {
-    /// Whether sessions are shared with strangers.
+    /// Whether sessions are shared with other clients.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
@@ -113,7 +113,7 @@ pub(crate) fn begin_with_settings(patience: i64) -> SqlStr {
 /// have the same one, and one never has two, unless something deals them out. So others begin transactions, each of which may get the
 /// session that the first one has just used, or take it away from it.
 ///
-/// Nothing is left behind: what is asked goes by the protocol that prepares nothing.
+/// It leaves nothing in the sessions: its queries use the protocol without prepared statements.
 pub(crate) async fn is_shared(
     first: &mut PgConnection,
     address: &PgConnectOptions,

@@ -92,13 +92,13 @@ impl StoreOptions {
     }
 }
 
-/// What the bell listens on.
+/// The connection that the bell listens on.
 #[derive(Clone)]
 pub(crate) struct Line {
     options: StoreOptions,
     address: PgConnectOptions,
     session_mode: Arc<SessionMode>,
-    /// Whether it was said that nothing can be heard.
+    /// Whether the warning about `listen` was logged.
     said: Arc<AtomicBool>,
 }
 
@@ -107,18 +107,18 @@ impl Line {
         Self { options: options.clone(), address, session_mode, said: Arc::default() }
     }
 
-    /// Whether publishers are to ring.
+    /// Whether publishers ring the bell.
     pub(crate) fn is_on(&self) -> bool {
         self.options.bell
     }
 
-    /// Whether there is an address to listen at: not where sessions are shared, unless there is one for it.
+    /// Whether there is a URL for LISTEN. Behind a pooler in transaction mode, only if `listen` is set.
     pub(crate) fn is_there(&self) -> bool {
         self.options.listen.is_some() || !self.session_mode.is_shared()
     }
 
-    /// A place for one connection, apart from all others: one that does not answer takes it along. An address of its own may lead
-    /// to a pooler by mistake, and LISTEN would stay behind in the session of a stranger: then there is none.
+    /// A pool for the LISTEN connection alone, so that one that does not answer blocks nothing else. It fails if `listen` is the URL
+    /// of a pooler in transaction mode: LISTEN would stay in the session of another client.
     pub(crate) async fn pool(&self) -> sqlx_core::Result<PgPool> {
         let address = self.options.listen.as_ref().unwrap_or(&self.address);
         if self.options.listen.is_some() {
@@ -142,19 +142,19 @@ impl Line {
 /// Where the log lives.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// Which stay in which cluster this is.
+    /// The number of this arrival in a cluster: a new one after each dump and restore into another cluster.
     pub(crate) system: i64,
-    /// Of each stay: up to this id, transaction ids are not its own.
+    /// For each arrival: events up to this id have transaction ids of another cluster.
     floors: Arc<HashMap<i64, i64>>,
 }
 
 impl Home {
-    /// Up to this id, transaction ids are not those of a stay.
+    /// Events up to this id have transaction ids of another cluster than that of this arrival.
     pub(crate) fn floor_of(&self, system: i64) -> i64 {
         self.floors.get(&system).copied().unwrap_or(0)
     }
 
-    /// The same of the present one.
+    /// The same for the present arrival.
     pub(crate) fn floor(&self) -> i64 {
         self.floor_of(self.system)
     }

@@ -23,12 +23,12 @@ const LEASE_NAME: &str = "alerts";
 /// How often a message is tried within a round, and the first pause; each is twice the one before.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a round may take to say what is due.
+/// How long a round may take to send what is due.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often the lease is extended, or asked for, at least: who dies has an heir soon, however rare its rounds are.
+/// How often the lease is extended or requested, at least: another relay must take over soon, even if rounds are rare.
 const BEAT: Duration = Duration::from_secs(20);
 
-/// Looks after alerts, and speaks if nobody else does.
+/// Evaluates alerts, and sends notifications if this process is the leader.
 pub(crate) struct AlertMonitor {
     figures: Vec<Alert>,
     deaths: Vec<Alert>,
@@ -38,7 +38,7 @@ pub(crate) struct AlertMonitor {
     every: Duration,
     /// When this process last looked, if it has the leader lease.
     looked: Option<Instant>,
-    /// Those who were not heard last time: it is said once.
+    /// The targets that could not be reached in the last round. Each failure is logged once.
     deaf: BTreeSet<String>,
     /// What could not be written down, and what was written there when it should have been.
     unsaved: Option<(Option<String>, Note)>,
@@ -131,8 +131,8 @@ impl AlertMonitor {
         self.every.clamp(Duration::from_secs(2), LONGEST)
     }
 
-    /// One round, if it is time and nobody else has the lease: look, say what is due, and write down what was said. What could
-    /// not be said is due in the next round.
+    /// One round, if it is time and no other relay has the lease: evaluate, send what is due, and store what was sent. What could
+    /// not be sent is due in the next round.
     async fn round(&mut self, log: &SharedStore, ended: &Receiver<bool>) -> postrider::Result<()> {
         let lease = self.beat() + self.patience() + Duration::from_secs(2);
         let Some(leader) = log.acquire_leader_lease(LEASE_NAME, &self.owner, lease).await? else {
@@ -215,7 +215,7 @@ impl AlertMonitor {
         note.unwrap_or_default()
     }
 
-    /// Says what is due, to all targets at once and to each in order; who could not be told all of it.
+    /// Sends what is due, to all targets at once and to each in order. Returns the targets that did not get all of it.
     async fn speak(
         &mut self,
         due: &[PendingNotice],
@@ -281,7 +281,7 @@ async fn cut(mut ended: Receiver<bool>) {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// Says it, and again after a pause where that may help, as long as there is time.
+/// Sends a notice, and tries again after a pause where that may help, until the time is over.
 async fn send(notifier: &Notifier, notice: &PendingNotice, until: Instant) -> Result<(), NotifyError> {
     let mut backoff = Backoff::new(PAUSE, LONGEST);
     let mut tries = 1;

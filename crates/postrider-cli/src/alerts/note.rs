@@ -1,7 +1,7 @@
-//! What the speaker remembers from round to round, and leaves to the next speaker: what each target was told.
+//! What each target was told: the leader keeps it from round to round, and leaves it to the next leader.
 //!
-//! It knows nothing of databases and of the network. A round tells it how things stand, asks it what is to be said, and tells
-//! it what was said; what could not be said is due again in the next round.
+//! It knows no database and no network. A round gives it the readings, asks it which messages are due, and reports which were sent.
+//! A message that could not be sent is due again in the next round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) struct Note {
     open: Vec<Open>,
 }
 
-/// An alert that fires, or of which somebody has not heard yet that it is over.
+/// An alert that fires, or whose end was not sent to every target yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Firing {
     alert: String,
@@ -147,7 +147,7 @@ impl Note {
         &self.open
     }
 
-    /// What is to be said of these incidents, whose events are dead no longer. One that has died anew goes on.
+    /// The messages that close these incidents, whose events are not dead any more. If one died again, its incident goes on.
     pub(crate) fn buried(
         &self,
         over: &[Open],
@@ -163,7 +163,7 @@ impl Note {
         .collect()
     }
 
-    /// This was said to somebody who keeps incidents.
+    /// This message opened an incident at its target.
     pub(crate) fn opened(&mut self, notice: &PendingNotice) {
         let About::Deaths { deaths, .. } = &notice.about else { return };
         let Some(open) = Open::of(&notice.target, &notice.message, deaths) else { return };
@@ -214,7 +214,7 @@ impl Note {
         self.forget();
     }
 
-    /// What is over, and was said to everybody, is forgotten.
+    /// Forgets alerts that are over, once every target was told.
     fn forget(&mut self) {
         self.firing.retain(|firing| firing.calm < CALM || !firing.told.is_empty());
     }

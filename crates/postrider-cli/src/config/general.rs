@@ -17,7 +17,7 @@ pub(crate) const BELL: bool = StoreOptions::BELL;
 pub(crate) const POOLERS: [(&str, Pooler); 3] =
     [("detect", Pooler::Detect), ("transaction", Pooler::Transaction), ("none", Pooler::None)];
 pub(crate) const ALERTS_EVERY: Duration = Duration::from_secs(60);
-/// In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
+/// A port that neither IANA nor the list of Prometheus exporters assigns.
 pub(crate) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
 pub(crate) const LOG_FORMATS: [(&str, bool); 2] = [("human", false), ("json", true)];
 pub(crate) const LOG_LEVEL: &str = "info";

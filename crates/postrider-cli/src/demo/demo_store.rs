@@ -67,7 +67,7 @@ pub(crate) trait DemoStore: Clone + Send + Sync + 'static {
     /// Writes down that a handler could not.
     fn could_not(&self, effect: &Effect<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Lets what came before this for its customer look as if it had come after it: a broken promise.
+    /// Makes the effect before this one of the same customer look like a later one: a broken promise.
     fn overtake(&self, effect: &Effect<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// What a statement counts that takes these texts.
@@ -80,7 +80,7 @@ pub(crate) trait DemoStore: Clone + Send + Sync + 'static {
     /// What became of a subscription.
     fn tally(&self, subscription: &str) -> impl Future<Output = Result<Counts, Failure>> + Send;
 
-    /// Leaves it as somebody may look at it who comes after.
+    /// Leaves it in a state that is easy to look at afterwards.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 

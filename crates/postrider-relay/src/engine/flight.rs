@@ -147,7 +147,7 @@ impl Lane {
         let landed = self.landed(&mut flights, false).await;
         self.flights = flights;
         if let Some(reason) = &landed.away {
-            // How long to leave it alone is for whoever tries next.
+            // The next try decides how long to pause.
             let _ = self.runtime.breaker.unavailable(reason, landed.undecided);
             self.note_away(reason);
         }

@@ -89,7 +89,7 @@ impl SubscriptionRuntime {
     /// Ends when the relay is to stop.
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.clone();
-        // Nobody can stop it any more once the relay itself is gone: then it stops, too.
+        // When the relay was dropped, nothing else can stop this: then it stops, too.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 
@@ -101,7 +101,7 @@ impl SubscriptionRuntime {
         }
     }
 
-    /// How long a sleep may last: with a clock that is turned by hand nobody knows when it is turned.
+    /// How long a sleep may last: a test may move a manual clock at any moment.
     pub(crate) fn at_most(&self, time: Duration) -> Duration {
         match self.clock {
             Clock::Database => time,

@@ -109,7 +109,7 @@ async fn handle_batch<S: Source>(
         }
     };
     for (&index, outcome) in batch.iter().zip(outcomes) {
-        // Behind a failure of its key it was not tried, whatever is said of it.
+        // It comes after a failure of its key, so it was not tried, whatever its outcome says.
         if !stopped.holds(&delivery.events[index].event) {
             note(routes, delivery, index, outcome, stopped);
         }
