@@ -35,6 +35,7 @@ pub mod server;
 pub mod service;
 pub mod services;
 pub mod session;
+pub mod sizes;
 pub mod suite;
 pub mod system;
 pub mod tally;

@@ -25,7 +25,7 @@ mod reading;
 
 use message::{Message, shown};
 pub(crate) use monitor::AlertMonitor;
-use notify::Voices;
+use notify::Notifier;
 use reading::{Reading, readings};
 
 /// How long a watch that was asked to end may take.
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// `postrider alerts check`: how each alert stands now; whether none fires.
 pub(crate) async fn check(config: &Config, as_json: bool) -> Result<bool, Failure> {
-    Voices::make(&config.notify, &source(&config.store))?;
+    Notifier::make(&config.notify, &source(&config.store))?;
     some(config)?;
     let log = database::open(&config.store).await?;
     let readings = readings(&log, &config.alerts, postrider::OffsetDateTime::now_utc()).await?;
@@ -121,8 +121,8 @@ pub(crate) async fn ended(mut watching: JoinHandle<()>) {
 
 /// `postrider alerts test`: says something to everybody, or to one; whether all could be told.
 pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> Result<bool, Failure> {
-    let voices = Voices::make(&config.notify, &source(&config.store))?;
-    let names: Vec<&str> = voices.names().filter(|each| name.is_none_or(|name| name == *each)).collect();
+    let notifier = Notifier::make(&config.notify, &source(&config.store))?;
+    let names: Vec<&str> = notifier.names().filter(|each| name.is_none_or(|name| name == *each)).collect();
     if names.is_empty() {
         let what = match name {
             Some(name) => format!("there is no [notify.{name}] in the settings"),
@@ -133,7 +133,7 @@ pub(crate) async fn test(config: &Config, name: Option<&str>, as_json: bool) -> 
     let mut answers = Vec::new();
     for name in names {
         let failure =
-            voices.say(name, &Message::test(voices.source())).await.err().map(|unheard| unheard.what);
+            notifier.send(name, &Message::test(notifier.source())).await.err().map(|error| error.what);
         match &failure {
             _ if as_json => {}
             None => output::line(format!("{name}: sent"))?,

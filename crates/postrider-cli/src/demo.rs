@@ -3,9 +3,9 @@
 //! The shop records in this process; two relays handle in processes of their own, and one of them is killed. Every figure of
 //! the summary is counted in the shop's tables.
 
+mod demo_store;
 mod fault;
 mod handlers;
-mod premises;
 mod relay_process;
 mod screen;
 mod script;
@@ -21,8 +21,8 @@ use postrider::{Uuid, asked_to_end};
 
 use crate::config::{Problem, address, without_password};
 use crate::{Failure, bounded};
+use demo_store::{DemoStore, FILE, Mysql, Postgres, Sqlite};
 use fault::Fault;
-use premises::{FILE, Mysql, Postgres, Premises, Sqlite};
 use screen::Screen;
 use script::Ending;
 
@@ -94,9 +94,9 @@ pub(crate) async fn run(
 async fn on_sqlite(options: &Options) -> Result<bool, Failure> {
     let folder = prepared(options.keep.as_deref())?;
     let mut screen = Screen::of_stdout();
-    let premises = Sqlite::build(&folder).await?;
+    let store = Sqlite::build(&folder).await?;
     let ending = tokio::select! {
-        ending = script::play(&mut screen, premises, &folder, None, options.fault) => ending?,
+        ending = script::play(&mut screen, store, &folder, None, options.fault) => ending?,
         () = asked_to_end() => Ending::Interrupted,
     };
     screen.clear();
@@ -133,14 +133,14 @@ async fn on_mysql(options: &Options, address: &str) -> Result<bool, Failure> {
 async fn on_server(
     options: &Options,
     folder: &Path,
-    premises: impl Premises,
+    store: impl DemoStore,
     server: Server<'_>,
     (place, schema): (String, Option<&str>),
     remove: impl AsyncFnOnce() -> bool,
 ) -> Result<bool, Failure> {
     let mut screen = Screen::of_stdout();
     let played = tokio::select! {
-        played = script::play(&mut screen, premises, folder, Some(server), options.fault) => played,
+        played = script::play(&mut screen, store, folder, Some(server), options.fault) => played,
         () = asked_to_end() => Ok(Ending::Interrupted),
     };
     screen.clear();

@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 use postrider_testkit::Folder;
 use serde_json::{Value, json};
 
+const STORE: [&str; 2] = ["--store", "sqlite:shop.db"];
+
 fn postrider(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
     command.args(arguments).current_dir(folder.path()).env_clear().output().expect("it runs")
@@ -124,59 +126,75 @@ fn a_sink_names_the_schema_that_the_catalog_has() {
     assert!(text(&missing.stderr).contains("it needs the catalog lost.json"), "{}", text(&missing.stderr));
 }
 
-#[test]
-fn the_catalog_stands_beside_what_the_log_has_seen() {
-    let folder = Folder::new();
-    let store = ["--store", "sqlite:shop.db"];
+/// A store, the catalog of it, and three events: one that can be read, one that can't, and one of an unknown type. Gives the id
+/// of the second.
+fn log_with_a_bad_event(folder: &Folder) -> String {
     folder.file("events.json", &catalog(1, &[], &["order"]));
-    assert!(postrider(&folder, &[&["migrate"], &store[..]].concat()).status.success());
+    assert!(postrider(folder, &[&["migrate"], &STORE[..]].concat()).status.success());
     let record = |kind: &str, payload: &str| {
         let event =
             ["record", "--yes", "--stream", "orders", "--type", kind, "--aggregate", "Order", "1", payload];
-        let recorded = postrider(&folder, &[&event[..], &store[..]].concat());
+        let recorded = postrider(folder, &[&event[..], &STORE[..]].concat());
         assert!(recorded.status.success(), "{}", text(&recorded.stderr));
         text(&recorded.stdout).trim().to_owned()
     };
     record("OrderPaid", r#"{"order":1}"#);
     let bad = record("OrderPaid", r#"{"order":"secret"}"#);
     record("Lost", "{}");
+    bad
+}
 
-    let shown = postrider(&folder, &[&["catalog", "--json"], &store[..]].concat());
+/// What a check finds in the event that can't be read.
+fn finding(bad: &str) -> String {
+    format!("OrderPaid version 1: event {bad} of the log can't be read: field order: expected an integer")
+}
+
+#[test]
+fn the_catalog_stands_beside_what_the_log_has_seen() {
+    let folder = Folder::new();
+    let bad = log_with_a_bad_event(&folder);
+    let shown = postrider(&folder, &[&["catalog", "--json"], &STORE[..]].concat());
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!(
         (&shown["log"]["seen"][1]["event"], &shown["log"]["seen"][1]["count"]),
         (&json!("OrderPaid"), &json!(2))
     );
     assert_eq!(shown["log"]["unknown"][0]["event"], "Lost");
-    let people = text(&postrider(&folder, &[&["catalog"], &store[..]].concat()).stdout);
+    let people = text(&postrider(&folder, &[&["catalog"], &STORE[..]].concat()).stdout);
     assert!(people.contains("In the log, but not in the catalog: Lost version 1 (1)"), "{people}");
 
     let checked =
-        postrider(&folder, &[&["catalog", "check", "--update", "--against-log"], &store[..]].concat());
+        postrider(&folder, &[&["catalog", "check", "--update", "--against-log"], &STORE[..]].concat());
     assert_eq!(checked.status.code(), Some(1));
     let said = text(&checked.stdout);
-    let finding = format!(
-        "OrderPaid version 1: event {bad} of the log can't be read: field order: expected an integer"
-    );
+    let finding = finding(&bad);
     assert!(said.contains(&format!("error: {finding}")), "{said}");
     assert!(text(&checked.stderr).contains("2 events of the log tried, 1 can't be read"));
     assert!(!folder.path().join("events.lock.json").exists(), "a check that fails writes no lock");
+}
 
-    // A lock that was named must be there; without a name its absence is said.
+#[test]
+fn a_lock_that_was_named_must_exist() {
+    let folder = Folder::new();
+    log_with_a_bad_event(&folder);
     let mistyped = ["catalog", "check", "--against-log", "--against", "event.lock.json"];
-    let mistyped = postrider(&folder, &[&mistyped[..], &store[..]].concat());
+    let mistyped = postrider(&folder, &[&mistyped[..], &STORE[..]].concat());
     assert_eq!(mistyped.status.code(), Some(2));
     assert!(text(&mistyped.stderr).contains("there is no lock event.lock.json"), "{mistyped:?}");
-    let unlocked = postrider(&folder, &[&["catalog", "check", "--against-log"], &store[..]].concat());
+    let unlocked = postrider(&folder, &[&["catalog", "check", "--against-log"], &STORE[..]].concat());
     assert!(
         text(&unlocked.stderr).contains("there is no lock events.lock.json, so no schema was compared"),
         "{unlocked:?}"
     );
+}
 
-    // The formats that programs read say the same, also without a lock.
+#[test]
+fn a_check_without_a_lock_says_the_same_in_every_format() {
+    let folder = Folder::new();
+    let bad = log_with_a_bad_event(&folder);
     let formatted = |format: &str| {
         let arguments = ["catalog", "check", "--against-log", "--format", format];
-        let checked = postrider(&folder, &[&arguments[..], &store[..]].concat());
+        let checked = postrider(&folder, &[&arguments[..], &STORE[..]].concat());
         assert_eq!(checked.status.code(), Some(1));
         assert!(!format!("{checked:?}").contains("secret"), "{checked:?}");
         text(&checked.stdout)
@@ -189,24 +207,25 @@ fn the_catalog_stands_beside_what_the_log_has_seen() {
     );
     assert!(formatted("junit").contains("failures=\"1\""));
     assert!(
-        formatted("github")
-            .starts_with(&format!("::error file=events.lock.json,title=OrderPaid version 1::{finding}"))
+        formatted("github").starts_with(&format!(
+            "::error file=events.lock.json,title=OrderPaid version 1::{}",
+            finding(&bad)
+        ))
     );
 }
 
 #[test]
 fn an_older_version_in_the_log_has_a_row_of_its_own() {
     let folder = Folder::new();
-    let store = ["--store", "sqlite:shop.db"];
-    assert!(postrider(&folder, &[&["migrate"], &store[..]].concat()).status.success());
+    assert!(postrider(&folder, &[&["migrate"], &STORE[..]].concat()).status.success());
     let event =
         ["record", "--yes", "--stream", "orders", "--type", "OrderPaid", "--aggregate", "Order", "1", "{}"];
-    assert!(postrider(&folder, &[&event[..], &store[..]].concat()).status.success());
+    assert!(postrider(&folder, &[&event[..], &STORE[..]].concat()).status.success());
     folder.file("events.json", &catalog(2, &[1], &["order"]));
-    let shown = postrider(&folder, &[&["catalog", "--json"], &store[..]].concat());
+    let shown = postrider(&folder, &[&["catalog", "--json"], &STORE[..]].concat());
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     let last = shown["log"]["seen"][0]["last"].as_str().expect("a time").to_owned();
-    let people = text(&postrider(&folder, &[&["catalog"], &store[..]].concat()).stdout);
+    let people = text(&postrider(&folder, &[&["catalog"], &STORE[..]].concat()).stdout);
     let rows: Vec<Vec<&str>> = people.lines().map(|line| line.split_whitespace().collect()).collect();
     let newest = ["OrderPaid", "2", "orders", "billing", "0", "-", "-"];
     assert!(rows.iter().any(|row| row == &newest), "{people}");

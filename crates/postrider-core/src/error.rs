@@ -59,7 +59,7 @@ pub struct Error {
 /// What to do about an error, and its message without that.
 struct Hint {
     problem: String,
-    remedy: String,
+    text: String,
 }
 
 impl Error {
@@ -77,10 +77,10 @@ impl Error {
 
     /// Adds what to do about it. The message ends with it, and [`hint`](Error::hint) returns it alone.
     #[must_use]
-    pub fn with_hint(mut self, remedy: impl Into<String>) -> Self {
-        let (problem, remedy) = (self.message, remedy.into());
-        self.message = format!("{problem}; to fix it: {remedy}");
-        self.hint = Some(Hint { problem, remedy });
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        let (problem, text) = (self.message, hint.into());
+        self.message = format!("{problem}; to fix it: {text}");
+        self.hint = Some(Hint { problem, text });
         self
     }
 
@@ -113,7 +113,7 @@ impl Error {
 
     /// What to do about it, where the database says so.
     pub fn hint(&self) -> Option<&str> {
-        self.hint.as_ref().map(|hint| hint.remedy.as_str())
+        self.hint.as_ref().map(|hint| hint.text.as_str())
     }
 
     /// Whether the same call may succeed later without any change.

@@ -40,12 +40,15 @@ pub struct HttpBuilder {
     root: Option<Vec<u8>>,
     authority: Option<PathBuf>,
     pub(crate) answers: Answers,
-    pub(crate) forgets_answers: bool,
+    keep_answers: Option<bool>,
 }
 
 impl HttpBuilder {
     /// The longest `Retry-After` that is respected by default.
     pub const LONGEST_RETRY_AFTER: Duration = LONGEST;
+
+    /// The default of [`keep_answers`](HttpBuilder::keep_answers).
+    pub const KEEP_ANSWERS: bool = true;
 
     /// How events are written into requests; by default binary.
     #[must_use]
@@ -123,8 +126,13 @@ impl HttpBuilder {
     /// off for an endpoint whose answers repeat what it was sent. It is never logged.
     #[must_use]
     pub fn keep_answers(mut self, keep: bool) -> Self {
-        self.forgets_answers = !keep;
+        self.keep_answers = Some(keep);
         self
+    }
+
+    /// Whether they are kept.
+    pub(crate) fn keeps_answers(&self) -> bool {
+        self.keep_answers.unwrap_or(Self::KEEP_ANSWERS)
     }
 
     /// How many events a request may have, where it has several.

@@ -114,7 +114,7 @@ impl Http {
                 let status = answer.status().as_u16();
                 let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
                 let retry_after = retry_after.map(ToOwned::to_owned);
-                let keeps = !self.settings.forgets_answers && !answer.status().is_success();
+                let keeps = self.settings.keeps_answers() && !answer.status().is_success();
                 let body = if keeps { beginning(answer).await } else { None };
                 Ok(self.settings.answers.outcome_of(status, retry_after.as_deref(), body, now))
             }

@@ -45,7 +45,7 @@ const ANSWERS: &[(RDKafkaRespErr, ErrorClass)] = &[
 ];
 
 /// What is made of an outcome of one event.
-fn remedy(
+fn class_of(
     result: &Result<(), postrider::store::Unavailable>,
     outcome: Option<&Outcome>,
 ) -> Option<ErrorClass> {
@@ -77,7 +77,7 @@ async fn answered_with(code: RDKafkaRespErr, wanted: ErrorClass) -> Result<(), S
     let first = delivery(&[event("a", 1)], Order::Key);
     let result = sink.deliver(Arc::clone(&first)).await;
     let outcome = first.take_outcomes().pop().flatten();
-    let found = remedy(&result, outcome.as_ref());
+    let found = class_of(&result, outcome.as_ref());
     mock.clear_request_errors(RDKafkaApiKey::Produce);
     if is_unknown {
         mock.topic_error("orders", RD_KAFKA_RESP_ERR_NO_ERROR).expect("a known topic");
@@ -102,7 +102,7 @@ async fn answered_with(code: RDKafkaRespErr, wanted: ErrorClass) -> Result<(), S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_answer_of_a_broker_has_its_remedy_and_is_got_over() {
+async fn each_answer_of_a_broker_has_its_class_and_is_got_over() {
     let mut answers = JoinSet::new();
     // A mock stays on its thread.
     let here = LocalSet::new();

@@ -16,16 +16,16 @@ const PAUSE: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(50);
 const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// Where the bells of a log hang.
+/// What the bells of a log share.
 #[derive(Debug, Default)]
-pub(crate) struct Tower {
+pub(crate) struct SharedBell {
     commits: AtomicU64,
     sleepers: AtomicU64,
     rings: AtomicU64,
     rung: Notify,
 }
 
-impl Tower {
+impl SharedBell {
     /// Events were committed. The count comes first: who falls asleep meanwhile looks at it once more.
     pub(crate) fn committed(&self) {
         self.commits.fetch_add(1, Ordering::SeqCst);
@@ -42,12 +42,12 @@ impl Tower {
 }
 
 /// A reader that is asleep. Dropped, it is awake.
-struct Asleep<'a>(&'a Tower);
+struct Asleep<'a>(&'a SharedBell);
 
 impl<'a> Asleep<'a> {
-    fn on(tower: &'a Tower) -> Self {
-        tower.sleepers.fetch_add(1, Ordering::SeqCst);
-        Self(tower)
+    fn on(bell: &'a SharedBell) -> Self {
+        bell.sleepers.fetch_add(1, Ordering::SeqCst);
+        Self(bell)
     }
 }
 
@@ -59,26 +59,26 @@ impl Drop for Asleep<'_> {
 
 /// The bell of one lane's reader.
 pub(crate) struct MemoryBell {
-    tower: Arc<Tower>,
+    bell: Arc<SharedBell>,
     /// How many commits there had been when the last wait ended, and so before the read after it began.
     seen: Option<u64>,
     worked_at: Instant,
 }
 
 impl MemoryBell {
-    pub(crate) fn new(tower: Arc<Tower>) -> Self {
-        Self { tower, seen: None, worked_at: Instant::now() }
+    pub(crate) fn new(bell: Arc<SharedBell>) -> Self {
+        Self { bell, seen: None, worked_at: Instant::now() }
     }
 }
 
 #[async_trait]
 impl Bell for MemoryBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
-        let tower = Arc::clone(&self.tower);
+        let bell = Arc::clone(&self.bell);
         let end = Instant::now() + longest.min(A_DAY);
         loop {
-            let rung = tower.rung.notified();
-            let commits = tower.commits.load(Ordering::SeqCst);
+            let rung = bell.rung.notified();
+            let commits = bell.commits.load(Ordering::SeqCst);
             let now = Instant::now();
             if self.seen != Some(commits) || now >= end {
                 self.seen = Some(commits);
@@ -88,8 +88,8 @@ impl Bell for MemoryBell {
                 tokio::time::sleep_until(end.min(now + PAUSE)).await;
                 continue;
             }
-            let _asleep = Asleep::on(&tower);
-            if tower.commits.load(Ordering::SeqCst) == commits {
+            let _asleep = Asleep::on(&bell);
+            if bell.commits.load(Ordering::SeqCst) == commits {
                 let _ = tokio::time::timeout_at(end, rung).await;
             }
         }

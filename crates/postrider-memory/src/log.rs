@@ -8,7 +8,7 @@ use postrider_core::{Audit, Clock, Recorded, RelayInfo, Result, Subscription};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::bell::Tower;
+use crate::bell::SharedBell;
 use crate::clock::to_micros;
 use crate::leader_lease::HeldLease;
 use crate::lock::Locks;
@@ -21,7 +21,7 @@ pub(crate) struct Log {
     data: Mutex<Data>,
     pub(crate) clock: Clock,
     pub(crate) locks: Arc<Locks>,
-    pub(crate) tower: Arc<Tower>,
+    pub(crate) bell: Arc<SharedBell>,
 }
 
 impl Log {

@@ -26,7 +26,7 @@ impl Operate for MemoryStore {
             (Some(by), None) => Some(Paused { by: by.clone(), since }),
         };
         drop(data);
-        self.log.tower.committed();
+        self.log.bell.committed();
         Ok(())
     }
 
@@ -104,7 +104,7 @@ fn remove(log: &Log, subscription: &str, force: bool) -> Result<()> {
         refuse_to_remove(subscription, &relays::known(&data, now))?;
     }
     data.readers.remove(subscription);
-    log.tower.committed();
+    log.bell.committed();
     Ok(())
 }
 

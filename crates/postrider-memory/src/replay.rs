@@ -49,7 +49,7 @@ pub(crate) fn replay(log: &Log, replay: &Replay) -> Result<Replayed> {
         settled.last = settled.last.min(place.number);
     }
     reader.wanted = None;
-    log.tower.committed();
+    log.bell.committed();
     Ok(replayed)
 }
 

@@ -27,7 +27,7 @@ impl MemoryStore {
     /// How often a commit has rung for a reader that slept.
     #[doc(hidden)]
     pub fn rings(&self) -> u64 {
-        self.log.tower.rings()
+        self.log.bell.rings()
     }
 
     /// Sets the state of an event's delivery behind the engine's back, by its word. For tests of the state machine.
@@ -74,6 +74,6 @@ impl EventLog for MemoryStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(MemoryBell::new(Arc::clone(&self.log.tower)))
+        Box::new(MemoryBell::new(Arc::clone(&self.log.bell)))
     }
 }

@@ -58,7 +58,7 @@ impl Transaction {
         }
         drop(data);
         if records {
-            connection.log.tower.committed();
+            connection.log.bell.committed();
         }
         Ok(changed)
     }

@@ -21,7 +21,7 @@ use crate::sql::Sql;
 
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
-/// How long the server may take to answer: whoever sleeps would sleep on.
+/// How long the server may take to answer: without a limit, a relay could wait and never wake up.
 const ANSWER: Duration = Duration::from_secs(5);
 const OP: &str = "wait";
 
@@ -58,12 +58,12 @@ impl LogPoller {
         }
     }
 
-    /// Somebody recorded here and will probably commit soon.
+    /// This process recorded an event and will probably commit soon.
     pub(crate) fn recorded(&self) {
         self.recorded.notify_waiters();
     }
 
-    /// Where the log ends, asked no longer ago than `age`; nothing if somebody else held the numbers.
+    /// The end of the log, at most `age` old; `None` if another process held the lock on the numbers.
     async fn heard(&self, age: Duration) -> Result<Option<Heard>> {
         let begun = Instant::now();
         let mut asked = self.asked.lock().await;

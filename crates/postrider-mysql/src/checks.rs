@@ -20,7 +20,7 @@ const DRIFT: i64 = 2_000_000;
 const MANY_HOLES: i64 = 10_000;
 /// Several payloads at the usual limit, and a settle of many failures.
 const SMALL_PACKET: i64 = 8 << 20;
-/// Who keeps a transaction open for longer keeps old rows in the way of everybody.
+/// A transaction that is open for longer keeps the server from removing old rows.
 const LONG: i64 = 3_600;
 
 pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Result<Vec<Check>> {
@@ -48,7 +48,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
-        Ok(()) => Check::good("sequence", "the next number is above every number that was read"),
+        Ok(()) => Check::good("sequence", "the next id is higher than every id already read"),
         Err(error) => Check::bad("sequence", error.message().to_owned(), "follow the message"),
     });
     Ok(checks)
@@ -138,7 +138,7 @@ fn engine(row: &MySqlRow) -> Result<Check> {
     })
 }
 
-/// What publishers get who don't ask for a level of their own.
+/// The isolation level of publishers that don't set one.
 async fn isolation(conn: &mut MySqlConnection) -> Result<Check> {
     let level =
         query("show global variables where variable_name in ('tx_isolation', 'transaction_isolation')");

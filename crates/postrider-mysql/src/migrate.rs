@@ -22,7 +22,14 @@ const MIGRATIONS: [Migration; 12] = [
     Migration { version: 1, name: "log", text: include_str!("../sql/migrations/0001_log.sql") },
     Migration { version: 2, name: "lanes", text: include_str!("../sql/migrations/0002_lanes.sql") },
     Migration { version: 3, name: "retention", text: include_str!("../sql/migrations/0003_retention.sql") },
-    Migration { version: 4, name: "proofs", text: include_str!("../sql/migrations/0004_proofs.sql") },
+    Migration {
+        version: 4,
+        name: "proofs",
+        text: concat!(
+            include_str!("../sql/migrations/0004_proofs.sql"),
+            include_str!("../sql/migrations/0004_proofs_settle.sql")
+        ),
+    },
     Migration { version: 5, name: "running", text: include_str!("../sql/migrations/0005_running.sql") },
     Migration { version: 6, name: "due", text: include_str!("../sql/migrations/0006_due.sql") },
     Migration { version: 7, name: "away", text: include_str!("../sql/migrations/0007_away.sql") },

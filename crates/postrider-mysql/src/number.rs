@@ -14,27 +14,27 @@ use sqlx_mysql::MySqlConnection;
 use crate::error::is_in_the_way;
 use crate::pools::Pools;
 use crate::sql::{Sql, call};
-use crate::tend::Chores;
+use crate::tend::Maintenance;
 
 /// How many events get their numbers in one call; no run is longer, as the procedure sees to.
 pub(crate) const MOST: i64 = 10_000;
 /// How many calls are made to catch up; more than anybody has committed since the last.
 const ROUNDS: u32 = 1_000;
-/// How long a step that nobody waits for may take: one that is not answered must not be the last.
+/// How long a step in the background may take: one without an answer must not stop those after it.
 const AHEAD: Duration = Duration::from_secs(10);
-/// How often in a row somebody else may have held the numbers for too long.
+/// How often in a row another session may hold the lock on the numbers for too long.
 const PATIENCE: u32 = 2;
 
 /// What a process knows of the numbers that were given.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     pub(crate) pools: Pools,
-    pub(crate) chores: Chores,
+    pub(crate) maintenance: Maintenance,
     /// The last number, as of the last step.
     seq: AtomicI64,
     /// Whether the last step took as much as one may: there is probably more.
     behind: AtomicBool,
-    /// Whether a step is under way that nobody waits for.
+    /// Whether a step runs in the background.
     ahead: AtomicBool,
 }
 
@@ -62,14 +62,14 @@ impl Rounds {
     pub(crate) fn new(pools: Pools) -> Self {
         Self {
             pools,
-            chores: Chores::default(),
+            maintenance: Maintenance::default(),
             seq: AtomicI64::new(0),
             behind: AtomicBool::new(false),
             ahead: AtomicBool::new(false),
         }
     }
 
-    /// One step; nothing if somebody else held the numbers for too long.
+    /// One step; `None` if another session held the lock on the numbers for too long.
     pub(crate) async fn step(
         self: &Arc<Self>,
         sql: Sql,
@@ -108,7 +108,7 @@ impl Rounds {
         let done = Done(Arc::clone(self), |rounds| &rounds.ahead);
         tokio::spawn(async move {
             const OP: &str = "number";
-            // Whoever has to have the numbers finds out what is wrong, and says it.
+            // A caller that needs the numbers meets the same error, and reports it.
             let step = async {
                 if let Ok(mut conn) = done.0.pools.conn(OP).await {
                     let _ = done.0.step(sql, &mut conn, OP).await;

@@ -84,6 +84,15 @@ impl Outbox {
 }
 
 /// The settings of an [`Outbox`].
+///
+/// ```no_run
+/// use postrider_mysql::Outbox;
+///
+/// # async fn example(pool: sqlx::MySqlPool) -> postrider_core::Result<()> {
+/// let outbox = Outbox::builder().source("/shop").allowed_streams(["orders"]).migrated(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
     settings: Settings,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::Result;
-use postrider_sql::session::Trust;
+use postrider_sql::session::{CONNECTIONS, Trust};
 use sqlx_core::raw_sql::raw_sql;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySql, MySqlPool, MySqlPoolOptions};
@@ -19,6 +19,16 @@ pub(crate) type SessionTransaction = postrider_sql::session::SessionTransaction<
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How a relay's own sessions behave.
+///
+/// ```no_run
+/// use postrider_mysql::{Outbox, StoreOptions};
+///
+/// # async fn example(pool: sqlx::MySqlPool) -> postrider_core::Result<()> {
+/// let options = StoreOptions { connections: 20, ..StoreOptions::default() };
+/// let outbox = Outbox::builder().store_options(options).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// Maximum number of connections of the store; by default 10.
@@ -28,14 +38,18 @@ pub struct StoreOptions {
     pub patience: Duration,
 }
 
+impl StoreOptions {
+    /// The default of [`connections`](Self::connections).
+    pub const CONNECTIONS: u32 = CONNECTIONS;
+}
+
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 10, patience: Duration::from_secs(10) }
+        Self { connections: Self::CONNECTIONS, patience: Duration::from_secs(10) }
     }
 }
 
-/// What every session of ours has, whatever the server, the database or a role is set to: statements that commit by themselves, that
-/// may write, see what is committed, tell the time in UTC and mean what they say.
+/// Session settings that do not depend on server defaults: autocommit, read committed, UTC, strict mode.
 pub(crate) const SESSION: &str = "set session autocommit = 1, \
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'; \
      set session transaction isolation level read committed, read write";

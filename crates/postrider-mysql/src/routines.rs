@@ -65,7 +65,7 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
     for row in &rows {
         there.insert((word(row, 0, op)?, word(row, 1, op)?), row.maybe_text(2, op)?);
     }
-    // Who may not make triggers does not see them: one is tried then.
+    // A user who may not create triggers does not see them: then one is tried.
     let blind = !there.keys().any(|(sort, _)| sort == "trigger");
     let tried = blind && is_triggered(conn).await;
     let publisher = is_publisher(conn, op).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn missing(conn: &mut MySqlConnection, op: &'static str) -> Res
             // The number in it is a setting.
             Some(Some(_)) if definition.name == limit::NAME => true,
             Some(Some(body)) => plain(body) == definition.body(),
-            // What this user may call but not read is somebody else's to judge.
+            // A routine that this user may call but not read can't be checked here.
             Some(None) => true,
             // Plain inserts are all that some publishers do.
             None if publisher && FOR_PUBLISHERS.contains(&definition.name) => tried,
@@ -106,7 +106,7 @@ async fn is_triggered(conn: &mut MySqlConnection) -> bool {
     let tried = query(TRIED).execute(&mut *conn).await;
     let given = query("select 1 from postrider_event where id = 0").fetch_optional(&mut *conn).await;
     let ended = raw_sql("rollback").execute(conn).await;
-    // Who may only insert can't look; a row that no trigger saw is refused anyway.
+    // A user who may only insert can't look; the table refuses a row without its trigger anyway.
     let placed = given.map_or(true, |row| row.is_none());
     began.is_ok() && tried.is_ok() && ended.is_ok() && placed
 }

@@ -1,5 +1,5 @@
-//! What has to be done now and then so that numbering stays quick and complete, and what nobody waits for: clearing away arrivals
-//! that have their numbers, forgetting holes that nobody will fill, and looking everywhere once in a while.
+//! The maintenance of the numbering, in the background: it deletes arrivals that have their numbers, forgets gaps that will not be
+//! filled, and from time to time searches everywhere for events without a number.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +14,23 @@ use crate::error::{failed, is_in_the_way};
 use crate::number::{Done, MOST, Rounds};
 use crate::sql::{Sql, call};
 
-/// How many arrivals are let be until they are cleared away.
+/// How many arrivals may have a number before they are deleted.
 const CLEAR_EVERY: i64 = 10_000;
-/// How often one looks for holes that will not be filled, and clears away what few arrivals there are.
+/// How often gaps that will not be filled are forgotten, and arrivals deleted even if they are few.
 const EVERY: Duration = Duration::from_secs(5);
-/// How long all of it may take: chores that are not answered must not be the last.
+/// How long one run may take: one that is not answered must not be the last.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How often one looks everywhere, and not only where something is to be expected.
+/// How often it searches everywhere, and not only where events are expected.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
-/// How old a hole has to be that is forgotten. A row is written microseconds after its id was taken; that no row came in so long
-/// means that none will. If one does, it is found when one looks everywhere.
+/// How old a gap must be to be forgotten. A row is written microseconds after its id was taken, so a row that is still missing will
+/// not come. If it does, the search everywhere finds it.
 const HOLE_AGE: Duration = Duration::from_secs(10);
 
 const OP: &str = "number";
 
-/// When a process did this, and whether it is at it.
+/// When this process last did the maintenance, and whether it is doing it now.
 #[derive(Debug, Default)]
-pub(crate) struct Chores {
+pub(crate) struct Maintenance {
     at_it: AtomicBool,
     last: Mutex<Option<Instant>>,
     whole: Mutex<Option<Instant>>,
@@ -39,17 +39,17 @@ pub(crate) struct Chores {
 }
 
 impl Rounds {
-    /// Does what is due, while others go on. `behind` is a time when there is better to do.
+    /// Starts the maintenance that is due, in the background. While numbering is `behind`, a large number of arrivals is no reason.
     pub(crate) fn tend(self: &Arc<Self>, sql: Sql, seq: i64, behind: bool) {
-        let kept = seq - self.chores.cleared.load(Ordering::Relaxed);
-        let due = (kept >= CLEAR_EVERY && !behind) || is_time(&self.chores.last, EVERY);
-        if !due || self.chores.at_it.swap(true, Ordering::AcqRel) {
+        let kept = seq - self.maintenance.cleared.load(Ordering::Relaxed);
+        let due = (kept >= CLEAR_EVERY && !behind) || is_time(&self.maintenance.last, EVERY);
+        if !due || self.maintenance.at_it.swap(true, Ordering::AcqRel) {
             return;
         }
-        let done = Done(Arc::clone(self), |rounds| &rounds.chores.at_it);
+        let done = Done(Arc::clone(self), |rounds| &rounds.maintenance.at_it);
         tokio::spawn(async move {
             // The next one tries again; a database that is away is said by those who need it.
-            match tokio::time::timeout(LONGEST, done.0.do_chores(sql, seq)).await {
+            match tokio::time::timeout(LONGEST, done.0.maintain(sql, seq)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(error = %error, "cleanup of postrider_arrival failed"),
                 Err(_) => tracing::debug!("cleanup of postrider_arrival timed out"),
@@ -57,8 +57,8 @@ impl Rounds {
         });
     }
 
-    /// Up to a number, so that it ends: others go on giving them.
-    async fn do_chores(&self, sql: Sql, seq: i64) -> Result<()> {
+    /// Runs up to the number `seq`, so that it ends although others give new numbers.
+    async fn maintain(&self, sql: Sql, seq: i64) -> Result<()> {
         let mut conn = self.pools.conn(OP).await?;
         forget_holes(sql, &mut conn).await?;
         let mut before = None;
@@ -71,7 +71,7 @@ impl Rounds {
                 Some(_) => break,
             }
         }
-        if is_time(&self.chores.whole, WHOLE_EVERY) {
+        if is_time(&self.maintenance.whole, WHOLE_EVERY) {
             let whole = sql.query(statement!("number.sql")).bind(MOST).bind(true);
             match call(whole, &mut conn, OP).await {
                 Err(error) if !is_in_the_way(&error) => return Err(error),
@@ -81,7 +81,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Clears some arrivals away; says up to which number that is done, or nothing if somebody else is at it.
+    /// Deletes some arrivals. Returns the number up to which that is done, or `None` if another process is doing it.
     async fn clear(&self, sql: Sql, conn: &mut MySqlConnection) -> Result<Option<i64>> {
         let cleared = match call(sql.query(statement!("clear.sql")), conn, OP).await {
             Ok(row) => row.maybe_number("cleared", OP)?,
@@ -89,7 +89,7 @@ impl Rounds {
             Err(error) => return Err(error),
         };
         if let Some(cleared) = cleared {
-            self.chores.cleared.store(cleared, Ordering::Relaxed);
+            self.maintenance.cleared.store(cleared, Ordering::Relaxed);
         }
         Ok(cleared)
     }

@@ -48,6 +48,7 @@ fn replaced(text: &str, part: &str, by: &str) -> Option<String> {
 fn procedure(name: &str, part: &str, by: &str) -> Vec<String> {
     let migrations = [
         include_str!("../sql/migrations/0004_proofs.sql"),
+        include_str!("../sql/migrations/0004_proofs_settle.sql"),
         include_str!("../sql/migrations/0005_running.sql"),
         include_str!("../sql/migrations/0006_due.sql"),
         include_str!("../sql/migrations/0007_away.sql"),

@@ -105,7 +105,7 @@ impl PgStore {
         let all = |of: fn(&Recorded) -> String| events.iter().map(of).collect::<Vec<_>>();
         let some = |of: fn(&Recorded) -> Option<String>| events.iter().map(of).collect::<Vec<_>>();
         let query = query(AssertSqlSafe(text))
-            .persistent(!self.sql.manner.is_shared())
+            .persistent(!self.sql.session_mode.is_shared())
             .bind(events.iter().map(|event| event.id).collect::<Vec<_>>())
             .bind(events.iter().map(|event| event.event_id).collect::<Vec<_>>())
             .bind(all(|event| event.stream.to_string()))

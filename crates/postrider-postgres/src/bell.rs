@@ -46,28 +46,28 @@ const RECONNECT: Duration = Duration::from_millis(100);
 const LONGEST_RECONNECT: Duration = Duration::from_secs(5);
 /// How often the listening connection is asked whether it is there, while nothing comes. The driver's question is no statement.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// What a relay says to itself to learn whether notifications arrive.
+/// The start of a notification that a relay sends to itself, to learn whether notifications arrive.
 const ECHO: &str = "echo ";
 
 /// One process's side of the bell, shared by all its lanes.
-pub(crate) struct Hub {
+pub(crate) struct SharedBell {
     pool: Sessions,
     sql: Arc<Sql>,
     lock: i64,
     heard: Arc<Heard>,
-    ear: OnceLock<Ear>,
+    task: OnceLock<ListenTask>,
     line: Line,
 }
 
 /// Whether a relay is rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hearing {
+pub(crate) enum BellHealth {
     /// Notifications arrive.
-    Hears,
+    Works,
     /// It listens, and nothing arrives.
-    Deaf,
+    Silent,
     /// Sessions are shared, and there is no address to listen at.
-    NoLine,
+    NoAddress,
     /// It is turned off.
     Off,
 }
@@ -76,52 +76,52 @@ pub(crate) enum Hearing {
 struct Heard {
     rung: watch::Sender<u64>,
     /// Whether a notification to oneself has arrived on the present connection.
-    hears: AtomicBool,
+    works: AtomicBool,
 }
 
-/// The task that listens, ended with its hub.
-struct Ear(JoinHandle<()>);
+/// The task that listens. It ends with the shared bell.
+struct ListenTask(JoinHandle<()>);
 
-impl Drop for Ear {
+impl Drop for ListenTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Hub {
+impl SharedBell {
     pub(crate) fn new(pool: Sessions, sql: Arc<Sql>, line: Line) -> Arc<Self> {
         let lock = stable_hash(&format!("postrider bell {}", sql.schema.name));
-        let heard = Arc::new(Heard { rung: watch::channel(0).0, hears: AtomicBool::new(false) });
-        Arc::new(Self { pool, sql, lock, heard, ear: OnceLock::new(), line })
+        let heard = Arc::new(Heard { rung: watch::channel(0).0, works: AtomicBool::new(false) });
+        Arc::new(Self { pool, sql, lock, heard, task: OnceLock::new(), line })
     }
 
     /// Begins to listen, once.
     fn listen(&self) {
         if self.line.is_on() && self.line.is_there() {
-            self.ear.get_or_init(|| {
+            self.task.get_or_init(|| {
                 let (line, pool) = (self.line.clone(), self.pool.clone());
                 let channel = self.sql.schema.channel();
-                Ear(tokio::spawn(keep_hearing(Arc::clone(&self.heard), line, pool, channel)))
+                ListenTask(tokio::spawn(keep_listening(Arc::clone(&self.heard), line, pool, channel)))
             });
         }
     }
 
-    /// Whether notifications arrive, as a message to itself tells.
-    pub(crate) async fn hears(&self, within: Duration) -> Hearing {
+    /// Whether notifications arrive. It sends one to itself to find out.
+    pub(crate) async fn health(&self, within: Duration) -> BellHealth {
         if !self.line.is_on() {
-            return Hearing::Off;
+            return BellHealth::Off;
         }
         if !self.line.is_there() {
-            return Hearing::NoLine;
+            return BellHealth::NoAddress;
         }
         self.listen();
         let mut rung = self.heard.rung.subscribe();
         let heard = async {
-            while !self.heard.hears.load(Ordering::Acquire) {
+            while !self.heard.works.load(Ordering::Acquire) {
                 let _ = rung.changed().await;
             }
         };
-        if tokio::time::timeout(within, heard).await.is_ok() { Hearing::Hears } else { Hearing::Deaf }
+        if tokio::time::timeout(within, heard).await.is_ok() { BellHealth::Works } else { BellHealth::Silent }
     }
 
     /// Rings without an event.
@@ -147,7 +147,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Everybody who may have looked at the bell before it was armed.
+    /// The transactions that may have read the bell before it was armed.
     async fn owed(&self) -> Result<Vec<String>> {
         let text = self.sql.text("snapshot", include_str!("../sql/snapshot.sql"));
         let row = asked("wait", text.query().fetch_one(&self.pool)).await?;
@@ -168,15 +168,15 @@ impl Heard {
 }
 
 /// Listens for ever, on one connection after the other.
-async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: String) {
+async fn keep_listening(heard: Arc<Heard>, line: Line, pool: Sessions, channel: String) {
     let mut backoff = Backoff::new(RECONNECT, LONGEST_RECONNECT);
     loop {
         let began = Instant::now();
-        if let Err(error) = hear(&heard, &line, &pool, &channel).await {
+        if let Err(error) = listen_once(&heard, &line, &pool, &channel).await {
             tracing::debug!(error = %error, "the LISTEN connection broke or is silent; polling until it is back");
         }
         // Whoever sleeps has to look for itself: what was rung meanwhile is gone.
-        heard.hears.store(false, Ordering::Release);
+        heard.works.store(false, Ordering::Release);
         heard.ring();
         if began.elapsed() > LONGEST_RECONNECT {
             backoff.reset();
@@ -186,7 +186,7 @@ async fn keep_hearing(heard: Arc<Heard>, line: Line, pool: Sessions, channel: St
 }
 
 /// Listens on one connection until it breaks, or does not answer.
-async fn hear(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sqlx_core::Result<()> {
+async fn listen_once(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sqlx_core::Result<()> {
     let mut listener = Listener(Some(PgListener::connect_with(&line.pool().await?).await?));
     listener.eager_reconnect(false);
     let echo = format!("{ECHO}{}", Uuid::now_v7());
@@ -200,7 +200,7 @@ async fn hear(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sql
     loop {
         match tokio::time::timeout(ASK_EVERY, listener.try_recv()).await {
             Ok(Ok(Some(notification))) if notification.payload() == echo => {
-                heard.hears.store(true, Ordering::Release);
+                heard.works.store(true, Ordering::Release);
                 heard.ring();
             }
             Ok(Ok(Some(notification))) if notification.payload().starts_with(ECHO) => {}
@@ -212,13 +212,13 @@ async fn hear(heard: &Heard, line: &Line, pool: &Sessions, channel: &str) -> sql
     }
 }
 
-/// What the database says to a statement of the bell, if it says it in time: whoever sleeps would sleep on.
+/// Runs a statement of the bell with a timeout: without one, a relay could wait for the answer and never wake up.
 async fn asked<T>(op: &'static str, asked: impl Future<Output = sqlx_core::Result<T>>) -> Result<T> {
     let answer = tokio::time::timeout(2 * ANSWER, asked).await;
     answer.map_err(|_| silent(op))?.map_err(during(op))
 }
 
-/// What is answered in time.
+/// Fails with a timeout if there is no answer in time.
 async fn answered<T>(asked: impl Future<Output = sqlx_core::Result<T>>) -> sqlx_core::Result<T> {
     let silent = || sqlx_core::Error::Io(std::io::ErrorKind::TimedOut.into());
     tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(|_| Err(silent()))
@@ -276,7 +276,7 @@ enum Stage {
 
 /// One lane's side of the bell.
 pub(crate) struct LaneBell {
-    hub: Arc<Hub>,
+    shared: Arc<SharedBell>,
     rung: watch::Receiver<u64>,
     quiet_since: Instant,
     backoff: Backoff,
@@ -286,11 +286,11 @@ pub(crate) struct LaneBell {
 }
 
 impl LaneBell {
-    pub(crate) fn new(hub: Arc<Hub>) -> Self {
-        let rung = hub.heard.rung.subscribe();
+    pub(crate) fn new(shared: Arc<SharedBell>) -> Self {
+        let rung = shared.heard.rung.subscribe();
         let now = Instant::now();
         let backoff = Backoff::new(FIRST_PAUSE, Duration::MAX);
-        Self { hub, rung, quiet_since: now, backoff, returned: None, stage: Stage::Awake }
+        Self { shared, rung, quiet_since: now, backoff, returned: None, stage: Stage::Awake }
     }
 
     /// Sleeps, unless rung. Whether it was rung.
@@ -303,14 +303,14 @@ impl LaneBell {
 
     async fn wake(&mut self) -> Result<()> {
         if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
-            self.hub.disarm(until).await?;
+            self.shared.disarm(until).await?;
         }
         self.quiet_since = Instant::now();
         Ok(())
     }
 
     async fn sleep(&mut self, longest: Duration, cost: Option<Duration>) -> Result<()> {
-        if !self.hub.heard.hears.load(Ordering::Acquire) {
+        if !self.shared.heard.works.load(Ordering::Acquire) {
             self.stage = Stage::Awake;
             let pause = self.backoff.next_delay_up_to(longest);
             self.nap(pause).await;
@@ -324,12 +324,12 @@ impl LaneBell {
             }
             Stage::Awake => {
                 self.rung.mark_unchanged();
-                let Some(until) = self.hub.arm(longest).await? else {
+                let Some(until) = self.shared.arm(longest).await? else {
                     let pause = self.backoff.next_delay_up_to(longest);
                     self.nap(pause).await;
                     return Ok(());
                 };
-                let owed = self.hub.owed().await?;
+                let owed = self.shared.owed().await?;
                 // The caller looks once more: what those who could not know have committed by now is found.
                 self.stage = Stage::Armed { until, owed, deadline: Instant::now() + longest };
                 Ok(())
@@ -350,7 +350,7 @@ impl LaneBell {
                 if self.nap(pause).await {
                     return self.wake().await;
                 }
-                let still = self.hub.running(owed).await?;
+                let still = self.shared.running(owed).await?;
                 if Instant::now() >= deadline {
                     self.stage = Stage::Awake;
                 } else if let Stage::Armed { owed, .. } = &mut self.stage {
@@ -365,7 +365,7 @@ impl LaneBell {
 #[async_trait]
 impl Bell for LaneBell {
     async fn wait(&mut self, longest: Duration) -> Result<()> {
-        self.hub.listen();
+        self.shared.listen();
         // What the caller's look in between has cost.
         let cost = self.returned.take().map(|returned| returned.elapsed());
         let result = self.sleep(longest, cost).await;
@@ -382,10 +382,10 @@ impl Bell for LaneBell {
         // pause is kept across naps only while nothing comes.
         self.backoff.reset();
         if let Stage::Armed { until, .. } = std::mem::replace(&mut self.stage, Stage::Awake) {
-            // EventPage by looking, not by a ring: the bell must not be rung by every commit of a busy time.
-            let hub = Arc::clone(&self.hub);
+            // The events were found by a read, without a ring: the bell must not ring for every commit of a busy time.
+            let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
-                if let Err(error) = hub.disarm(until).await {
+                if let Err(error) = shared.disarm(until).await {
                     tracing::debug!(error = %error, "could not disarm the bell; it stays armed until it expires");
                 }
             });

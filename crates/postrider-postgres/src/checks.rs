@@ -6,7 +6,7 @@ use postrider_core::{Check, ErrorKind, OffsetDateTime, Result};
 use postrider_sql::checks::{inbox, lanes};
 use sqlx_postgres::PgRow;
 
-use crate::bell::Hearing;
+use crate::bell::BellHealth;
 use crate::error::during;
 use crate::migrate::schema_version;
 use crate::row;
@@ -55,8 +55,8 @@ impl PgStore {
             restore(&row)?,
         ];
         checks.push(self.trigger().await?);
-        checks.push(pooler(self.sql.manner.is_shared()));
-        checks.push(bell(self.hub.hears(ECHO).await));
+        checks.push(pooler(self.sql.session_mode.is_shared()));
+        checks.push(bell(self.bell.health(ECHO).await));
         Ok(checks)
     }
 
@@ -117,7 +117,7 @@ impl PgStore {
                 format!("run: alter sequence {sequence} cache 1"),
             )
         } else {
-            Check::good("sequence", "it is ahead of the log, and has no cache")
+            Check::good("sequence", "the sequence is ahead of the log and has cache 1")
         })
     }
 }
@@ -213,20 +213,20 @@ fn pooler(is_shared: bool) -> Check {
     Check::good("pooler", found)
 }
 
-fn bell(hearing: Hearing) -> Check {
-    match hearing {
-        Hearing::Hears => Check::good("bell", "notifications arrive"),
-        Hearing::Deaf => Check::warn(
+fn bell(health: BellHealth) -> Check {
+    match health {
+        BellHealth::Works => Check::good("bell", "notifications arrive"),
+        BellHealth::Silent => Check::warn(
             "bell",
             "notifications do not arrive, because a pooler blocks LISTEN: events wait for the next poll",
             "connect relays to the database itself, or to the pooler in session mode",
         ),
-        Hearing::NoLine => Check::warn(
+        BellHealth::NoAddress => Check::warn(
             "bell",
             "LISTEN needs its own session, but a pooler in transaction mode shares sessions: events wait for the next poll",
             "set store.listen_url to the URL of the database itself",
         ),
-        Hearing::Off => Check::warn(
+        BellHealth::Off => Check::warn(
             "bell",
             "it is off: events wait for the next poll",
             "turn it on unless publishers \

@@ -19,7 +19,13 @@ use crate::sql::Sql;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("log", include_str!("../sql/migrations/0001_log.sql")),
     ("lanes", include_str!("../sql/migrations/0002_lanes.sql")),
-    ("retention", include_str!("../sql/migrations/0003_retention.sql")),
+    (
+        "retention",
+        concat!(
+            include_str!("../sql/migrations/0003_retention.sql"),
+            include_str!("../sql/migrations/0003_retention_views.sql")
+        ),
+    ),
     ("guard", include_str!("../sql/migrations/0004_guard.sql")),
     ("proofs", include_str!("../sql/migrations/0005_proofs.sql")),
     ("running", include_str!("../sql/migrations/0006_running.sql")),

@@ -88,7 +88,7 @@ impl Outbox {
 
     /// The connections of its pool, for statements of its own.
     pub(crate) fn sessions(&self) -> Sessions {
-        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.manner), "begin".into_sql_str())
+        Sessions::new(self.pool.clone(), Arc::clone(&self.sql.session_mode), "begin".into_sql_str())
     }
 
     /// Finds out whether the pool's connections share their sessions, if nobody has said so.
@@ -103,7 +103,7 @@ impl Outbox {
             }
         };
         if is_shared {
-            self.sql.manner.share();
+            self.sql.session_mode.share();
         }
         // What the log takes is one setting for all publishers.
         let most = migrate::max_payload(&self.sessions(), &self.sql, set).await?;
@@ -157,7 +157,7 @@ pub struct OutboxBuilder {
 impl Default for OutboxBuilder {
     fn default() -> Self {
         Self {
-            schema: "postrider".into(),
+            schema: Self::SCHEMA.into(),
             settings: Settings::default(),
             store: StoreOptions::default(),
             pooler: Pooler::Detect,
@@ -168,6 +168,9 @@ impl Default for OutboxBuilder {
 }
 
 impl OutboxBuilder {
+    /// The default of [`schema`](Self::schema).
+    pub const SCHEMA: &str = "postrider";
+
     /// The schema that holds the tables; by default `postrider`.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {

@@ -40,14 +40,14 @@ pub enum Pooler {
 
 /// How the statements of an outbox, and of the stores made of it, use their sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct SessionMode {
     shared: AtomicBool,
     /// Since when it is known that sessions are shared, if that became known by an error.
     since: Mutex<Option<Instant>>,
 }
 
-impl Manner {
-    /// Whether sessions are shared with strangers.
+impl SessionMode {
+    /// Whether sessions are shared with other clients.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ fn is_of_a_pooler(code: &str, message: &str) -> bool {
     }
 }
 
-/// The begin of a transaction of the store's own, where sessions are shared: what [`settle_in`](crate::store) sets for a session,
+/// The begin of a transaction of the store's own, where sessions are shared: what [`configure_session`](crate::store) sets for a session,
 /// as far as it matters to a statement. It ends with the transaction.
 pub(crate) fn begin_with_settings(patience: i64) -> SqlStr {
     let text = format!(
@@ -113,7 +113,7 @@ pub(crate) fn begin_with_settings(patience: i64) -> SqlStr {
 /// have the same one, and one never has two, unless something deals them out. So others begin transactions, each of which may get the
 /// session that the first one has just used, or take it away from it.
 ///
-/// Nothing is left behind: what is asked goes by the protocol that prepares nothing.
+/// It leaves nothing in the sessions: its queries use the protocol without prepared statements.
 pub(crate) async fn is_shared(
     first: &mut PgConnection,
     address: &PgConnectOptions,

@@ -13,7 +13,7 @@ use crate::row;
 use crate::store::PgStore;
 
 const OP: &str = "replay";
-/// Retention stands aside: what is about to be read again must not be taken, nor its marks in the inbox.
+/// Retention waits: it must not take events that are about to be read again, nor their inbox marks.
 const STAND_ASIDE: &str = "select from {schema}.turn order by name for update";
 /// The subscription first, then its lanes, as a change of lanes does.
 const SUBSCRIPTION: &str =

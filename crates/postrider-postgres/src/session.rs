@@ -13,7 +13,7 @@ use sqlx_core::sql_str::SqlStr;
 use sqlx_postgres::{PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTypeInfo, Postgres};
 
 use crate::error::{acquire, during};
-use crate::pooler::Manner;
+use crate::pooler::SessionMode;
 
 /// A connection of a pool.
 pub(crate) type Session = postrider_sql::session::Session<Postgres>;
@@ -24,26 +24,26 @@ pub(crate) type SessionTransaction = postrider_sql::session::SessionTransaction<
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     pool: PgPool,
-    manner: Arc<Manner>,
+    session_mode: Arc<SessionMode>,
     /// How a transaction begins where sessions are shared with strangers.
     begin: SqlStr,
 }
 
 impl Sessions {
-    pub(crate) fn new(pool: PgPool, manner: Arc<Manner>, begin: SqlStr) -> Self {
-        Self { pool, manner, begin }
+    pub(crate) fn new(pool: PgPool, session_mode: Arc<SessionMode>, begin: SqlStr) -> Self {
+        Self { pool, session_mode, begin }
     }
 
     /// A transaction.
     pub(crate) async fn begin(&self) -> sqlx_core::Result<SessionTransaction> {
-        let begin = self.manner.is_shared().then(|| self.begin.clone());
+        let begin = self.session_mode.is_shared().then(|| self.begin.clone());
         SessionTransaction::begin(self.session().await?, begin).await
     }
 
     /// A connection for the statements of one moment. What is done with it has to be [`finish`](Hold::finish)ed.
     pub(crate) async fn hold(&self, op: &'static str) -> Result<Hold> {
         let session = acquire(&self.pool, op).await?;
-        if !self.manner.is_shared() {
+        if !self.session_mode.is_shared() {
             return Ok(Hold::Session(session));
         }
         let begun = SessionTransaction::begin(session, Some(self.begin.clone())).await;
@@ -59,21 +59,21 @@ impl Sessions {
         &self,
         run: impl AsyncFnOnce(&mut PgConnection) -> sqlx_core::Result<T>,
     ) -> sqlx_core::Result<T> {
-        if self.manner.is_shared() {
+        if self.session_mode.is_shared() {
             let mut transaction =
                 SessionTransaction::begin(self.session().await?, Some(self.begin.clone())).await?;
             let outcome = run(&mut transaction).await;
             return match outcome {
                 Ok(outcome) => transaction.commit().await.map(|()| outcome),
                 Err(error) => {
-                    self.manner.notice(&error);
+                    self.session_mode.notice(&error);
                     let _ = transaction.rollback().await;
                     Err(error)
                 }
             };
         }
         let outcome = run(&mut *self.session().await?).await;
-        outcome.inspect_err(|error| self.manner.notice(error))
+        outcome.inspect_err(|error| self.session_mode.notice(error))
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_postgres::{PgArguments, Postgres};
 
 use crate::careful::carefully;
-use crate::pooler::Manner;
+use crate::pooler::SessionMode;
 use crate::schema::Schema;
 
 /// Changes the text of a statement, by its file's name: how tests plant bugs to see that they are found.
@@ -45,7 +45,7 @@ pub(crate) struct Sql {
     pub(crate) running: Text,
     patch: Option<Patch>,
     /// Whether statements may be prepared by name, once a connection.
-    pub(crate) manner: Arc<Manner>,
+    pub(crate) session_mode: Arc<SessionMode>,
     /// The same statements, for rows that the server can't send as they are; made when they are needed.
     careful: OnceLock<Arc<Sql>>,
     is_careful: bool,
@@ -149,7 +149,8 @@ impl Sql {
     /// The statements that return events, with a mark wherever the server can't send a text: one such text makes it refuse a
     /// whole answer. They look at every text of every row, so they are only for reading again what was refused.
     pub(crate) fn careful(&self) -> Arc<Self> {
-        let made = || Arc::new(Self::build(self.schema.clone(), self.patch, Arc::clone(&self.manner), true));
+        let made =
+            || Arc::new(Self::build(self.schema.clone(), self.patch, Arc::clone(&self.session_mode), true));
         Arc::clone(self.careful.get_or_init(made))
     }
 
@@ -167,7 +168,7 @@ impl Sql {
         self.is_careful
     }
 
-    fn build(schema: Schema, patch: Option<Patch>, manner: Arc<Manner>, is_careful: bool) -> Self {
+    fn build(schema: Schema, patch: Option<Patch>, session_mode: Arc<SessionMode>, is_careful: bool) -> Self {
         let load = |name: &str, text: &str, parts: &[(&str, &str)]| {
             let mut text = patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
             for (placeholder, part) in parts {
@@ -176,7 +177,7 @@ impl Sql {
             if is_careful {
                 text = carefully(&text);
             }
-            Text { text: schema.statement(&text).into(), manner: Arc::clone(&manner) }
+            Text { text: schema.statement(&text).into(), session_mode: Arc::clone(&session_mode) }
         };
         let by_ctid = ("{by_ctid}", "l.ctid = $1::text::tid and");
         let by_key = ("{by_ctid}", "$1::text is not null and");
@@ -214,7 +215,7 @@ impl Sql {
             running: load("running", include_str!("../sql/running.sql"), &[]),
             schema,
             patch,
-            manner: Arc::clone(&manner),
+            session_mode: Arc::clone(&session_mode),
             careful: OnceLock::new(),
             is_careful,
         }
@@ -224,7 +225,7 @@ impl Sql {
     pub(crate) fn text(&self, name: &str, text: &str) -> Text {
         let text = self.patch.and_then(|patch| patch(name, text)).unwrap_or_else(|| text.to_owned());
         let text = if self.is_careful { carefully(&text) } else { text };
-        Text { text: self.schema.statement(&text).into(), manner: Arc::clone(&self.manner) }
+        Text { text: self.schema.statement(&text).into(), session_mode: Arc::clone(&self.session_mode) }
     }
 }
 
@@ -238,13 +239,13 @@ impl fmt::Debug for Sql {
 #[derive(Clone)]
 pub(crate) struct Text {
     text: Arc<str>,
-    manner: Arc<Manner>,
+    session_mode: Arc<SessionMode>,
 }
 
 impl Text {
     pub(crate) fn query<'q>(&self) -> Query<'q, Postgres, PgArguments> {
         let query = sqlx_core::query::query(AssertSqlSafe(Arc::clone(&self.text)));
-        query.persistent(!self.manner.is_shared())
+        query.persistent(!self.session_mode.is_shared())
     }
 
     pub(crate) fn as_str(&self) -> &str {

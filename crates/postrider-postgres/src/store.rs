@@ -11,18 +11,29 @@ use postrider_core::{
     Batch, Bell, Clock, DueBatch, Error, ErrorKind, EventLog, Lease, LeaseStatus, Position, Result,
     Settlement, Subscribed, Subscription,
 };
-use postrider_sql::session::Trust;
+use postrider_sql::session::{CONNECTIONS, Trust};
 use sqlx_core::row::Row;
 use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
-use crate::bell::{Hub, LaneBell};
+use crate::bell::{LaneBell, SharedBell};
 use crate::error::{during, is_unsendable};
-use crate::pooler::{self, Manner, begin_with_settings, is_shared};
+use crate::pooler::{self, SessionMode, begin_with_settings, is_shared};
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::sweep::Reached;
 
 /// How a relay's own sessions behave.
+///
+/// ```no_run
+/// use postrider_postgres::{Outbox, StoreOptions};
+///
+/// # async fn example(pool: sqlx::PgPool) -> postrider_core::Result<()> {
+/// // The publishers use two-phase commit, which forbids `NOTIFY`.
+/// let options = StoreOptions { bell: false, ..StoreOptions::default() };
+/// let outbox = Outbox::builder().store_options(options).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct StoreOptions {
     /// Maximum number of connections of the store; by default 10.
@@ -40,7 +51,8 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 10, patience: Duration::from_secs(10), bell: true, listen: None }
+        let patience = Duration::from_secs(10);
+        Self { connections: Self::CONNECTIONS, patience, bell: Self::BELL, listen: None }
     }
 }
 
@@ -57,12 +69,20 @@ impl fmt::Debug for StoreOptions {
 }
 
 impl StoreOptions {
+    /// The default of [`connections`](Self::connections).
+    pub const CONNECTIONS: u32 = CONNECTIONS;
+
+    /// The default of [`bell`](Self::bell).
+    pub const BELL: bool = true;
+
     /// A relay's sessions: set up once, or with each transaction where they are shared.
-    fn sessions(&self, manner: Arc<Manner>) -> PgPoolOptions {
+    fn sessions(&self, session_mode: Arc<SessionMode>) -> PgPoolOptions {
         let patience = self.patience_in_millis();
         PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).after_connect(move |connection, _| {
-            let is_shared = manner.is_shared();
-            Box::pin(async move { if is_shared { Ok(()) } else { settle_in(connection, patience).await } })
+            let is_shared = session_mode.is_shared();
+            Box::pin(
+                async move { if is_shared { Ok(()) } else { configure_session(connection, patience).await } },
+            )
         })
     }
 
@@ -72,33 +92,33 @@ impl StoreOptions {
     }
 }
 
-/// What the bell listens on.
+/// The connection that the bell listens on.
 #[derive(Clone)]
 pub(crate) struct Line {
     options: StoreOptions,
     address: PgConnectOptions,
-    manner: Arc<Manner>,
-    /// Whether it was said that nothing can be heard.
+    session_mode: Arc<SessionMode>,
+    /// Whether the warning about `listen` was logged.
     said: Arc<AtomicBool>,
 }
 
 impl Line {
-    fn of(options: &StoreOptions, address: PgConnectOptions, manner: Arc<Manner>) -> Self {
-        Self { options: options.clone(), address, manner, said: Arc::default() }
+    fn of(options: &StoreOptions, address: PgConnectOptions, session_mode: Arc<SessionMode>) -> Self {
+        Self { options: options.clone(), address, session_mode, said: Arc::default() }
     }
 
-    /// Whether publishers are to ring.
+    /// Whether publishers ring the bell.
     pub(crate) fn is_on(&self) -> bool {
         self.options.bell
     }
 
-    /// Whether there is an address to listen at: not where sessions are shared, unless there is one for it.
+    /// Whether there is a URL for LISTEN. Behind a pooler in transaction mode, only if `listen` is set.
     pub(crate) fn is_there(&self) -> bool {
-        self.options.listen.is_some() || !self.manner.is_shared()
+        self.options.listen.is_some() || !self.session_mode.is_shared()
     }
 
-    /// A place for one connection, apart from all others: one that does not answer takes it along. An address of its own may lead
-    /// to a pooler by mistake, and LISTEN would stay behind in the session of a stranger: then there is none.
+    /// A pool for the LISTEN connection alone, so that one that does not answer blocks nothing else. It fails if `listen` is the URL
+    /// of a pooler in transaction mode: LISTEN would stay in the session of another client.
     pub(crate) async fn pool(&self) -> sqlx_core::Result<PgPool> {
         let address = self.options.listen.as_ref().unwrap_or(&self.address);
         if self.options.listen.is_some() {
@@ -122,19 +142,19 @@ impl Line {
 /// Where the log lives.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// Which stay in which cluster this is.
+    /// The number of this arrival in a cluster: a new one after each dump and restore into another cluster.
     pub(crate) system: i64,
-    /// Of each stay: up to this id, transaction ids are not its own.
+    /// For each arrival: events up to this id have transaction ids of another cluster.
     floors: Arc<HashMap<i64, i64>>,
 }
 
 impl Home {
-    /// Up to this id, transaction ids are not those of a stay.
+    /// Events up to this id have transaction ids of another cluster than that of this arrival.
     pub(crate) fn floor_of(&self, system: i64) -> i64 {
         self.floors.get(&system).copied().unwrap_or(0)
     }
 
-    /// The same of the present one.
+    /// The same for the present arrival.
     pub(crate) fn floor(&self) -> i64 {
         self.floor_of(self.system)
     }
@@ -150,7 +170,7 @@ pub struct PgStore {
     pub(crate) sql: Arc<Sql>,
     pub(crate) clock: Clock,
     home: Arc<RwLock<Home>>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) bell: Arc<SharedBell>,
     /// How far a sweep has got.
     pub(crate) reached: Arc<Reached>,
 }
@@ -163,17 +183,18 @@ impl PgStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let address = (*outbox_pool.connect_options()).clone();
-        let manner = Arc::clone(&sql.manner);
-        let sessions = options.sessions(Arc::clone(&manner)).max_connections(options.connections.max(2));
-        let manners = Arc::clone(&manner);
-        let trust = Trust::new(Duration::ZERO, move |age| manners.outdates(age));
+        let session_mode = Arc::clone(&sql.session_mode);
+        let sessions =
+            options.sessions(Arc::clone(&session_mode)).max_connections(options.connections.max(2));
+        let mode = Arc::clone(&session_mode);
+        let trust = Trust::new(Duration::ZERO, move |age| mode.outdates(age));
         let pool = trust.guard(sessions).connect_lazy_with(address.clone());
         let begin = begin_with_settings(options.patience_in_millis());
-        let pool = Sessions::new(pool, Arc::clone(&manner), begin);
+        let pool = Sessions::new(pool, Arc::clone(&session_mode), begin);
         let home = Arc::new(RwLock::new(arrive(&pool, &sql).await?));
-        let hub = Hub::new(pool.clone(), Arc::clone(&sql), Line::of(options, address, manner));
+        let bell = SharedBell::new(pool.clone(), Arc::clone(&sql), Line::of(options, address, session_mode));
         let reached = Arc::default();
-        Ok(Self { pool, sql, clock, home, hub, reached })
+        Ok(Self { pool, sql, clock, home, bell, reached })
     }
 
     /// Where the log lives, as far as this store knows.
@@ -196,12 +217,12 @@ impl PgStore {
 
     /// The same, and what it tells of a pooler is known.
     pub(crate) fn noticed<T>(&self, outcome: sqlx_core::Result<T>) -> sqlx_core::Result<T> {
-        outcome.inspect_err(|error| self.sql.manner.notice(error))
+        outcome.inspect_err(|error| self.sql.session_mode.notice(error))
     }
 
     /// Wakes sleeping relays without an event: there is something else to do.
     pub(crate) async fn ring(&self) -> Result<()> {
-        self.hub.ring().await
+        self.bell.ring().await
     }
 
     /// Whether a subscription exists.
@@ -247,7 +268,7 @@ impl PgStore {
 /// The server tells a peer that is gone by itself within half a minute, and ends what such a one has left running.
 /// Whatever a role or a database has set for its sessions, ours need these: a statement of a relay may take its time, writes, and
 /// sees what was committed before it. Not every server knows every timeout.
-async fn settle_in(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
+async fn configure_session(connection: &mut PgConnection, patience: i64) -> sqlx_core::Result<()> {
     const SETTINGS: &str = "select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), \
          set_config('plan_cache_mode', 'force_generic_plan', false), \
          set_config('max_parallel_workers_per_gather', '0', false), \
@@ -350,6 +371,6 @@ impl EventLog for PgStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(LaneBell::new(Arc::clone(&self.hub)))
+        Box::new(LaneBell::new(Arc::clone(&self.bell)))
     }
 }

@@ -1,4 +1,4 @@
-//! Races that need a helping hand to be seen: a slow claim against a change of lanes, a relay whose ear is cut off.
+//! Races that need a helping hand to be seen: a slow claim against a change of lanes, a relay whose LISTEN connection is cut.
 
 mod support;
 
@@ -231,7 +231,7 @@ async fn follow(store: PgStore, subscription: &str) -> mpsc::UnboundedReceiver<I
 }
 
 /// The sessions that listen to a log's bell.
-async fn ears(log: &PgLog) -> HashSet<i32> {
+async fn listeners(log: &PgLog) -> HashSet<i32> {
     let query = sqlx::query("select pid from pg_stat_activity where query ilike 'listen%' || $1 || '%'");
     let rows = query.bind(&log.schema).fetch_all(&log.pool).await.expect("look");
     rows.iter().map(|row| row.get(0)).collect()
@@ -257,19 +257,19 @@ async fn asleep(log: &PgLog) {
     }
 }
 
-/// A relay that loses its ear wakes up, and silences nobody else's bell.
+/// A relay that loses its LISTEN connection wakes up, and silences nobody else's bell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_that_loses_its_ear_silences_nobody() {
     let log = Pg::default().pg_log(Clock::Database).await;
-    let before = ears(&log).await;
+    let before = listeners(&log).await;
     let mut first = follow(log.outbox.store().await.expect("store"), "first").await;
     asleep(&log).await;
-    let with_first = ears(&log).await;
+    let with_first = listeners(&log).await;
     assert!(with_first.len() > before.len(), "the first listens");
     let mut second = follow(log.outbox.store().await.expect("store"), "second").await;
     asleep(&log).await;
     for round in 0..3 {
-        let of_second: Vec<i32> = ears(&log).await.difference(&with_first).copied().collect();
+        let of_second: Vec<i32> = listeners(&log).await.difference(&with_first).copied().collect();
         assert!(!of_second.is_empty(), "the second listens");
         let before = armed(&log).await;
         for pid in of_second {

@@ -17,7 +17,7 @@ use postrider_core::{
 
 /// A call is not given up sooner than this, however short the lease.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Nobody waits longer for a lane to be given back: its lease runs out by itself.
+/// The longest wait for the release of a lane: after that its lease expires by itself.
 const RELEASE: Duration = Duration::from_secs(5);
 /// How long what no lane waits for may take: looking, counting, making a subscription.
 const UNHURRIED: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ impl EventLog for Bounded {
         within(self.limit, "settle", self.store.settle(lease, settlement)).await
     }
 
-    /// Whoever sleeps on it ends the wait by itself.
+    /// Not limited: the caller gives the longest wait.
     fn bell(&self) -> Box<dyn Bell> {
         self.store.bell()
     }

@@ -328,7 +328,7 @@ impl Shared {
     }
 }
 
-/// Says that a subscription is new, and how much of the log it will read: who renames one has everything delivered again.
+/// Logs that a subscription is new, and how much of the log it will read: after a rename everything is delivered again.
 async fn say_new(store: &dyn Store, subscription: &Subscription, owner: &str) {
     let name = &subscription.name;
     let history = History::of(store, name).await;

@@ -45,10 +45,10 @@ fn ignores_hangup() -> bool {
 ///
 /// ```
 /// use postrider::testing::Outbox;
-/// use postrider::{Failure, NewEvent, Received, Relay};
+/// use postrider::{Failure, NewEvent, Raw, Received, Relay};
 ///
-/// async fn greet(guest: Received<String>) -> Result<(), Failure> {
-///     println!("hello {}", *guest);
+/// async fn greet(event: Received<Raw>) -> Result<(), Failure> {
+///     println!("event {}", event.event().event_id);
 ///     Ok(())
 /// }
 ///
@@ -58,7 +58,7 @@ fn ignores_hangup() -> bool {
 /// let relay = Relay::new(&outbox).subscribe("greetings", |s| s.on_type("GuestArrived", greet)).start().await?;
 ///
 /// let mut tx = outbox.begin().await?;
-/// let id = outbox.record(&mut tx, &NewEvent::of("guests", "GuestArrived", "Guest", "7", "Ada")?).await?;
+/// let id = outbox.record(&mut tx, &NewEvent::of("guests", "GuestArrived", "Guest", "7", "hello")?).await?;
 /// tx.commit().await?;
 ///
 /// relay.delivered("greetings", id, std::time::Duration::from_secs(5)).await?;

@@ -20,6 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How long a connection may take to say that it is there, whether it is wanted or comes back.
 pub const ANSWER: Duration = Duration::from_secs(3);
 
+/// How many connections a store on a server may have, unless that is set.
+pub const CONNECTIONS: u32 = 10;
+
 /// A handler whose time is over is ended by its relay; a session whose relay stands still, by the server a little later.
 pub const MARGIN: Duration = Duration::from_secs(5);
 

@@ -51,7 +51,7 @@ impl LogPoller {
         Self { pools: pools.clone(), asking: Mutex::default(), recorded: Notify::new() }
     }
 
-    /// Somebody recorded here and will probably commit soon.
+    /// This process recorded an event and will probably commit soon.
     pub(crate) fn recorded(&self) {
         self.recorded.notify_waiters();
     }

@@ -30,7 +30,7 @@ pub(crate) async fn checks(store: &SqliteStore) -> Result<Vec<Check>> {
         space(&row)?,
     ];
     checks.push(match position::check_end(&mut conn, OP).await {
-        Ok(()) => Check::good("sequence", "the next number is above every number that was read"),
+        Ok(()) => Check::good("sequence", "the next id is higher than every id already read"),
         Err(error) => Check::bad("sequence", error.message().to_owned(), "follow the message"),
     });
     checks.push(file(&mut conn, &row).await?);

@@ -14,8 +14,8 @@ use crate::sql::Sql;
 use crate::store::SqliteStore;
 use crate::subscribe::found;
 
-/// Claims one free lane, after taking the next step of a change of lanes that may be under way. Who finds none while another
-/// holds too many says so.
+/// Claims one free lane, after taking the next step of a change of lanes that may be under way. A relay that finds none
+/// while another holds too many leaves a wish.
 pub(crate) async fn claim(
     store: &SqliteStore,
     name: &str,

@@ -87,6 +87,15 @@ impl Outbox {
 }
 
 /// The settings of an [`Outbox`].
+///
+/// ```no_run
+/// use postrider_sqlite::Outbox;
+///
+/// # async fn example(pool: sqlx::SqlitePool) -> postrider_core::Result<()> {
+/// let outbox = Outbox::builder().source("/shop").allowed_streams(["orders"]).migrated(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
     settings: Settings,

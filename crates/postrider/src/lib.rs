@@ -206,7 +206,20 @@ pub mod kafka {
 pub mod mysql {
     pub use postrider_mysql::*;
 
-    /// The transaction of a handler.
+    /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
+    ///
+    /// ```
+    /// use postrider::{Event, Failure, Received, mysql::Tx};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values (?)").bind(event.order);
+    ///     booking.execute(&mut *tx).await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub type Tx = postrider_relay::Tx<Outbox>;
 }
 
@@ -215,7 +228,20 @@ pub mod mysql {
 pub mod postgres {
     pub use postrider_postgres::*;
 
-    /// The transaction of a handler.
+    /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
+    ///
+    /// ```
+    /// use postrider::{Event, Failure, Received, postgres::Tx};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values ($1)").bind(event.order);
+    ///     booking.execute(&mut *tx).await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub type Tx = postrider_relay::Tx<Outbox>;
 }
 
@@ -224,6 +250,19 @@ pub mod postgres {
 pub mod sqlite {
     pub use postrider_sqlite::*;
 
-    /// The transaction of a handler.
+    /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
+    ///
+    /// ```
+    /// use postrider::{Event, Failure, Received, sqlite::Tx};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values (?)").bind(event.order);
+    ///     booking.execute(&mut *tx).await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub type Tx = postrider_relay::Tx<Outbox>;
 }

@@ -90,12 +90,12 @@ macro_rules! assert_recorded {
 
 /// A destination that accepts every event, until a test changes that.
 #[derive(Clone, Default)]
-pub struct Destination(Arc<Mutex<Manner>>);
+pub struct Destination(Arc<Mutex<Behavior>>);
 
 type Script = Arc<dyn Fn(&Attempt) -> Outcome + Send + Sync>;
 
 #[derive(Default)]
-struct Manner {
+struct Behavior {
     script: Option<Script>,
     unavailable: Option<String>,
     pause: Duration,
@@ -108,41 +108,41 @@ impl Destination {
         Self::default()
     }
 
-    fn manner<T>(&self, change: impl FnOnce(&mut Manner) -> T) -> T {
+    fn behavior<T>(&self, change: impl FnOnce(&mut Behavior) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// From now on this decides the outcome of each event.
     pub fn decide(&self, script: impl Fn(&Attempt) -> Outcome + Send + Sync + 'static) {
-        self.manner(|manner| manner.script = Some(Arc::new(script)));
+        self.behavior(|behavior| behavior.script = Some(Arc::new(script)));
     }
 
     /// From now on it accepts every event.
     pub fn take_all(&self) {
-        self.manner(|manner| manner.script = None);
+        self.behavior(|behavior| behavior.script = None);
     }
 
     /// From now on it is unavailable, for this reason; `None` makes it available again.
     pub fn unavailable(&self, reason: Option<&str>) {
-        self.manner(|manner| manner.unavailable = reason.map(ToOwned::to_owned));
+        self.behavior(|behavior| behavior.unavailable = reason.map(ToOwned::to_owned));
     }
 
     /// From now on it takes this long for each event.
     pub fn slow(&self, pause: Duration) {
-        self.manner(|manner| manner.pause = pause);
+        self.behavior(|behavior| behavior.pause = pause);
     }
 
     /// The events that it accepted, in order.
     pub fn delivered(&self) -> Vec<Recorded> {
-        self.manner(|manner| {
-            let taken = manner.tried.iter().filter(|(_, outcome)| outcome.is_delivered());
+        self.behavior(|behavior| {
+            let taken = behavior.tried.iter().filter(|(_, outcome)| outcome.is_delivered());
             taken.map(|(attempt, _)| (*attempt.event).clone()).collect()
         })
     }
 
     /// Every attempt, with its outcome.
     pub fn tried(&self) -> Vec<(Attempt, Outcome)> {
-        self.manner(|manner| manner.tried.clone())
+        self.behavior(|behavior| behavior.tried.clone())
     }
 }
 
@@ -157,8 +157,8 @@ impl Sink for Destination {
             if !delivery.begin(index) {
                 return Ok(());
             }
-            let (script, unavailable, pause) =
-                self.manner(|manner| (manner.script.clone(), manner.unavailable.clone(), manner.pause));
+            let (script, unavailable, pause) = self
+                .behavior(|behavior| (behavior.script.clone(), behavior.unavailable.clone(), behavior.pause));
             if let Some(reason) = unavailable {
                 return Err(Unavailable::new(reason));
             }
@@ -171,7 +171,7 @@ impl Sink for Destination {
             if !outcome.is_delivered() {
                 stopped.failed(&attempt.event);
             }
-            self.manner(|manner| manner.tried.push((attempt.clone(), outcome.clone())));
+            self.behavior(|behavior| behavior.tried.push((attempt.clone(), outcome.clone())));
             delivery.report(index, outcome);
         }
         Ok(())

@@ -10,8 +10,8 @@ use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::dead_event::deaths;
-use super::note::{Note, Saying};
-use super::notify::{Unheard, Voices};
+use super::note::{Note, PendingNotice};
+use super::notify::{Notifier, NotifyError};
 use super::reading::readings;
 use crate::Failure;
 use crate::config::alert::When;
@@ -23,22 +23,22 @@ const LEASE_NAME: &str = "alerts";
 /// How often a message is tried within a round, and the first pause; each is twice the one before.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a round may take to say what is due.
+/// How long a round may take to send what is due.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How often the lease is extended, or asked for, at least: who dies has an heir soon, however rare its rounds are.
+/// How often the lease is extended or requested, at least: another relay must take over soon, even if rounds are rare.
 const BEAT: Duration = Duration::from_secs(20);
 
-/// Looks after alerts, and speaks if nobody else does.
+/// Evaluates alerts, and sends notifications if this process is the leader.
 pub(crate) struct AlertMonitor {
     figures: Vec<Alert>,
     deaths: Vec<Alert>,
-    voices: Voices,
+    notifier: Notifier,
     store: Store,
     owner: String,
     every: Duration,
     /// When this process last looked, if it has the leader lease.
     looked: Option<Instant>,
-    /// Those who were not heard last time: it is said once.
+    /// The targets that could not be reached in the last round. Each failure is logged once.
     deaf: BTreeSet<String>,
     /// What could not be written down, and what was written there when it should have been.
     unsaved: Option<(Option<String>, Note)>,
@@ -49,7 +49,7 @@ impl AlertMonitor {
     /// A watch over the alerts of the settings, if there are any.
     pub(crate) fn of(config: &Config) -> Result<Option<Self>, Problem> {
         // What is wrong with a notifier is found out also while nobody uses it.
-        let voices = Voices::make(&config.notify, &super::source(&config.store))?;
+        let notifier = Notifier::make(&config.notify, &super::source(&config.store))?;
         if config.alerts.is_empty() {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl AlertMonitor {
         Ok(Some(Self {
             figures,
             deaths,
-            voices,
+            notifier,
             // A round asks one question after the other.
             store: Store { connections: 2, ..config.store.clone() },
             owner: format!("{name}-{}", &process[..12]),
@@ -131,8 +131,8 @@ impl AlertMonitor {
         self.every.clamp(Duration::from_secs(2), LONGEST)
     }
 
-    /// One round, if it is time and nobody else has the lease: look, say what is due, and write down what was said. What could
-    /// not be said is due in the next round.
+    /// One round, if it is time and no other relay has the lease: evaluate, send what is due, and store what was sent. What could
+    /// not be sent is due in the next round.
     async fn round(&mut self, log: &SharedStore, ended: &Receiver<bool>) -> postrider::Result<()> {
         let lease = self.beat() + self.patience() + Duration::from_secs(2);
         let Some(leader) = log.acquire_leader_lease(LEASE_NAME, &self.owner, lease).await? else {
@@ -148,13 +148,13 @@ impl AlertMonitor {
         self.unsaved.take_if(|(seen, _)| *seen != leader.note);
         // It is kept until it is written: a round that fails must not say again what was said.
         let mut note = self.unsaved.as_ref().map_or_else(|| before.clone(), |(_, note)| note.clone());
-        note.keep_targets(|target| self.voices.has(target));
+        note.keep_targets(|target| self.notifier.has(target));
         let readings = if self.figures.is_empty() {
             Vec::new()
         } else {
             readings(log, &self.figures, leader.at).await?
         };
-        note.observe(&readings, self.voices.source(), leader.at);
+        note.observe(&readings, self.notifier.source(), leader.at);
         let mut died = BTreeMap::new();
         for since in note.deaths_since(&self.deaths, leader.at) {
             let deaths = deaths(log.as_ref(), &since).await?;
@@ -167,7 +167,7 @@ impl AlertMonitor {
             }
         }
         let mut due = note.buried(&over, &died);
-        due.extend(note.due(&readings, &self.deaths, &died, self.voices.source(), leader.at));
+        due.extend(note.due(&readings, &self.deaths, &died, self.notifier.source(), leader.at));
         let mut deaf = BTreeSet::new();
         if !due.is_empty() {
             // Looking may have taken a while: who has lost the lease meanwhile says nothing.
@@ -215,30 +215,30 @@ impl AlertMonitor {
         note.unwrap_or_default()
     }
 
-    /// Says what is due, to all targets at once and to each in order; who could not be told all of it.
+    /// Sends what is due, to all targets at once and to each in order. Returns the targets that did not get all of it.
     async fn speak(
         &mut self,
-        due: &[Saying],
+        due: &[PendingNotice],
         note: &mut Note,
         now: OffsetDateTime,
         ended: &Receiver<bool>,
     ) -> BTreeSet<String> {
         let until = Instant::now() + self.patience();
-        let targets: BTreeSet<&str> = due.iter().map(|saying| saying.target.as_str()).collect();
-        let voices = &self.voices;
+        let targets: BTreeSet<&str> = due.iter().map(|notice| notice.target.as_str()).collect();
+        let notifier = &self.notifier;
         let told = join_all(targets.iter().map(|target| async move {
             let (mut said, mut failure) = (Vec::new(), None);
-            for saying in due.iter().filter(|saying| saying.target == **target) {
-                let heard = tokio::select! {
-                    heard = say(voices, saying, until) => heard,
+            for notice in due.iter().filter(|notice| notice.target == **target) {
+                let sent = tokio::select! {
+                    sent = send(notifier, notice, until) => sent,
                     // A process that is asked to end leaves the rest to the next speaker.
                     () = cut(ended.clone()) => return (said, Some(None)),
                 };
-                match heard {
-                    Ok(()) => said.push(saying),
+                match sent {
+                    Ok(()) => said.push(notice),
                     // What is refused holds up nothing that is not.
-                    Err(unheard) if !unheard.passing => failure = Some(Some(unheard.what)),
-                    Err(unheard) => return (said, Some(Some(unheard.what))),
+                    Err(error) if !error.passing => failure = Some(Some(error.what)),
+                    Err(error) => return (said, Some(Some(error.what))),
                 }
             }
             (said, failure)
@@ -246,10 +246,10 @@ impl AlertMonitor {
         .await;
         let mut deaf = BTreeSet::new();
         for (target, (said, failure)) in targets.into_iter().zip(told) {
-            for saying in said {
-                note.said(saying, now);
-                if self.voices.keeps_incidents(&saying.target) {
-                    note.opened(saying);
+            for notice in said {
+                note.said(notice, now);
+                if self.notifier.keeps_incidents(&notice.target) {
+                    note.opened(notice);
                 }
             }
             match failure {
@@ -281,18 +281,18 @@ async fn cut(mut ended: Receiver<bool>) {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// Says it, and again after a pause where that may help, as long as there is time.
-async fn say(voices: &Voices, saying: &Saying, until: Instant) -> Result<(), Unheard> {
+/// Sends a notice, and tries again after a pause where that may help, until the time is over.
+async fn send(notifier: &Notifier, notice: &PendingNotice, until: Instant) -> Result<(), NotifyError> {
     let mut backoff = Backoff::new(PAUSE, LONGEST);
     let mut tries = 1;
     loop {
         let pause = backoff.next_delay();
-        let late = || Unheard { what: "it did not answer in time".to_owned(), passing: true };
-        let said = timeout_at(until, voices.say(&saying.target, &saying.message))
+        let late = || NotifyError { what: "it did not answer in time".to_owned(), passing: true };
+        let said = timeout_at(until, notifier.send(&notice.target, &notice.message))
             .await
             .unwrap_or_else(|_| Err(late()));
         match said {
-            Err(unheard) if unheard.passing && tries < TRIES && Instant::now() + pause < until => {
+            Err(error) if error.passing && tries < TRIES && Instant::now() + pause < until => {
                 tokio::time::sleep(pause).await;
                 tries += 1;
             }

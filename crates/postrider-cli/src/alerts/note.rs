@@ -1,7 +1,7 @@
-//! What the speaker remembers from round to round, and leaves to the next speaker: what each target was told.
+//! What each target was told: the leader keeps it from round to round, and leaves it to the next leader.
 //!
-//! It knows nothing of databases and of the network. A round tells it how things stand, asks it what is to be said, and tells
-//! it what was said; what could not be said is due again in the next round.
+//! It knows no database and no network. A round gives it the readings, asks it which messages are due, and reports which were sent.
+//! A message that could not be sent is due again in the next round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) struct Note {
     open: Vec<Open>,
 }
 
-/// An alert that fires, or of which somebody has not heard yet that it is over.
+/// An alert that fires, or whose end was not sent to every target yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Firing {
     alert: String,
@@ -45,9 +45,9 @@ struct Firing {
     told: BTreeMap<String, i64>,
 }
 
-/// Something to be said to a target.
+/// A message that a target must still get.
 #[derive(Debug, Clone)]
-pub(crate) struct Saying {
+pub(crate) struct PendingNotice {
     /// To whom.
     pub(crate) target: String,
     /// What.
@@ -124,7 +124,7 @@ impl Note {
         deaths: &BTreeMap<Since, Vec<DeadEvent>>,
         source: &str,
         now: OffsetDateTime,
-    ) -> Vec<Saying> {
+    ) -> Vec<PendingNotice> {
         let mut due = Vec::new();
         for firing in &self.firing {
             let reading = readings.iter().find(|reading| firing.is(&reading.alert.name, &reading.subject));
@@ -135,7 +135,7 @@ impl Note {
                 let Some(deaths) = deaths.get(&told.since(alert)) else { continue };
                 for (message, deaths) in told.due(alert, deaths, source) {
                     let about = About::Deaths { alert: alert.name.clone(), deaths };
-                    due.push(Saying { target: told.target().to_owned(), message, about });
+                    due.push(PendingNotice { target: told.target().to_owned(), message, about });
                 }
             }
         }
@@ -147,11 +147,15 @@ impl Note {
         &self.open
     }
 
-    /// What is to be said of these incidents, whose events are dead no longer. One that has died anew goes on.
-    pub(crate) fn buried(&self, over: &[Open], deaths: &BTreeMap<Since, Vec<DeadEvent>>) -> Vec<Saying> {
+    /// The messages that close these incidents, whose events are not dead any more. If one died again, its incident goes on.
+    pub(crate) fn buried(
+        &self,
+        over: &[Open],
+        deaths: &BTreeMap<Since, Vec<DeadEvent>>,
+    ) -> Vec<PendingNotice> {
         let goes_on = |open: &&Open| deaths.values().flatten().any(|death| open.is_of(death));
         let over = self.open.iter().filter(|open| over.contains(open)).filter(|open| !goes_on(open));
-        over.map(|open| Saying {
+        over.map(|open| PendingNotice {
             target: open.target().to_owned(),
             message: open.over(),
             about: About::Buried,
@@ -159,20 +163,20 @@ impl Note {
         .collect()
     }
 
-    /// This was said to somebody who keeps incidents.
-    pub(crate) fn opened(&mut self, saying: &Saying) {
-        let About::Deaths { deaths, .. } = &saying.about else { return };
-        let Some(open) = Open::of(&saying.target, &saying.message, deaths) else { return };
-        self.open.retain(|open| !open.is(&saying.target, &saying.message.incident));
+    /// This message opened an incident at its target.
+    pub(crate) fn opened(&mut self, notice: &PendingNotice) {
+        let About::Deaths { deaths, .. } = &notice.about else { return };
+        let Some(open) = Open::of(&notice.target, &notice.message, deaths) else { return };
+        self.open.retain(|open| !open.is(&notice.target, &notice.message.incident));
         self.open.push(open);
         let many = self.open.len().saturating_sub(open::MOST);
         self.open.drain(..many);
     }
 
     /// This was said.
-    pub(crate) fn said(&mut self, saying: &Saying, now: OffsetDateTime) {
-        let target = &saying.target;
-        match &saying.about {
+    pub(crate) fn said(&mut self, notice: &PendingNotice, now: OffsetDateTime) {
+        let target = &notice.target;
+        match &notice.about {
             About::Fires { alert, subject } => {
                 if let Some(firing) = self.firing.iter_mut().find(|firing| firing.is(alert, subject)) {
                     firing.told.insert(target.clone(), micros(now));
@@ -188,7 +192,7 @@ impl Note {
                     told.hears(deaths);
                 }
             }
-            About::Buried => self.open.retain(|open| !open.is(target, &saying.message.incident)),
+            About::Buried => self.open.retain(|open| !open.is(target, &notice.message.incident)),
         }
         self.forget();
     }
@@ -210,7 +214,7 @@ impl Note {
         self.forget();
     }
 
-    /// What is over, and was said to everybody, is forgotten.
+    /// Forgets alerts that are over, once every target was told.
     fn forget(&mut self) {
         self.firing.retain(|firing| firing.calm < CALM || !firing.told.is_empty());
     }
@@ -221,18 +225,18 @@ impl Firing {
         self.alert == alert && self.subject == *subject
     }
 
-    fn due(&self, reading: Option<&Reading<'_>>, now: OffsetDateTime) -> Vec<Saying> {
+    fn due(&self, reading: Option<&Reading<'_>>, now: OffsetDateTime) -> Vec<PendingNotice> {
         let (alert, subject) = (self.alert.clone(), self.subject.clone());
         let since = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.since) * 1000).unwrap_or(now);
         if self.calm >= CALM {
             let message = Message::over(&self.alert, &self.subject, &self.incident, reading, since, now);
             let about = About::Over { alert, subject };
-            let say = |target: &String| Saying {
+            let notice = |target: &String| PendingNotice {
                 target: target.clone(),
                 message: message.clone(),
                 about: about.clone(),
             };
-            return self.told.keys().map(say).collect();
+            return self.told.keys().map(notice).collect();
         }
         let Some(reading) = reading.filter(|reading| reading.fires) else { return Vec::new() };
         let mut due = Vec::new();
@@ -243,7 +247,7 @@ impl Firing {
                     >= i128::try_from(repeat.as_micros()).unwrap_or(i128::MAX)
             });
             if last.is_none() || again {
-                due.push(Saying {
+                due.push(PendingNotice {
                     target: target.clone(),
                     message: Message::fires(reading, &self.incident, since, now, again),
                     about: About::Fires { alert: alert.clone(), subject: subject.clone() },

@@ -1,4 +1,4 @@
-//! Saying it: to the log, to Slack, to PagerDuty, to any endpoint. No address, key or token is ever in what is said of it.
+//! Sends messages: to the log, Slack, PagerDuty or any endpoint. No URL, key or token is ever in an error or a log line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ mod webhook;
 /// How long somebody may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Everybody who can be told.
-pub(crate) struct Voices {
+/// Sends a message to a target of the settings.
+pub(crate) struct Notifier {
     client: Client,
     targets: BTreeMap<String, Target>,
     source: String,
@@ -30,16 +30,16 @@ struct Target {
     token: Option<HeaderValue>,
 }
 
-/// Why somebody could not be told.
+/// Why a message could not be sent.
 #[derive(Debug)]
-pub(crate) struct Unheard {
+pub(crate) struct NotifyError {
     /// In a sentence.
     pub(crate) what: String,
     /// Whether it may be worth another try at once.
     pub(crate) passing: bool,
 }
 
-impl Voices {
+impl Notifier {
     /// Those of the settings; `source` is what the database is called.
     pub(crate) fn make(notify: &BTreeMap<String, Notify>, source: &str) -> Result<Self, Problem> {
         let targets = notify.iter().map(|(name, notify)| Ok((name.clone(), Target::make(name, notify)?)));
@@ -68,8 +68,8 @@ impl Voices {
         &self.source
     }
 
-    /// Says it once.
-    pub(crate) async fn say(&self, target: &str, message: &Message) -> Result<(), Unheard> {
+    /// Sends it once.
+    pub(crate) async fn send(&self, target: &str, message: &Message) -> Result<(), NotifyError> {
         let Some(target) = self.targets.get(target) else {
             log(message);
             return Ok(());
@@ -80,7 +80,7 @@ impl Voices {
         Ok(())
     }
 
-    async fn post(&self, target: &Target, body: &Value) -> Result<(), Unheard> {
+    async fn post(&self, target: &Target, body: &Value) -> Result<(), NotifyError> {
         let mut request = self.client.post(target.url.clone()).timeout(PATIENCE);
         request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         if let Some(token) = &target.token {
@@ -90,17 +90,20 @@ impl Voices {
             Ok(answer) => answer.status(),
             Err(error) if error.is_timeout() => {
                 let what = format!("it did not answer within {} s", PATIENCE.as_secs());
-                return Err(Unheard { what, passing: true });
+                return Err(NotifyError { what, passing: true });
             }
             Err(error) => {
-                return Err(Unheard { what: postrider::http::reason(&error.without_url()), passing: true });
+                return Err(NotifyError {
+                    what: postrider::http::reason(&error.without_url()),
+                    passing: true,
+                });
             }
         };
         if answer.is_success() {
             return Ok(());
         }
         let passing = answer.is_server_error() || matches!(answer.as_u16(), 408 | 425 | 429);
-        Err(Unheard { what: format!("it answered {}", answer.as_u16()), passing })
+        Err(NotifyError { what: format!("it answered {}", answer.as_u16()), passing })
     }
 }
 

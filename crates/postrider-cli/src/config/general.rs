@@ -4,20 +4,20 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use postrider::postgres::Pooler;
+use postrider::postgres::{OutboxBuilder, Pooler, StoreOptions};
 use postrider::store::defaults;
 
 use super::secret::without_password;
 use super::{Problem, Section, address, duration};
 
 /// The defaults: of several words, the first.
-pub(crate) const SCHEMA: &str = "postrider";
-pub(crate) const CONNECTIONS: u32 = 10;
-pub(crate) const BELL: bool = true;
+pub(crate) const SCHEMA: &str = OutboxBuilder::SCHEMA;
+pub(crate) const CONNECTIONS: u32 = StoreOptions::CONNECTIONS;
+pub(crate) const BELL: bool = StoreOptions::BELL;
 pub(crate) const POOLERS: [(&str, Pooler); 3] =
     [("detect", Pooler::Detect), ("transaction", Pooler::Transaction), ("none", Pooler::None)];
 pub(crate) const ALERTS_EVERY: Duration = Duration::from_secs(60);
-/// In no list of ports that are somebody's: neither IANA's nor that of Prometheus' exporters.
+/// A port that neither IANA nor the list of Prometheus exporters assigns.
 pub(crate) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7678);
 pub(crate) const LOG_FORMATS: [(&str, bool); 2] = [("human", false), ("json", true)];
 pub(crate) const LOG_LEVEL: &str = "info";

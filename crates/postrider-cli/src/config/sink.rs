@@ -29,7 +29,7 @@ pub(crate) const HTTP_FORMATS: [(&str, Format); 4] = [
     (envelope::KEY, Format::Envelope),
 ];
 pub(crate) const HTTP_BATCH: u32 = 100;
-pub(crate) const KEEP_ANSWERS: bool = true;
+pub(crate) const KEEP_ANSWERS: bool = HttpBuilder::KEEP_ANSWERS;
 
 /// Where events go.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use postrider::{
     Context, Failure as HandlerFailure, Handle, HandleWithin, NewEvent, Received, Relay, Retry, Tx,
 };
 
+use super::demo_store::{DemoStore, Effect};
 use super::fault::Fault;
-use super::premises::{Deed, Premises};
 use super::shop::{Change, NOWHERE};
 use crate::config::Log;
 use crate::{Failure, logging};
@@ -34,15 +34,15 @@ pub(crate) fn closed_sign(folder: &Path) -> PathBuf {
 }
 
 /// Runs the relay until stdin ends: the demo closed it, or is no more.
-pub(crate) async fn work<P: Premises>(
-    premises: P,
+pub(crate) async fn work<P: DemoStore>(
+    store: P,
     folder: &Path,
     name: &str,
     fault: Option<Fault>,
 ) -> Result<bool, Failure> {
     logging::start(&Log { json: false, level: "info".to_owned() })?;
     let handlers =
-        Handlers { sign: closed_sign(folder), relay: name.to_owned(), fault, premises: premises.clone() };
+        Handlers { sign: closed_sign(folder), relay: name.to_owned(), fault, store: store.clone() };
     let handlers = Arc::new(handlers);
     let mails = Retry::exponential().base(Duration::from_millis(200)).jitter(0.0).max_attempts(TRIES);
     let parcels = Retry::exponential().base(Duration::from_millis(200)).max(Duration::from_secs(1));
@@ -50,7 +50,7 @@ pub(crate) async fn work<P: Premises>(
     let mail = || Mail(Arc::clone(&handlers));
     let parcel = || Parcels(Arc::clone(&handlers));
     let both = ["orders", "payments"];
-    let relay = Relay::new(premises.outbox())
+    let relay = Relay::new(store.outbox())
         .owner(name)
         .lease(LEASE)
         .figures_every(None)
@@ -77,26 +77,26 @@ pub(crate) async fn work<P: Premises>(
 
 /// What the handlers of one relay share.
 struct Handlers<P> {
-    premises: P,
+    store: P,
     sign: PathBuf,
     relay: String,
     fault: Option<Fault>,
 }
 
-impl<P: Premises> Handlers<P> {
+impl<P: DemoStore> Handlers<P> {
     fn strikes(&self, fault: Fault, change: &Change) -> bool {
         fault.strikes(self.fault, change)
     }
 
     /// What a handler does about an event.
-    fn deed<'a>(&'a self, subscription: &'a str, event: &'a Received<Change>) -> Deed<'a> {
+    fn effect<'a>(&'a self, subscription: &'a str, event: &'a Received<Change>) -> Effect<'a> {
         let (customer, number) = (event.customer.as_str(), event.number);
-        Deed { subscription, event_id: event.event().event_id, customer, number, relay: &self.relay }
+        Effect { subscription, event_id: event.event().event_id, customer, number, relay: &self.relay }
     }
 
     /// Writes down that a handler could not, and says so.
-    async fn could_not(&self, deed: &Deed<'_>, why: &str) -> Result<(), HandlerFailure> {
-        self.premises.could_not(deed).await?;
+    async fn could_not(&self, effect: &Effect<'_>, why: &str) -> Result<(), HandlerFailure> {
+        self.store.could_not(effect).await?;
         Err(HandlerFailure::retry(why))
     }
 }
@@ -104,17 +104,17 @@ impl<P: Premises> Handlers<P> {
 /// Keeps the books, in the transaction of its inbox: the entry, the event that follows and the mark commit together.
 struct Books<P>(Arc<Handlers<P>>);
 
-impl<P: Premises> HandleWithin<P::Outbox, Change> for Books<P> {
+impl<P: DemoStore> HandleWithin<P::Outbox, Change> for Books<P> {
     async fn handle(
         &self,
         event: Received<Change>,
         mut tx: Tx<P::Outbox>,
         _: Context,
     ) -> Result<(), HandlerFailure> {
-        let deed = self.0.deed(BOOKS, &event);
-        P::did(&mut tx, &deed).await?;
+        let effect = self.0.effect(BOOKS, &event);
+        P::did(&mut tx, &effect).await?;
         if self.0.strikes(Fault::Effects, &event) {
-            P::did(&mut tx, &deed).await?;
+            P::did(&mut tx, &effect).await?;
         }
         let booked = NewEvent::of("books", "EntryBooked", "Customer", &event.customer, &event.number)?;
         tx.record(&booked).await?;
@@ -125,18 +125,18 @@ impl<P: Premises> HandleWithin<P::Outbox, Change> for Books<P> {
 /// Sends mail. A mail can't be taken back: what is sent and not settled when a relay dies is sent again.
 struct Mail<P>(Arc<Handlers<P>>);
 
-impl<P: Premises> Handle<Change> for Mail<P> {
+impl<P: DemoStore> Handle<Change> for Mail<P> {
     async fn handle(&self, event: Received<Change>, _: Context) -> Result<(), HandlerFailure> {
-        let deed = self.0.deed(MAIL, &event);
+        let effect = self.0.effect(MAIL, &event);
         if event.address == NOWHERE {
-            return self.0.could_not(&deed, "there is no such address").await;
+            return self.0.could_not(&effect, "there is no such address").await;
         }
         if self.0.strikes(Fault::Loss, &event) {
             return Ok(());
         }
-        self.0.premises.did_alone(&deed).await?;
+        self.0.store.did_alone(&effect).await?;
         if self.0.strikes(Fault::Order, &event) {
-            self.0.premises.overtake(&deed).await?;
+            self.0.store.overtake(&effect).await?;
         }
         tokio::time::sleep(ANSWER).await;
         Ok(())
@@ -146,13 +146,13 @@ impl<P: Premises> Handle<Change> for Mail<P> {
 /// Calls the warehouse, which is closed for a while.
 struct Parcels<P>(Arc<Handlers<P>>);
 
-impl<P: Premises> Handle<Change> for Parcels<P> {
+impl<P: DemoStore> Handle<Change> for Parcels<P> {
     async fn handle(&self, event: Received<Change>, _: Context) -> Result<(), HandlerFailure> {
-        let deed = self.0.deed(WAREHOUSE, &event);
+        let effect = self.0.effect(WAREHOUSE, &event);
         if self.0.sign.exists() {
-            return self.0.could_not(&deed, "the warehouse is closed").await;
+            return self.0.could_not(&effect, "the warehouse is closed").await;
         }
-        self.0.premises.did_alone(&deed).await?;
+        self.0.store.did_alone(&effect).await?;
         tokio::time::sleep(ANSWER).await;
         Ok(())
     }

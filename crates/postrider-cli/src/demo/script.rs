@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::Server;
+use super::demo_store::DemoStore;
 use super::fault::Fault;
 use super::handlers::{self, LANES, LEASE, MAIL, SUBSCRIPTIONS, WAREHOUSE};
-use super::premises::Premises;
 use super::relay_process::RelayProcess;
 use super::screen::{Colour, Screen};
 use super::shop::Shop;
@@ -42,16 +42,16 @@ pub(crate) enum Ending {
     Unseen,
 }
 
-/// Plays the demo on these premises, with a folder for its relays, and the address that they need.
+/// Plays the demo in this database, with a folder for its relays, and the address that they need.
 pub(crate) async fn play(
     screen: &mut Screen,
-    premises: impl Premises,
+    store: impl DemoStore,
     folder: &Path,
     server: Option<Server<'_>>,
     fault: Option<Fault>,
 ) -> Result<Ending, Failure> {
-    let shop = Shop::new(premises);
-    let log = shop.premises.log().await?;
+    let shop = Shop::new(store);
+    let log = shop.store.log().await?;
     let start = |name| RelayProcess::start(name, folder, server, fault);
     let relay_processes = vec![start(RELAYS[0])?, start(RELAYS[1])?];
     let sales = shop.sell();
@@ -83,9 +83,9 @@ struct Stage<'a, P> {
     sales: JoinSet<Result<(), Failure>>,
 }
 
-impl<P: Premises> Stage<'_, P> {
+impl<P: DemoStore> Stage<'_, P> {
     async fn play(&mut self, folder: &Path) -> Result<bool, Failure> {
-        let title = self.screen.paint(Colour::Bold, &format!("A shop on {}", self.shop.premises.name()));
+        let title = self.screen.paint(Colour::Bold, &format!("A shop on {}", self.shop.store.name()));
         self.screen.say(&format!(
             "{title}. Customers order and pay; change and event commit together.\n\
              Two relays deliver to the books (in a transaction), to mail and to a warehouse.\n"
@@ -110,8 +110,8 @@ impl<P: Premises> Stage<'_, P> {
             relay_process.stop().await?;
         }
         let took = self.screen.elapsed();
-        let tally = Tally::count(&self.shop.premises).await?;
-        self.shop.premises.tidy().await?;
+        let tally = Tally::count(&self.shop.store).await?;
+        self.shop.store.tidy().await?;
         Ok(tally.print(self.screen, took))
     }
 
@@ -141,14 +141,14 @@ impl<P: Premises> Stage<'_, P> {
     async fn death_of_a_relay(&mut self) -> Result<(), Failure> {
         // In mid-work: something is done and not settled.
         let end = Instant::now() + PATIENCE;
-        while in_hand(&self.shop.premises, RELAYS[0]).await? == 0 && Instant::now() < end {
+        while in_hand(&self.shop.store, RELAYS[0]).await? == 0 && Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let mut doomed = self.relay_processes.remove(0);
         let process = doomed.id();
         doomed.kill()?;
         let died = Instant::now();
-        let left = in_hand(&self.shop.premises, RELAYS[0]).await?;
+        let left = in_hand(&self.shop.store, RELAYS[0]).await?;
         let what = format!("relay A ({process}) is killed: {left} events are delivered but not settled");
         self.happened(Colour::Red, &what);
         let all = SUBSCRIPTIONS.len() * LANES as usize;
@@ -167,7 +167,7 @@ impl<P: Premises> Stage<'_, P> {
 
     /// Looks, and shows what is seen.
     async fn look(&mut self) -> Result<Snapshot, Failure> {
-        let mut snapshot = Snapshot::take(&self.shop.premises, &self.log, RELAYS).await?;
+        let mut snapshot = Snapshot::take(&self.shop.store, &self.log, RELAYS).await?;
         snapshot.killed = self.relay_processes.len() < RELAYS.len();
         self.screen.show(&snapshot, RELAYS);
         if self.screen.is_closed() {

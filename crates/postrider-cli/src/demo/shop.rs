@@ -7,8 +7,8 @@ use std::time::Duration;
 use postrider::NewEvent;
 use serde::{Deserialize, Serialize};
 
+use super::demo_store::DemoStore;
 use super::fault::CUSTOMER;
-use super::premises::Premises;
 use crate::Failure;
 
 /// Where every mail fails.
@@ -17,7 +17,7 @@ pub(crate) const NOWHERE: &str = "nobody@nowhere.invalid";
 /// How many tills record at once, and how long each pauses.
 const TILLS: u64 = 4;
 const PAUSE: Duration = Duration::from_millis(45);
-/// As many as the premises have.
+/// As many as the database has.
 const CUSTOMERS: u64 = 16;
 
 /// What a customer did, as the events say it: `OrderPlaced`, then `OrderPaid`.
@@ -56,7 +56,7 @@ impl Sale {
 /// The shop, as the process has it that sells.
 #[derive(Clone)]
 pub(crate) struct Shop<P> {
-    pub(crate) premises: P,
+    pub(crate) store: P,
     doors: Arc<Doors>,
 }
 
@@ -67,9 +67,9 @@ struct Doors {
     stranger: AtomicBool,
 }
 
-impl<P: Premises> Shop<P> {
-    pub(crate) fn new(premises: P) -> Self {
-        Self { premises, doors: Arc::default() }
+impl<P: DemoStore> Shop<P> {
+    pub(crate) fn new(store: P) -> Self {
+        Self { store, doors: Arc::default() }
     }
 
     /// Lets the tills sell until the shop is closed.
@@ -95,7 +95,7 @@ impl<P: Premises> Shop<P> {
             let is_stranger =
                 !regretted && customer != CUSTOMER && self.doors.stranger.swap(false, Ordering::AcqRel);
             let address = if is_stranger { NOWHERE.to_owned() } else { format!("{customer}@shop.example") };
-            self.premises.sell(Sale { customer, address, regretted }).await?;
+            self.store.sell(Sale { customer, address, regretted }).await?;
             sale += 1;
             tokio::time::sleep(PAUSE).await;
         }

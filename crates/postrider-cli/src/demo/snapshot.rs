@@ -2,8 +2,8 @@
 
 use postrider::store::{Figures, OpenDeliveryQuery};
 
+use super::demo_store::DemoStore;
 use super::handlers::SUBSCRIPTIONS;
-use super::premises::Premises;
 use crate::Failure;
 use crate::database::SharedStore;
 
@@ -35,12 +35,12 @@ pub(crate) struct SubscriptionProgress {
 impl Snapshot {
     /// Looks once.
     pub(crate) async fn take(
-        premises: &impl Premises,
+        store: &impl DemoStore,
         log: &SharedStore,
         relays: [&str; 2],
     ) -> Result<Self, Failure> {
         let count = async |statement, texts: &[&str]| -> Result<u64, Failure> {
-            Ok(u64::try_from(premises.count(statement, texts).await?)?)
+            Ok(u64::try_from(store.count(statement, texts).await?)?)
         };
         let mut snapshot = Self {
             recorded: count("select count(*) from changed", &[]).await?,
@@ -85,6 +85,6 @@ impl Snapshot {
 }
 
 /// How many events a relay has handled and not settled.
-pub(crate) async fn in_hand(premises: &impl Premises, relay: &str) -> Result<i64, Failure> {
-    premises.count(include_str!("../../sql/demo/in_hand.sql"), &[relay]).await
+pub(crate) async fn in_hand(store: &impl DemoStore, relay: &str) -> Result<i64, Failure> {
+    store.count(include_str!("../../sql/demo/in_hand.sql"), &[relay]).await
 }

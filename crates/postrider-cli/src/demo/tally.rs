@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::demo_store::{Counts, DemoStore};
 use super::handlers::{BOOKS, MAIL, SUBSCRIPTIONS};
-use super::premises::{Counts, Premises};
 use super::screen::{Colour, Screen};
 use super::shop::NOWHERE;
 use crate::Failure;
@@ -29,19 +29,19 @@ type Part = fn(&Counts) -> i64;
 
 impl Tally {
     /// Counts.
-    pub(crate) async fn count(premises: &impl Premises) -> Result<Self, Failure> {
+    pub(crate) async fn count(store: &impl DemoStore) -> Result<Self, Failure> {
         let mut subscriptions = Vec::new();
         for name in SUBSCRIPTIONS {
-            subscriptions.push(Account { name, counts: premises.tally(name).await? });
+            subscriptions.push(Account { name, counts: store.tally(name).await? });
         }
         let wrongly =
             "select count(*) from postrider_delivery d join postrider_event e on e.event_id = d.event_id
              where d.state = 'dead' and (d.subscription <> ? or e.payload not like ?)";
         let follow_ups = "select count(*) from postrider_event where event_type = 'EntryBooked'";
         Ok(Self {
-            rolled_back: premises.count("select count(*) from rolled_back", &[]).await?,
-            follow_ups: premises.count(follow_ups, &[]).await?,
-            wrongly_dead: premises.count(wrongly, &[MAIL, &format!("%\"{NOWHERE}\"%")]).await?,
+            rolled_back: store.count("select count(*) from rolled_back", &[]).await?,
+            follow_ups: store.count(follow_ups, &[]).await?,
+            wrongly_dead: store.count(wrongly, &[MAIL, &format!("%\"{NOWHERE}\"%")]).await?,
             subscriptions,
         })
     }

@@ -256,25 +256,49 @@ fn no_secret_is_shown() {
     assert!(!shown.contains("planted"), "{shown}");
 }
 
+/// The example with the settings that are commented out, if their line is chosen.
+fn uncommented(text: &str, chosen: impl Fn(&str) -> bool) -> String {
+    let line = |line: &str| match line.strip_prefix("# ") {
+        Some(setting) if setting.split(' ').nth(1) == Some("=") && chosen(setting) => format!("{setting}\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn example() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../postrider.example.toml");
+    std::fs::read_to_string(path).expect("the example")
+}
+
 /// The example, as it is and with everything that is commented out: both are understood.
 #[test]
 fn the_example_is_understood() {
-    let example = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../postrider.example.toml"));
-    let variables = [("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")];
-    let output = check(example, &[], &variables);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = std::fs::read_to_string(example).expect("the example");
     let folder = Folder::new();
+    let variables = [("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")];
+    let text = example();
     let token = folder.file("token", "t");
-    let all: String = text
-        .lines()
-        .map(|line| match line.strip_prefix("# ") {
-            Some(setting) if setting.split(' ').nth(1) == Some("=") => format!("{setting}\n"),
-            _ => format!("{line}\n"),
-        })
-        .collect();
-    let all = all.replace("/run/secrets/hook-token", &token.display().to_string());
-    let output = check(&folder.file("all.toml", &all), &[], &variables);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all = uncommented(&text, |_| true).replace("/run/secrets/hook-token", &token.display().to_string());
     assert_ne!(text, all);
+    for text in [text, all] {
+        let output = check(&folder.file("p.toml", &text), &[], &variables);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// What a commented line shows is the default, unless it says that it is an example.
+#[test]
+fn the_commented_lines_of_the_example_are_the_defaults() {
+    let folder = Folder::new();
+    let shown = |text: &str| {
+        let output = check(&folder.file("p.toml", text), &["--json"], &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    let text = example();
+    let defaults = uncommented(&text, |setting| !setting.contains("# example: "));
+    assert!(defaults.matches("\n# ").count() + 30 < text.matches("\n# ").count(), "{defaults}");
+    let mut defaults = shown(&defaults);
+    // The default depends on the sink: it is shown only if it is set.
+    assert_eq!(defaults["subscription"][0]["batch"].take(), 5000);
+    assert_eq!(shown(&text), defaults);
 }

@@ -5,6 +5,20 @@ use std::sync::Arc;
 use crate::{Error, ErrorKind, Filter, NewEvent, Pattern, Result};
 
 /// The streams and event types that a publisher may publish. Default: all of them. Cheap to clone.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{Allowed, NewEvent};
+///
+/// # fn main() -> postrider::Result<()> {
+/// let allowed = Allowed::default().streams(["orders"]).types(["Order*"]);
+/// let paid = NewEvent::of("orders", "OrderPaid", "Order", "7", &7)?;
+/// assert!(allowed.check(&paid).is_ok());
+/// let sent = NewEvent::of("mails", "MailSent", "Mail", "7", &7)?;
+/// assert!(allowed.check(&sent).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed(Arc<Filter>);
 

@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind};
 /// A CloudEvents attribute that repeats what a reader can derive, or that says the default. No sink writes it unless asked: these
 /// attributes are as large as a small payload.
 ///
-/// `"stream".parse()` reads one; a name that is none is refused with a sentence that lists all of them.
+/// `"stream".parse()` reads a name. An unknown name is an error that lists the valid ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OptionalAttribute {

@@ -238,6 +238,15 @@ impl Pattern {
 }
 
 /// Where a new subscription starts.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::Start;
+///
+/// # let s = postrider::Subscription::new("ledger");
+/// // In `relay.subscribe("ledger", |s| …)`:
+/// let s = s.start(Start::Now);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// With the oldest event in the log.
@@ -249,6 +258,15 @@ pub enum Start {
 }
 
 /// What a failing event blocks.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::Order;
+///
+/// # let s = postrider::Subscription::new("ledger");
+/// // In `relay.subscribe("ledger", |s| …)`:
+/// let s = s.order(Order::Strict);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Later events of its key; other keys go on.
@@ -260,6 +278,15 @@ pub enum Order {
 }
 
 /// What happens to a key when one of its events dies.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::OnDead;
+///
+/// # let s = postrider::Subscription::new("ledger");
+/// // In `relay.subscribe("ledger", |s| …)`:
+/// let s = s.on_dead(OnDead::Hold);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDead {
     /// The key goes on without it.

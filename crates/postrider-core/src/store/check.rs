@@ -39,12 +39,12 @@ impl Check {
     }
 
     /// A warning.
-    pub fn warn(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, severity: Severity::Warn, what: what.into(), remedy: Some(remedy.into()) }
+    pub fn warn(name: &'static str, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { name, severity: Severity::Warn, what: what.into(), remedy: Some(hint.into()) }
     }
 
     /// A problem to fix.
-    pub fn bad(name: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, severity: Severity::Bad, what: what.into(), remedy: Some(remedy.into()) }
+    pub fn bad(name: &'static str, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { name, severity: Severity::Bad, what: what.into(), remedy: Some(hint.into()) }
     }
 }

@@ -18,8 +18,7 @@ pub struct ReplaceDead {
 }
 
 impl ReplaceDead {
-    /// A new event that says `payload` and is otherwise as the dead one: stream, type, aggregate, key, headers (with them the schema
-    /// version, the correlation id and the trace), time, and whether it is numbered within its key. Its cause is the dead event.
+    /// A copy of the dead event with a new id and this payload; its cause is the dead event.
     pub fn of(dead: &Recorded, payload: Payload, who: impl Into<String>, why: impl Into<String>) -> Self {
         let Recorded { stream, event_type, aggregate_type, aggregate_id, .. } = dead;
         let mut by = NewEvent::new(&**stream, &**event_type, &**aggregate_type, aggregate_id, payload);

@@ -36,7 +36,7 @@ pub(crate) fn is_of_several(code: Code) -> bool {
     code == Code::InvalidDifferentRecord || error_class(code) == ErrorClass::Reject
 }
 
-/// Every error that has a remedy of its own. Any other is tried again.
+/// Every error with a class of its own. Any other is tried again.
 pub(crate) const TABLE: &[(Code, ErrorClass)] = &[
     // The brokers, the network between, or the way to them.
     (Code::BrokerTransportFailure, ErrorClass::Unavailable),
@@ -92,7 +92,7 @@ pub(crate) const TABLE: &[(Code, ErrorClass)] = &[
 
 /// What is to be done about an error.
 pub(crate) fn error_class(code: Code) -> ErrorClass {
-    TABLE.iter().find(|(known, _)| *known == code).map_or(ErrorClass::Retry, |(_, remedy)| *remedy)
+    TABLE.iter().find(|(known, _)| *known == code).map_or(ErrorClass::Retry, |(_, class)| *class)
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_error_has_its_remedy_and_an_unknown_one_is_tried_again() {
+    fn each_error_has_its_class_and_an_unknown_one_is_tried_again() {
         for (wanted, codes) in WANTED {
             for code in *codes {
                 assert_eq!(error_class(*code), *wanted, "{code:?}");

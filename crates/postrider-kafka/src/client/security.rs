@@ -1,4 +1,4 @@
-//! Who we are to the brokers, and who they are to us: SASL and TLS.
+//! How a client and the brokers authenticate each other: SASL and TLS.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the brokers say of topics, for whoever looks whether all is well.
+//! What the brokers report about topics, for checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

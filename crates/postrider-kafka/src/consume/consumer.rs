@@ -14,6 +14,14 @@ use crate::consume::sequence::Gap;
 use crate::consume::worker::OnGap;
 use crate::dead_letter::address::Address;
 
+/// [`Consumer::records_per_poll`] by default.
+const RECORDS: usize = 100;
+/// [`Consumer::retry`] by default: the pause, and how often an event is tried.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const MAX_ATTEMPTS: u32 = 4;
+/// [`Consumer::numbered_keys`] by default.
+const NUMBERED_KEYS: usize = 100_000;
+
 /// Where a group starts in a partition that it has no offset in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offsets {
@@ -99,14 +107,14 @@ impl<S: Source> Consumer<S> {
             handlers: DispatcherBuilder::default(),
             aggregates: HashMap::new(),
             offsets: Offsets::default(),
-            records: 100,
+            records: RECORDS,
             concurrency: defaults::CONCURRENCY,
             timeout: defaults::TIMEOUT,
-            retry: Retry::fixed(Duration::from_secs(1)).max_attempts(4),
+            retry: Retry::fixed(RETRY_PAUSE).max_attempts(MAX_ATTEMPTS),
             longest_pause: defaults::LONGEST_PAUSE,
             grace: defaults::SHUTDOWN_GRACE,
             address: Address::default(),
-            numbered_keys: 100_000,
+            numbered_keys: NUMBERED_KEYS,
             on_gap: None,
             security: Security::default(),
             properties: BTreeMap::new(),

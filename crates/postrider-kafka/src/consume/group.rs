@@ -113,7 +113,7 @@ impl Group {
     /// Gives a record that came through the thread that polls to its worker.
     pub(crate) fn take(&self, message: &BorrowedMessage<'_>) {
         let held = self.held();
-        // Of a partition that is not held any more: whoever holds it reads it.
+        // The partition is not held any more: its new owner reads the record.
         if let Some(held) = held.get(message.topic()).and_then(|topic| topic.get(&message.partition())) {
             held.partition.stray(Arrived::new(Arc::clone(&held.partition.topic), message));
         }

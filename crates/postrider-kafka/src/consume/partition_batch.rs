@@ -56,7 +56,7 @@ impl Item {
     }
 }
 
-/// What followed from an outcome, for those who count.
+/// What followed from an outcome, for the metrics.
 pub(crate) enum Consequence {
     Handled,
     Duplicate,

@@ -15,7 +15,7 @@ use crate::consume::group::Group;
 const TICK: Duration = Duration::from_millis(50);
 /// How often what was done is committed.
 const SERVE: Duration = Duration::from_millis(100);
-/// How long nothing more is said of brokers that can't be read from.
+/// The shortest time between two log lines about brokers that can't be read from.
 const QUIET: Duration = Duration::from_secs(60);
 /// How much longer than its grace period a consumer is waited for: it has to say good-bye to the brokers.
 const FAREWELL: Duration = Duration::from_secs(20);

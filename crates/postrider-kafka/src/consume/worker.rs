@@ -77,7 +77,7 @@ pub(crate) struct Worker {
 /// How the work on a batch ended.
 enum End {
     Done,
-    /// The worker is to end, and what is open of the batch comes to somebody else.
+    /// The worker must end. Another consumer gets what is not done of the batch.
     Stopped,
 }
 
@@ -233,7 +233,7 @@ impl Worker {
         match answer {
             Err(reason) => self.away(&reason).await,
             Ok(()) if any => self.back(),
-            // Nothing was tried, and nobody said why.
+            // Nothing was tried, without a reason.
             Ok(()) => self.partition.sleep_until(Instant::now() + FIRST_PAUSE).await,
         }
     }

@@ -160,7 +160,7 @@ impl DeadLetters {
         Ok(DeadLetter::of(letter, until.is_some_and(|until| letter.offset < until)))
     }
 
-    /// Writes the letters of a topic that are there now back into the topic that they came from, and returns how many they were.
+    /// Writes the present letters of a topic back to the topic that they came from, and returns how many there were.
     /// They are for this group alone: other groups of Postrider skip them, consumers of other programs see them again.
     ///
     /// *Guarantees*: a letter counts as requeued only when its record is on all in-sync replicas; letters of a key keep their

@@ -15,7 +15,7 @@ use crate::produce::sink::Kafka;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// When an event of a missing topic is asked for again.
 pub(crate) const HELD: Duration = Duration::from_secs(5);
-/// What is known of topics that are missing is not asked anew before this.
+/// How long a missing topic is not looked up again.
 const FRESH: Duration = Duration::from_secs(1);
 /// How much is shown of a name that can't be a topic's: it may be as long as an event's fields are.
 const SHOWN: usize = 80;

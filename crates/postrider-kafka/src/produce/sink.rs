@@ -52,7 +52,7 @@ struct Sending {
     away: Option<Unavailable>,
 }
 
-/// What came of producing some of a batch.
+/// The result of producing a part of a batch.
 struct Produced {
     /// Whether all of it was taken.
     all: bool,
@@ -281,7 +281,7 @@ impl Kafka {
                     }
                 }
                 (Some(Err(code)), Plan::Send(topic)) => match self.outcome(code, topic, event) {
-                    // Behind a failure of its key it was not tried, whatever is said of it.
+                    // It comes after a failure of its key, so it was not tried, whatever its outcome says.
                     Some(outcome) => {
                         if !stopped.holds(event) {
                             stopped.failed(event);

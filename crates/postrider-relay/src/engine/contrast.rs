@@ -80,7 +80,7 @@ pub(crate) struct Try {
 
 /// How a destination stands when tries have ended.
 #[derive(Debug, Default)]
-pub(crate) struct Stands {
+pub(crate) struct DestinationState {
     /// It is away.
     pub(crate) open: bool,
     /// It said so of itself while these were tried.
@@ -91,7 +91,7 @@ pub(crate) struct Stands {
     pub(crate) under_way: Vec<(u64, Instant)>,
 }
 
-impl Stands {
+impl DestinationState {
     /// Whether another key has waited for its answer about as long as this try did.
     fn keeps_another_waiting(&self, each: &Try) -> bool {
         let Report { began, ended, .. } = each.report;
@@ -100,8 +100,8 @@ impl Stands {
     }
 }
 
-/// What was decided of tries.
-pub(crate) struct Sifted {
+/// What was decided about tries that ended.
+pub(crate) struct Interpreted {
     /// In the order of the tries: what is to be judged, the event being to blame for what was unclear. Nothing for what was
     /// not tried, and for what is undecided.
     pub(crate) reports: Vec<Option<Report>>,
@@ -114,7 +114,7 @@ pub(crate) struct Sifted {
 
 impl Contrast {
     /// Decides what tries that ended mean, by how the destination stands.
-    pub(crate) fn sift(&self, tries: Vec<Option<Try>>, stands: Stands) -> Sifted {
+    pub(crate) fn interpret(&self, tries: Vec<Option<Try>>, state: DestinationState) -> Interpreted {
         let mut known = self.known();
         let ended = || tries.iter().flatten();
         let failed = || ended().filter(|each| matches!(each.report.outcome, Outcome::Unclear { .. }));
@@ -123,11 +123,11 @@ impl Contrast {
             known.succeeded(each.key, each.report.ended);
             succeeded = true;
         }
-        let early = |report: &Report| stands.back.is_some_and(|back| report.began <= back);
+        let early = |report: &Report| state.back.is_some_and(|back| report.began <= back);
         let failed = || failed().filter(|each| !early(&each.report));
         failed().for_each(|each| known.failed(each));
-        let has_contrast = |each: &Try| known.has_contrast(each.key, stands.keeps_another_waiting(each));
-        let away = stands.refused || (stands.open && !succeeded) || failed().any(|each| !has_contrast(each));
+        let has_contrast = |each: &Try| known.has_contrast(each.key, state.keeps_another_waiting(each));
+        let away = state.refused || (state.open && !succeeded) || failed().any(|each| !has_contrast(each));
         drop(known);
         let (mut undecided, mut again): (Option<Unavailable>, bool) = (None, false);
         let mut decide = |report: Report| match report.outcome {
@@ -145,7 +145,7 @@ impl Contrast {
             outcome => Some(Report { outcome, ..report }),
         };
         let reports = tries.into_iter().map(|each| decide(each?.report)).collect();
-        Sifted { reports, undecided, again }
+        Interpreted { reports, undecided, again }
     }
 
     /// Which of these to ask a destination with that seems to be away: one that has not failed, or whose last try is the

@@ -9,8 +9,8 @@ use crate::engine::judge::{Came, Judged, panicked};
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::work::Work;
 
-/// What is known of the work from one try to the next.
-struct Course {
+/// What is kept from one try to the next.
+struct TryState {
     /// Which event makes a sink panic shows when each is delivered alone.
     one_by_one: bool,
     /// A pause was waited for.
@@ -31,9 +31,9 @@ impl Lane {
     /// Tries all that can be tried. What has no decision afterwards was not tried: it waits behind a failure, or the relay
     /// stops.
     pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
-        let mut course = Course { one_by_one: std::mem::take(&mut self.wary), waited: false };
+        let mut state = TryState { one_by_one: std::mem::take(&mut self.wary), waited: false };
         loop {
-            let mut ready = match self.choose(&mut work, &mut course).await? {
+            let mut ready = match self.choose(&mut work, &mut state).await? {
                 Choice::Ready(ready) => ready,
                 Choice::Waited => continue,
                 Choice::Nothing => return Ok(work),
@@ -41,19 +41,19 @@ impl Lane {
             let probing = self.runtime.breaker.is_open();
             if probing {
                 ready = self.probe(&work, &ready);
-            } else if course.one_by_one {
+            } else if state.one_by_one {
                 ready.truncate(1);
             }
-            let (delivery, ended) = self.hand_over(&work, &ready, course.one_by_one).await?;
+            let (delivery, ended) = self.hand_over(&work, &ready, state.one_by_one).await?;
             let judged = self.judge(&mut work, ready, &delivery, ended);
-            if self.follow(&mut work, judged, probing, &mut course).await? {
+            if self.follow(&mut work, judged, probing, &mut state).await? {
                 return Ok(work);
             }
         }
     }
 
     /// What of the work may be tried now.
-    async fn choose(&mut self, work: &mut Work, course: &mut Course) -> Result<Choice, Halt> {
+    async fn choose(&mut self, work: &mut Work, state: &mut TryState) -> Result<Choice, Halt> {
         if let Some(reason) = self.harvest(work).await {
             self.wait_for_it(work, &reason, true).await?;
         }
@@ -66,10 +66,10 @@ impl Lane {
         }
         // What is tried alone has waited before it was marked.
         if let Some(pause) = self.runtime.breaker.pause().filter(|_| !self.alone)
-            && (pause.is_asked_for() || (!course.waited && self.have_failed(work, &ready)))
+            && (pause.is_asked_for() || (!state.waited && self.have_failed(work, &ready)))
         {
             // Once: others that fail meanwhile prolong the pause, and these must be tried, too.
-            course.waited = true;
+            state.waited = true;
             self.wait(work, &pause).await?;
             let early = self.runtime.breaker.pause().is_some();
             let leaves = early && work.next.is_some() && self.leaves(work).await?;
@@ -115,12 +115,12 @@ impl Lane {
         work: &mut Work,
         judged: Judged,
         probing: bool,
-        course: &mut Course,
+        state: &mut TryState,
     ) -> Result<bool, Halt> {
         let Judged { came, tried, went_on, again } = judged;
         match came {
             Came::Stopped => return Ok(true),
-            Came::Panicked => course.one_by_one = true,
+            Came::Panicked => state.one_by_one = true,
             Came::Done if tried => self.runtime.breaker.available(),
             // It is asked with another key after a pause, while the first still waits for its answer.
             Came::Done if went_on && probing => {
@@ -142,7 +142,7 @@ impl Lane {
             }
             Came::Unavailable(reason) => {
                 // What it said to several is shown to be one's own when each is tried alone.
-                course.one_by_one |= reason.pause.is_some();
+                state.one_by_one |= reason.pause.is_some();
                 self.wait_for_it(work, &reason, false).await?;
             }
             Came::Undecided(reason) => {

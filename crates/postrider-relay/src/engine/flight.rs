@@ -147,7 +147,7 @@ impl Lane {
         let landed = self.landed(&mut flights, false).await;
         self.flights = flights;
         if let Some(reason) = &landed.away {
-            // How long to leave it alone is for whoever tries next.
+            // The next try decides how long to pause.
             let _ = self.runtime.breaker.unavailable(reason, landed.undecided);
             self.note_away(reason);
         }
@@ -222,8 +222,8 @@ impl Lane {
         let order = self.runtime.order;
         let under_way = self.flights.iter().chain(&*flights).flat_map(|flight| flight.under_way(order));
         let under_way = under_way.collect();
-        let sifted = self.runtime.sift(tries, landed.away.is_some(), under_way);
-        for (item, report) in items.iter_mut().zip(sifted.reports) {
+        let interpreted = self.runtime.interpret(tries, landed.away.is_some(), under_way);
+        for (item, report) in items.iter_mut().zip(interpreted.reports) {
             if let Some(report) = report {
                 self.runtime.decide(item, report, now);
             }
@@ -233,7 +233,7 @@ impl Lane {
             self.runtime.breaker.available();
         }
         landed.undecided = landed.away.is_none();
-        landed.away = match (landed.away, sifted.undecided) {
+        landed.away = match (landed.away, interpreted.undecided) {
             (Some(reason), Some(other)) => Some(reason.or_longer(&other)),
             (reason, other) => reason.or(other),
         };

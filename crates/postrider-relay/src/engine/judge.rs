@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postrider_core::{Delivery, DeliveryFailure, Outcome, Report, Unavailable};
 
 use crate::engine::accompany::{Delivering, Ended};
-use crate::engine::contrast::Sifted;
+use crate::engine::contrast::Interpreted;
 use crate::engine::flight::Flight;
 use crate::engine::lane::Lane;
 use crate::engine::work::{Hand, Work};
@@ -62,7 +62,7 @@ impl Lane {
         let refused = matches!(came, Came::Unavailable(_));
         let flights = self.flights.iter().chain(&work.flights);
         let under_way = flights.flat_map(|flight| flight.under_way(runtime.order)).collect();
-        let Sifted { reports, undecided, again } = runtime.sift(tries, refused, under_way);
+        let Interpreted { reports, undecided, again } = runtime.interpret(tries, refused, under_way);
         let mut tried = false;
         for (place, (index, report)) in ready.into_iter().zip(reports).enumerate() {
             let Some(report) = report else { continue };

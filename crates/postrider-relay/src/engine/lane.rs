@@ -23,7 +23,7 @@ pub(crate) enum End {
     Idle(Box<Lease>),
     /// The lane was wanted back.
     Recalled,
-    /// The lane is somebody else's, or the database's past changed.
+    /// Another relay has the lane, or the history of the database changed.
     Lost,
     /// The relay stops.
     Stopped,
@@ -53,7 +53,7 @@ pub(crate) fn backoff() -> Backoff {
 
 /// A read scans so many batches at most, however many lanes there are.
 const MOST_SHARES: u32 = 4;
-/// What the lease says of open deliveries is not asked anew more often than this.
+/// The shortest time between two questions about open deliveries.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// A lane while this relay holds it.
@@ -89,7 +89,7 @@ pub(crate) struct Lane {
     pub(crate) patience: Patience,
     /// A delivery of several that was running panicked: which of them it was shows when each is delivered alone.
     pub(crate) wary: bool,
-    /// When the lease runs out, for whoever delivers under it.
+    /// When the lease expires, for the sink.
     pub(crate) lapse: watch::Sender<Instant>,
     /// When what is under way is cut off, once the relay stops.
     pub(super) give_up: Option<Instant>,
@@ -250,7 +250,7 @@ impl Lane {
         };
         self.recalled |= batch.recalled;
         if batch.is_idle() {
-            // Somebody may have rung for deliveries, not for events.
+            // The bell may have rung for a delivery, not for an event.
             if self.rung && !self.lease.open && self.refreshed.elapsed() > FRESH {
                 self.rung = false;
                 self.prolong().await?;

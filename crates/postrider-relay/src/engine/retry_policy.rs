@@ -7,6 +7,18 @@ use postrider_core::{
 };
 
 /// Whether an outage of the destination counts toward an event's age.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider::{Relay, Retry, WhileUnavailable, testing::{Destination, Outbox}};
+///
+/// // A price that is 10 minutes old is of no use, also after an outage.
+/// let retry = Retry::exponential().max_age(Duration::from_secs(600));
+/// let relay = Relay::new(&Outbox::new()).subscribe("prices", |s| {
+///     s.sink(Destination::new()).retry(retry).while_unavailable(WhileUnavailable::Expire)
+/// });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhileUnavailable {
     /// No: an event's age starts at its own first failure, and an outage makes no event dead.

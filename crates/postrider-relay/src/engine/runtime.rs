@@ -8,7 +8,7 @@ use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, R
 use tokio::sync::watch;
 
 use crate::engine::breaker::Breaker;
-use crate::engine::contrast::{Contrast, Sifted, Stands, Try};
+use crate::engine::contrast::{Contrast, DestinationState, Interpreted, Try};
 use crate::engine::retry_policy::RetryPolicy;
 use crate::engine::work::Item;
 use crate::observe::death::OnDeath;
@@ -54,14 +54,14 @@ pub(crate) struct Settings {
 impl SubscriptionRuntime {
     /// Decides by contrast what tries that ended mean. `refused`: the destination said of itself that it is away. `under_way` is
     /// what has no answer yet.
-    pub(crate) fn sift(
+    pub(crate) fn interpret(
         &self,
         tries: Vec<Option<Try>>,
         refused: bool,
         under_way: Vec<(u64, Instant)>,
-    ) -> Sifted {
+    ) -> Interpreted {
         let (open, back) = (self.breaker.is_open(), self.breaker.back_since());
-        self.contrast.sift(tries, Stands { open, refused, back, under_way })
+        self.contrast.interpret(tries, DestinationState { open, refused, back, under_way })
     }
 
     /// Says what follows for an event from a try, and notes the try with the event if it failed.
@@ -89,7 +89,7 @@ impl SubscriptionRuntime {
     /// Ends when the relay is to stop.
     pub(crate) async fn stopped(&self) {
         let mut stop = self.stop.clone();
-        // Nobody can stop it any more once the relay itself is gone: then it stops, too.
+        // When the relay was dropped, nothing else can stop this: then it stops, too.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 
@@ -101,7 +101,7 @@ impl SubscriptionRuntime {
         }
     }
 
-    /// How long a sleep may last: with a clock that is turned by hand nobody knows when it is turned.
+    /// How long a sleep may last: a test may move a manual clock at any moment.
     pub(crate) fn at_most(&self, time: Duration) -> Duration {
         match self.clock {
             Clock::Database => time,

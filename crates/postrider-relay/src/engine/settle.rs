@@ -11,7 +11,7 @@ impl Lane {
     /// Writes what became of events; asks again while the answer is in doubt.
     pub(crate) async fn settle(&mut self, mut work: Work) -> Result<(), Halt> {
         if work.is_untouched() && (self.recalled || self.runtime.is_stopping()) {
-            // Nothing of it was tried: whoever reads next reads it.
+            // Nothing of it was tried: the next holder reads it again.
             return Ok(());
         }
         work.close();

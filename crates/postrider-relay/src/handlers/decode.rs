@@ -40,7 +40,18 @@ impl<T: DeserializeOwned + Send + 'static> Decode for T {
     }
 }
 
-/// A raw payload: JSON text, or bytes with their content type.
+/// A raw payload: JSON text, or bytes with their content type. It fits handlers of many types, or of none that Rust knows.
+///
+/// ```
+/// use postrider::{Failure, Raw, Received, Relay, testing::Outbox};
+///
+/// async fn audit(event: Received<Raw>) -> Result<(), Failure> {
+///     println!("{}: {} bytes", event.event().event_type, event.0.as_bytes().len());
+///     Ok(())
+/// }
+///
+/// let relay = Relay::new(&Outbox::new()).subscribe("audit", |s| s.on_other(audit));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw(pub Payload);
 

@@ -32,7 +32,7 @@ use postrider_core::{DeliveryFailure, Excerpt, Outcome};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    pub(crate) remedy: FailureClass,
+    pub(crate) class: FailureClass,
     code: String,
     message: String,
     answer: Option<Excerpt>,
@@ -56,14 +56,14 @@ const SOON: Duration = Duration::from_secs(1);
 const LONGEST: usize = 2000;
 
 impl Failure {
-    pub(crate) fn new(remedy: FailureClass, code: &str, message: impl fmt::Display) -> Self {
+    pub(crate) fn new(class: FailureClass, code: &str, message: impl fmt::Display) -> Self {
         let mut message = message.to_string();
         if message.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
             message.truncate(end);
             message.push('…');
         }
-        Self { remedy, code: code.to_owned(), message, answer: None }
+        Self { class, code: code.to_owned(), message, answer: None }
     }
 
     /// Retry, by the subscription's policy.
@@ -121,12 +121,12 @@ impl Failure {
 
     /// Whether it is retried.
     pub fn is_retry(&self) -> bool {
-        matches!(self.remedy, FailureClass::Retry(_) | FailureClass::Unclear { rejects: false })
+        matches!(self.class, FailureClass::Retry(_) | FailureClass::Unclear { rejects: false })
     }
 
     pub(crate) fn into_outcome(self) -> Outcome {
         let failure = DeliveryFailure::new(self.code, self.message).answer(self.answer);
-        match self.remedy {
+        match self.class {
             FailureClass::Retry(after) => Outcome::Retry { after, failure },
             FailureClass::Reject => Outcome::Reject { failure },
             FailureClass::Wait => Outcome::Hold { after: SOON, failure },

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn each_class_of_io_errors_is_one_failure() {
-        let class = |kind: Kind| Failure::from_io(&io::Error::new(kind, "no")).remedy;
+        let class = |kind: Kind| Failure::from_io(&io::Error::new(kind, "no")).class;
         for kind in
             [Kind::ConnectionRefused, Kind::HostUnreachable, Kind::NetworkUnreachable, Kind::NetworkDown]
         {

@@ -131,6 +131,27 @@ pub trait Handle<T>: Send + Sync + 'static {
 }
 
 /// A struct that handles one type of event in a transaction.
+///
+/// ```
+/// use postrider::{Context, Event, Failure, HandleWithin, Received, Relay, Tx, testing::Outbox};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct InvoiceIssued { order: i64 }
+/// struct Invoices;
+///
+/// impl HandleWithin<Outbox, OrderPaid> for Invoices {
+///     async fn handle(&self, event: Received<OrderPaid>, mut tx: Tx<Outbox>, _: Context) -> Result<(), Failure> {
+///         tx.record(&InvoiceIssued { order: event.order }).await?;
+///         Ok(())
+///     }
+/// }
+///
+/// let relay = Relay::new(&Outbox::new()).subscribe("invoices", |s| s.on(Invoices));
+/// ```
 pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
     /// Handles an event. The transaction commits when it returns `Ok`.
     fn handle(

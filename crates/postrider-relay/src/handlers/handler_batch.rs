@@ -16,7 +16,7 @@ use crate::handlers::tx::Home;
 use crate::observe::{line::line, metrics};
 use crate::{Context, Failure, Tx};
 
-/// Why events that were to be handled together were not.
+/// Why a batch was not handled.
 enum BatchError {
     /// One of them failed.
     Failed(Failure),
@@ -26,7 +26,7 @@ enum BatchError {
 
 impl From<Failure> for BatchError {
     fn from(failure: Failure) -> Self {
-        match failure.remedy {
+        match failure.class {
             FailureClass::Wait => Self::Unavailable(Unavailable::new(failure.message())),
             _ => Self::Failed(failure),
         }
@@ -67,20 +67,20 @@ pub(crate) async fn run<S: Source>(
         if delivery.is_stopping() {
             return Ok(());
         }
-        let (together, count) = max_tx_batch(routes, delivery, rest, &stopped);
+        let (batch, count) = max_tx_batch(routes, delivery, rest, &stopped);
         rest = &rest[count..];
-        if together.is_empty() {
+        if batch.is_empty() {
             continue;
         }
-        if !delivery.begin_all(&together) {
+        if !delivery.begin_all(&batch) {
             return Ok(());
         }
-        let several = together.len() > 1;
-        if several && handle_together(routes, delivery, &together, &mut stopped).await? {
+        let several = batch.len() > 1;
+        if several && handle_batch(routes, delivery, &batch, &mut stopped).await? {
             continue;
         }
-        for index in together {
-            // Handled together they came to nothing; now each is begun alone.
+        for index in batch {
+            // The batch failed as a whole: each of its events begins again, alone.
             if several && !delivery.begin(index) {
                 return Ok(());
             }
@@ -90,26 +90,26 @@ pub(crate) async fn run<S: Source>(
     Ok(())
 }
 
-/// Handles events in one call and reports each. Whether that succeeded: if not, which of them it was shows when each is handled
-/// alone.
-async fn handle_together<S: Source>(
+/// Handles a batch in one call and reports each event. Returns false if it failed: then each event must be handled alone, which
+/// shows the one that fails.
+async fn handle_batch<S: Source>(
     routes: &Routes<S>,
     delivery: &Delivery,
-    together: &[usize],
+    batch: &[usize],
     stopped: &mut HeldKeys,
 ) -> Result<bool, Unavailable> {
-    let outcomes = match handle(routes, delivery, together).await {
+    let outcomes = match handle(routes, delivery, batch).await {
         Ok(outcomes) => outcomes,
         Err(BatchError::Unavailable(unavailable)) => return Err(unavailable),
         Err(BatchError::Failed(failure)) => {
-            let Attempt { event, attempt } = &delivery.events[together[0]];
+            let Attempt { event, attempt } = &delivery.events[batch[0]];
             line!(debug, delivery.subscription, event, attempt, "alone",
-                { events = together.len(), error = %failure, }, "the batch failed; retrying its events one by one");
+                { events = batch.len(), error = %failure, }, "the batch failed; retrying its events one by one");
             return Ok(false);
         }
     };
-    for (&index, outcome) in together.iter().zip(outcomes) {
-        // Behind a failure of its key it was not tried, whatever is said of it.
+    for (&index, outcome) in batch.iter().zip(outcomes) {
+        // It comes after a failure of its key, so it was not tried, whatever its outcome says.
         if !stopped.holds(&delivery.events[index].event) {
             note(routes, delivery, index, outcome, stopped);
         }
@@ -161,7 +161,7 @@ fn report<S: Source>(routes: &Routes<S>, delivery: &Delivery, index: usize, outc
     }
 }
 
-/// The events at the front that can be handled together, without those that are held; and how many were looked at.
+/// The batch at the front: the events that one call can handle, without those that are held; and how many were looked at.
 fn max_tx_batch<S: Source>(
     routes: &Routes<S>,
     delivery: &Delivery,
@@ -202,7 +202,7 @@ fn max_tx_batch<S: Source>(
     (chosen, looked)
 }
 
-/// Handles events max_tx_batch: an outcome for each, or the reason why none of them came to anything.
+/// Handles a batch: an outcome for each event, or why none of them was handled.
 async fn handle<S: Source>(
     routes: &Routes<S>,
     delivery: &Delivery,

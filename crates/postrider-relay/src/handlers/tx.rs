@@ -11,6 +11,22 @@ use crate::handlers::context::follow_up;
 /// at all.
 ///
 /// It commits when the handler returns `Ok`, and rolls back when it fails. Don't call external systems in it: it holds locks.
+///
+/// ```
+/// use postrider::{Event, Failure, Received, Tx, testing::Outbox};
+///
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct InvoiceIssued { order: i64 }
+/// async fn invoice(event: Received<OrderPaid>, mut tx: Tx<Outbox>) -> Result<(), Failure> {
+///     // … change your data on `&mut *tx`, the connection of the store …
+///     tx.record(&InvoiceIssued { order: event.order }).await?;
+///     Ok(())
+/// }
+/// ```
 pub struct Tx<S: Source> {
     transaction: Option<S::Transaction>,
     home: Home<S>,

@@ -61,7 +61,7 @@ table! {
     DUPLICATES = "postrider_duplicates_total", Counter, BY_STREAM, "events that had already been handled";
     RETRIED = "postrider_retried_total", Counter, BY_STREAM, "attempts that failed and will be retried";
     REJECTED = "postrider_rejected_total", Counter, BY_STREAM, "events that died: rejected, or out of attempts or time";
-    DEATHS = "postrider_deaths_total", Counter, BY_SUBSCRIPTION, "events that died, over all streams; starts at 0, so that the first one is an increase";
+    DEATHS = "postrider_deaths_total", Counter, BY_SUBSCRIPTION, "events that died, over all streams; starts at 0, so alerts see the first death";
     ATTEMPTS = "postrider_attempts", Histogram, BY_STREAM, "attempts that an event took until it was delivered or died";
     DELIVERY_SECONDS = "postrider_delivery_seconds", Histogram, BY_STREAM, "time from recording to delivery";
     LAG = "postrider_lag_seconds", Gauge, BY_SUBSCRIPTION, "age of the newest event of the last batch at its settle";

@@ -18,7 +18,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 pub(crate) struct Run {
     settings: BTreeMap<String, String>,
     lanes: Mutex<BTreeSet<u32>>,
-    /// Whether any of them is held now: who holds none asks nobody, and does not know how the destination is.
+    /// Whether this relay holds one of them now. Without one it delivers nothing, and does not know the state of the destination.
     holds: AtomicBool,
     /// Whether this relay shows the subscription's gauges, as far as its lanes don't say.
     shows: AtomicBool,

@@ -1,4 +1,4 @@
-//! What is said of what was settled: log lines, metrics, and the hook for deaths.
+//! What a settled batch causes: log lines, metrics, and calls of the hook for deaths.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +102,7 @@ impl BatchStats {
         }
     }
 
-    /// Tells whoever wants to know of the deaths in it.
+    /// Gives its deaths to the hook.
     pub(crate) fn deaths(&self, work: &Work) {
         for item in &work.items {
             if let Some(Decision::Dead { attempts, failure, .. }) = &item.decision {

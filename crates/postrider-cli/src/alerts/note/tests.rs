@@ -49,11 +49,11 @@ impl Rounds {
             .collect();
         self.note.observe(&readings, "db", self.now);
         let due = self.note.due(&readings, &[], &BTreeMap::new(), "db", self.now);
-        let heard: Vec<&Saying> = due.iter().filter(|saying| hears(&saying.target)).collect();
-        for saying in &heard {
-            self.note.said(saying, self.now);
+        let heard: Vec<&PendingNotice> = due.iter().filter(|notice| hears(&notice.target)).collect();
+        for notice in &heard {
+            self.note.said(notice, self.now);
         }
-        heard.iter().map(|saying| format!("{} {}", saying.target, saying.message.state.word())).collect()
+        heard.iter().map(|notice| format!("{} {}", notice.target, notice.message.state.word())).collect()
     }
 
     fn all(&mut self, values: &[f64]) -> Vec<String> {
@@ -129,9 +129,9 @@ fn the_first_and_the_last_word_belong_together() {
             Reading { alert: &rounds.alerts[0], subject: None, value: Some(value), fires: value > 10.0 };
         rounds.note.observe(std::slice::from_ref(&reading), "db", rounds.now);
         // A speaker may know the database by another name.
-        for saying in rounds.note.due(&[reading], &[], &BTreeMap::new(), "elsewhere", rounds.now) {
-            incidents.insert(saying.message.incident.clone());
-            rounds.note.said(&saying, rounds.now);
+        for notice in rounds.note.due(&[reading], &[], &BTreeMap::new(), "elsewhere", rounds.now) {
+            incidents.insert(notice.message.incident.clone());
+            rounds.note.said(&notice, rounds.now);
         }
     }
     assert_eq!(incidents.into_iter().collect::<Vec<_>>(), ["postrider/db/dead > 10/*"]);
@@ -166,14 +166,15 @@ fn deaths_told(rounds: &mut Rounds, dead: &[DeadEvent], hears: impl Fn(&str) -> 
         (since, listed)
     });
     let due = note.due(&[], &rounds.alerts, &listed.collect(), "db", rounds.now);
-    let (heard, unheard): (Vec<&Saying>, Vec<&Saying>) = due.iter().partition(|saying| hears(&saying.target));
-    for saying in &heard {
-        assert_eq!(saying.message.state, State::Firing);
-        note.said(saying, rounds.now);
+    let (heard, unheard): (Vec<&PendingNotice>, Vec<&PendingNotice>) =
+        due.iter().partition(|notice| hears(&notice.target));
+    for notice in &heard {
+        assert_eq!(notice.message.state, State::Firing);
+        note.said(notice, rounds.now);
     }
-    note.close(&unheard.iter().map(|saying| saying.target.clone()).collect(), rounds.now);
+    note.close(&unheard.iter().map(|notice| notice.target.clone()).collect(), rounds.now);
     rounds.note = note;
-    heard.iter().map(|saying| saying.message.text.clone()).collect()
+    heard.iter().map(|notice| notice.message.text.clone()).collect()
 }
 
 #[test]
@@ -257,10 +258,10 @@ fn an_incident_is_over_when_its_event_is_and_not_when_that_dies_anew() {
     note.deaths_since(&rounds.alerts, now);
     let told = |note: &mut Note, dead: &[DeadEvent]| {
         let from = note.deaths_since(&rounds.alerts, now).into_iter().next().expect("a time");
-        for saying in note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead.to_vec())]), "db", now) {
-            note.said(&saying, now);
-            if saying.target == "pager" {
-                note.opened(&saying);
+        for notice in note.due(&[], &rounds.alerts, &BTreeMap::from([(from, dead.to_vec())]), "db", now) {
+            note.said(&notice, now);
+            if notice.target == "pager" {
+                note.opened(&notice);
             }
         }
     };

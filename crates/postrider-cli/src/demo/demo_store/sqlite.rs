@@ -62,7 +62,7 @@ impl Sqlite {
     }
 }
 
-premises!(Sqlite, Outbox, SqliteConnection);
+demo_store!(Sqlite, Outbox, SqliteConnection);
 
 async fn pool(folder: &Path, new: bool) -> Result<SqlitePool, Failure> {
     let options = SqliteConnectOptions::new()

@@ -17,8 +17,8 @@ use super::shop::Sale;
 use crate::Failure;
 use crate::database::SharedStore;
 
-/// What the handlers of a relay do.
-pub(crate) struct Deed<'a> {
+/// What a handler did, as the table `effect` has it.
+pub(crate) struct Effect<'a> {
     pub(crate) subscription: &'a str,
     pub(crate) event_id: Uuid,
     pub(crate) customer: &'a str,
@@ -39,8 +39,8 @@ pub(crate) struct Counts {
     pub(crate) out_of_order: i64,
 }
 
-/// The shop's database, as one process has it.
-pub(crate) trait Premises: Clone + Send + Sync + 'static {
+/// The database of the demo's shop, as one process has it.
+pub(crate) trait DemoStore: Clone + Send + Sync + 'static {
     /// What its relays are made on.
     type Outbox: Source;
 
@@ -58,17 +58,17 @@ pub(crate) trait Premises: Clone + Send + Sync + 'static {
     /// Writes down what a handler did, with the connection that does it.
     fn did(
         connection: &mut <Self::Outbox as Source>::Connection,
-        deed: &Deed<'_>,
+        effect: &Effect<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// The same outside any transaction.
-    fn did_alone(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn did_alone(&self, effect: &Effect<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Writes down that a handler could not.
-    fn could_not(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn could_not(&self, effect: &Effect<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Lets what came before this for its customer look as if it had come after it: a broken promise.
-    fn overtake(&self, deed: &Deed<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
+    /// Makes the effect before this one of the same customer look like a later one: a broken promise.
+    fn overtake(&self, effect: &Effect<'_>) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// What a statement counts that takes these texts.
     fn count(
@@ -80,7 +80,7 @@ pub(crate) trait Premises: Clone + Send + Sync + 'static {
     /// What became of a subscription.
     fn tally(&self, subscription: &str) -> impl Future<Output = Result<Counts, Failure>> + Send;
 
-    /// Leaves it as somebody may look at it who comes after.
+    /// Leaves it in a state that is easy to look at afterwards.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
@@ -97,9 +97,9 @@ const OVERTAKE: &str =
                                    where subscription = ? and customer = ? and number < ?) as last)";
 
 /// Implements it for a database: the drivers have the same words, but no common type for them.
-macro_rules! premises {
-    ($premises:ty, $outbox:ty, $connection:ty) => {
-        impl Premises for $premises {
+macro_rules! demo_store {
+    ($store:ty, $outbox:ty, $connection:ty) => {
+        impl DemoStore for $store {
             type Outbox = $outbox;
 
             fn outbox(&self) -> &$outbox {
@@ -132,27 +132,31 @@ macro_rules! premises {
                 Ok(())
             }
 
-            async fn did(connection: &mut $connection, deed: &Deed<'_>) -> Result<(), Failure> {
-                let did =
-                    query(Self::sql(DID)).bind(deed.subscription).bind(deed.event_id).bind(deed.customer);
-                did.bind(deed.number).bind(deed.relay).execute(connection).await?;
+            async fn did(connection: &mut $connection, effect: &Effect<'_>) -> Result<(), Failure> {
+                let did = query(Self::sql(DID))
+                    .bind(effect.subscription)
+                    .bind(effect.event_id)
+                    .bind(effect.customer);
+                did.bind(effect.number).bind(effect.relay).execute(connection).await?;
                 Ok(())
             }
 
-            async fn did_alone(&self, deed: &Deed<'_>) -> Result<(), Failure> {
+            async fn did_alone(&self, effect: &Effect<'_>) -> Result<(), Failure> {
                 let mut connection = self.pool.acquire().await?;
-                Self::did(&mut connection, deed).await
+                Self::did(&mut connection, effect).await
             }
 
-            async fn could_not(&self, deed: &Deed<'_>) -> Result<(), Failure> {
-                let could_not = query(Self::sql(COULD_NOT)).bind(deed.subscription).bind(deed.event_id);
+            async fn could_not(&self, effect: &Effect<'_>) -> Result<(), Failure> {
+                let could_not = query(Self::sql(COULD_NOT)).bind(effect.subscription).bind(effect.event_id);
                 could_not.execute(&self.pool).await?;
                 Ok(())
             }
 
-            async fn overtake(&self, deed: &Deed<'_>) -> Result<(), Failure> {
-                let overtake =
-                    query(Self::sql(OVERTAKE)).bind(deed.subscription).bind(deed.customer).bind(deed.number);
+            async fn overtake(&self, effect: &Effect<'_>) -> Result<(), Failure> {
+                let overtake = query(Self::sql(OVERTAKE))
+                    .bind(effect.subscription)
+                    .bind(effect.customer)
+                    .bind(effect.number);
                 overtake.execute(&self.pool).await?;
                 Ok(())
             }
@@ -187,4 +191,4 @@ macro_rules! premises {
         }
     };
 }
-use premises;
+use demo_store;

@@ -96,7 +96,7 @@ impl Mysql {
     }
 }
 
-premises!(Mysql, Outbox, MySqlConnection);
+demo_store!(Mysql, Outbox, MySqlConnection);
 
 fn options(address: &str) -> Result<MySqlConnectOptions, Problem> {
     // The driver knows one name for both.

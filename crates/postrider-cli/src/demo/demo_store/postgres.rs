@@ -98,7 +98,7 @@ impl Postgres {
     }
 }
 
-premises!(Postgres, Outbox, PgConnection);
+demo_store!(Postgres, Outbox, PgConnection);
 
 fn options(address: &str) -> Result<PgConnectOptions, Problem> {
     match Address::of(&Store::at(address))? {
