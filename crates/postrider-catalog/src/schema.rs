@@ -7,6 +7,7 @@ pub(crate) mod accepts;
 pub(crate) mod asked;
 pub(crate) mod both;
 pub(crate) mod compare;
+pub(crate) mod keywords;
 pub(crate) mod object;
 pub(crate) mod probes;
 pub(crate) mod sample;
@@ -15,30 +16,12 @@ pub(crate) mod variety;
 
 use serde_json::{Map, Value};
 
+pub(crate) use keywords::{
+    ALIASES, ANY_LENGTH, ANY_TEXT, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
+};
 pub(crate) use object::Object;
 
 use crate::render::reference;
-
-/// A field's other names, as `#[schemars(extend("x-aliases" = ["old"]))]` states them: JSON Schema has no word for `serde(alias)`.
-pub(crate) const ALIASES: &str = "x-aliases";
-/// An enum with a variant for all unknown ones (`serde(other)`), which JSON Schema can't express.
-pub(crate) const OTHER: &str = "x-other";
-/// The schema of a map's keys: JSON Schema has it only for numbers, and then without their range.
-pub(crate) const KEYS: &str = "x-keys";
-/// An integer that may be 0, although its schema says that it is not: that is a rule, not a `NonZero`.
-pub(crate) const ZERO: &str = "x-zero";
-/// A string whose format or length is a rule: the type reads any text.
-pub(crate) const ANY_TEXT: &str = "x-any-text";
-/// An array whose length is a rule: the type reads any.
-pub(crate) const ANY_LENGTH: &str = "x-any-length";
-/// Values that the schema allows and the type refuses, because it has a parser or rules of its own.
-pub(crate) const REFUSED: &str = "x-refused";
-/// Fields that a variant refuses unless they are null: the content of an adjacently tagged enum, where the variant has none.
-pub(crate) const WITHOUT: &str = "x-without";
-/// A field that is not always there, but may be written as null.
-pub(crate) const NULL: &str = "x-null";
-/// At the root: the type does not read a payload of its own schema, so it can't be asked what it reads.
-pub(crate) const UNASKED: &str = "x-unasked";
 
 /// A schema that allows everything.
 static ANYTHING: Value = Value::Bool(true);
@@ -65,7 +48,12 @@ pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
 pub(crate) struct Schema<'s> {
     root: &'s Value,
     node: &'s Value,
+    /// Which of its kinds alone counts.
+    only: Option<usize>,
 }
+
+/// What tells a place, or one kind of it, from all others.
+pub(crate) type Identity = (usize, Option<usize>);
 
 /// One kind of JSON value that a schema allows.
 #[derive(Debug, Clone)]
@@ -113,12 +101,12 @@ pub(crate) struct Array<'s> {
 
 impl<'s> Schema<'s> {
     pub(crate) fn new(root: &'s Value) -> Self {
-        Self { root, node: root }
+        Self { root, node: root, only: None }
     }
 
     /// Another place in the same document.
     pub(crate) fn at(self, node: &'s Value) -> Self {
-        Self { node, ..self }
+        Self { root: self.root, node, only: None }
     }
 
     /// What its reference leads to, if it has one that leads to a place of this document.
@@ -153,9 +141,23 @@ impl<'s> Schema<'s> {
         found
     }
 
+    /// Whether a value that does not fit is read as absent.
+    pub(crate) fn is_lost(self) -> bool {
+        self.get(LOST) == Some(&Value::Bool(true))
+    }
+
     /// Whether the type could not be asked what it reads.
     pub(crate) fn is_unasked(self) -> bool {
         self.get(UNASKED) == Some(&Value::Bool(true))
+    }
+
+    /// The same place with the kind of this number alone.
+    pub(crate) fn only(self, kind: usize) -> Self {
+        Self { only: Some(kind), ..self }
+    }
+
+    pub(crate) fn identity(self) -> Identity {
+        (self.address(), self.only)
     }
 
     /// What tells this place from all others.
@@ -175,7 +177,11 @@ impl<'s> Schema<'s> {
 
     /// The kinds of values that it allows.
     pub(crate) fn kinds(self) -> Vec<Kind<'s>> {
-        self.kinds_below(&mut Vec::new())
+        let kinds = self.kinds_below(&mut Vec::new());
+        match self.only {
+            None => kinds,
+            Some(only) => kinds.into_iter().skip(only).take(1).collect(),
+        }
     }
 
     /// The same, on the way from these places. A union of itself allows nothing more.
@@ -212,12 +218,12 @@ impl<'s> Schema<'s> {
     /// What the place itself says, without what it refers to or is made of.
     fn own_kinds(self, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
         if let Some(value) = node.get("const") {
-            return vec![Kind::Constant(value)];
+            return vec![constant(value)];
         }
         if let Some(Value::Array(values)) = node.get("enum") {
             let other = node.get(OTHER) == Some(&Value::Bool(true));
             let other = other.then_some(Kind::Text(Text::Free));
-            return values.iter().map(Kind::Constant).chain(other).collect();
+            return values.iter().map(constant).chain(other).collect();
         }
         match node.get("type") {
             Some(Value::String(name)) => self.kinds_of(name, node),
@@ -296,6 +302,11 @@ pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
         _ if bound("minLength") == Some(1) && bound("maxLength") == Some(1) => Text::OneCharacter,
         _ => Text::Free,
     }
+}
+
+/// An option of an enum that is written in place has null among its names.
+fn constant(value: &Value) -> Kind<'_> {
+    if value.is_null() { Kind::Null } else { Kind::Constant(value) }
 }
 
 /// A kind in words.
