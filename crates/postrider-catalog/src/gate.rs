@@ -76,7 +76,7 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             field: mismatch.field,
             reason: mismatch.reason,
             advice: advice.clone(),
-            counterexample: Some(mismatch.example),
+            counterexample: mismatch.shown.then_some(mismatch.example),
             ..finding(event, version, Some(reader))
         };
         let new_reader = mismatches(&old.writes, new.reads());
@@ -86,7 +86,13 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             let example = Schema::new(&old.writes).sample();
             add(
                 unread(
-                    Mismatch { field: String::new(), reason: reason.into(), example, certain: true },
+                    Mismatch {
+                        field: String::new(),
+                        reason: reason.into(),
+                        example,
+                        certain: true,
+                        shown: true,
+                    },
                     ReaderVersion::New,
                 ),
                 all,
