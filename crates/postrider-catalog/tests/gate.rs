@@ -56,6 +56,49 @@ fn an_alias_of_another_type_is_found_although_the_schemas_do_not_know_it() {
     assert!(serde_json::from_value::<Remarked>(example.clone()).is_err());
 }
 
+/// Each way to pay has a sentence, which schemars writes beside its name.
+mod ways {
+    use super::*;
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub(crate) enum Before {
+        /// By card.
+        Card,
+        /// In cash.
+        Cash,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub(crate) enum After {
+        /// By card.
+        Card,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    pub(crate) struct Paid<T> {
+        order: u64,
+        #[serde(flatten)]
+        way: T,
+    }
+}
+
+#[test]
+fn a_flattened_variant_with_a_sentence_is_tried_on_the_type_and_on_the_upcasters() {
+    use ways::{After, Before, Paid};
+    let lock = lock(&[&catalog::<Paid<Before>>(1)]);
+    let cash = Some(json!({ "order": 1, "Cash": null }));
+    let report = catalog::<Paid<After>>(1).check(&lock);
+    assert_eq!((report.errors(), &only(&report).counterexample), (1, &cash), "{report}");
+    let steps = |step: fn(Value) -> Value| {
+        Upcasters::new().step("OrderPaid", 1, move |old| Ok::<_, std::convert::Infallible>(step(old)))
+    };
+    let report = catalog::<Paid<After>>(2).upcasters(steps(|old| old)).check(&lock);
+    assert_eq!((report.errors(), &only(&report).counterexample), (1, &cash), "{report}");
+    let to_card = steps(|old| json!({ "order": old["order"], "Card": null }));
+    let report = catalog::<Paid<After>>(2).upcasters(to_card).check(&lock);
+    assert!(report.findings.is_empty(), "{report}");
+}
+
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Amount<T> {
     amount: T,
