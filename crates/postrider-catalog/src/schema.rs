@@ -7,15 +7,18 @@ pub(crate) mod accepts;
 pub(crate) mod asked;
 pub(crate) mod both;
 pub(crate) mod compare;
+pub(crate) mod integers;
 pub(crate) mod keywords;
 pub(crate) mod object;
 pub(crate) mod probes;
 pub(crate) mod sample;
 pub(crate) mod unions;
 pub(crate) mod variety;
+pub(crate) mod words;
 
 use serde_json::{Map, Value};
 
+pub(crate) use integers::{INTEGERS, integers};
 pub(crate) use keywords::{
     ALIASES, ANY_LENGTH, ANY_TEXT, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
 };
@@ -25,23 +28,6 @@ use crate::render::reference;
 
 /// A schema that allows everything.
 static ANYTHING: Value = Value::Bool(true);
-
-/// The integers of Rust, as schemars names them.
-pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
-    ("int8", i8::MIN as i128, i8::MAX as i128),
-    ("int16", i16::MIN as i128, i16::MAX as i128),
-    ("int32", i32::MIN as i128, i32::MAX as i128),
-    ("int64", i64::MIN as i128, i64::MAX as i128),
-    ("uint8", 0, u8::MAX as i128),
-    ("uint16", 0, u16::MAX as i128),
-    ("uint32", 0, u32::MAX as i128),
-    ("uint64", 0, u64::MAX as i128),
-    ("uint128", 0, i128::MAX),
-    // One less than it has: `i128::MAX` stands for all that only a `u128` has.
-    ("int128", i128::MIN, i128::MAX - 1),
-    ("int", i64::MIN as i128, i64::MAX as i128),
-    ("uint", 0, u64::MAX as i128),
-];
 
 /// A place in a schema, with the document that its references lead into.
 #[derive(Debug, Clone, Copy)]
@@ -273,25 +259,6 @@ impl<'s> Schema<'s> {
     }
 }
 
-/// The range of an integer is that of its Rust type, which the format names. A `NonZero` with a sign has two.
-pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
-    let format = node.get("format").and_then(Value::as_str);
-    let known = INTEGERS.iter().find(|(name, ..)| format == Some(name));
-    let (least, most) = known.map_or((i128::MIN, i128::MAX), |(_, least, most)| (*least, *most));
-    if node.contains_key(ZERO) {
-        return vec![(least, most)];
-    }
-    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1);
-    if least == 0 && from_one {
-        return vec![(1, most)];
-    }
-    if node.get("not").and_then(|not| not.get("const")).and_then(Value::as_i64) == Some(0) {
-        // One without a sign has nothing below 0.
-        return [(least, -1), (1, most)].into_iter().filter(|(least, most)| least <= most).collect();
-    }
-    vec![(least, most)]
-}
-
 pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
     if node.contains_key(ANY_TEXT) {
@@ -307,24 +274,6 @@ pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
 /// An option of an enum that is written in place has null among its names.
 fn constant(value: &Value) -> Kind<'_> {
     if value.is_null() { Kind::Null } else { Kind::Constant(value) }
-}
-
-/// A kind in words.
-pub(crate) fn named(kind: &Kind<'_>) -> String {
-    match kind {
-        Kind::Any => "any value".into(),
-        Kind::Null => "null".into(),
-        Kind::Bool => "a boolean".into(),
-        Kind::Integer { .. } => "an integer".into(),
-        Kind::Number => "a number".into(),
-        Kind::Text(Text::Free) => "a string".into(),
-        Kind::Text(Text::OneCharacter) => "a single character".into(),
-        Kind::Text(Text::Format(format)) => format!("a {format} string"),
-        Kind::Constant(value) => value.to_string(),
-        Kind::Array(Array { length: Some(length), .. }) => format!("an array of {length}"),
-        Kind::Array(_) => "an array".into(),
-        Kind::Object(_) | Kind::OtherVariant { .. } => "an object".into(),
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::compare::list;
 use super::object::{Field, Rest};
+use super::words::list;
 use super::{Array, Kind, Object, Schema, Text};
 
 impl Schema<'_> {

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::sample::of_format;
-use super::{Array, Identity, Kind, Schema, Text, named};
+use super::words::{list, named};
+use super::{Array, Identity, Kind, Schema, Text};
 use values::{other_than, parsed, range, refused};
 
 /// Something that the writer writes and the reader can't read.
@@ -206,16 +207,5 @@ impl Comparison {
             }));
         }
         found
-    }
-}
-
-/// The kinds in words.
-pub(crate) fn list(kinds: &[Kind<'_>]) -> String {
-    let mut words: Vec<String> = kinds.iter().map(named).collect();
-    words.dedup();
-    match words.pop() {
-        None => "nothing".into(),
-        Some(last) if words.is_empty() => last,
-        Some(last) => format!("{} or {last}", words.join(", ")),
     }
 }

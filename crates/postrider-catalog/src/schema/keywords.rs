@@ -1,4 +1,4 @@
-//! The keywords that JSON Schema does not have: what a type was asked, or what an application states.
+//! The keywords that JSON Schema does not have: results of tests on a type, and what an application states.
 
 /// A field's other names, as `#[schemars(extend("x-aliases" = ["old"]))]` states them: JSON Schema has no word for `serde(alias)`.
 pub(crate) const ALIASES: &str = "x-aliases";

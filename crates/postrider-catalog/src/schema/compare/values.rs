@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Mismatch, list};
+use super::Mismatch;
 use crate::schema::sample::{integer, unlike};
+use crate::schema::words::list;
 use crate::schema::{Kind, Schema, Text, probes};
 
 /// An integer that the writer's range has and none of the reader's.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::objects::with;
-use super::{Comparison, Mismatch, list};
+use super::{Comparison, Mismatch};
 use crate::schema::object::Field;
-use crate::schema::{Kind, Object, named};
+use crate::schema::words::{list, named};
+use crate::schema::{Kind, Object};
 
 /// The most objects that are taken apart in one comparison.
 const MOST_SPLITS: usize = 64;
