@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::sample::of_format;
+use super::sample::{holds_format, of_format};
 use super::words::{list, named};
 use super::{Array, Identity, Kind, Schema, Text};
 use values::{other_than, parsed, range, refused};
@@ -68,7 +68,8 @@ impl Mismatch {
 impl Mismatch {
     /// Another alternative of the reader's may read the example. Then another value is looked for.
     fn prove(&mut self, written: &Kind<'_>, reads: Schema<'_>) {
-        if !self.certain || !reads.accepts(&self.example) {
+        // Of a text with a format only the shape is known, so that it fits says little.
+        if !self.certain || holds_format(&self.example) || !reads.accepts(&self.example) {
             return;
         }
         match written.variety().into_iter().find(|value| !reads.accepts(value)) {
@@ -88,7 +89,7 @@ impl Comparison {
         let mut found = Vec::new();
         for kind in &writes.kinds() {
             let mut unread = self.kind(kind, writes, &readable);
-            if readable.len() > 1 {
+            if readable.iter().filter(|kind| !matches!(kind, Kind::Null)).count() > 1 {
                 unread.iter_mut().for_each(|mismatch| mismatch.prove(kind, reads));
             }
             found.extend(unread);

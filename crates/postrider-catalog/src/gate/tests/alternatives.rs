@@ -45,6 +45,28 @@ changes! {
             #[serde(tag = "kind", deny_unknown_fields)]
             pub enum Payload { Card { number: String, #[serde(default)] holder: Option<String> }, Cash }
         } breaks OldReader;
+    an_optional_moment_becomes_an_optional_time_of_day:
+        {
+            pub struct Payload {
+                #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+                at: Option<Moment>,
+            }
+        } =>
+        {
+            pub struct Payload {
+                #[schemars(with = "Option<String>", extend("format" = "time"))]
+                at: Option<Hour>,
+            }
+        } breaks Both;
+    a_moment_becomes_a_time_of_day_or_an_integer:
+        { pub struct Payload { #[schemars(with = "String", extend("format" = "date-time"))] at: Moment } } =>
+        {
+            #[serde(untagged)]
+            pub enum Payload {
+                Hour { #[schemars(with = "String", extend("format" = "time"))] at: Hour },
+                Number { at: u64 },
+            }
+        } breaks Both;
     a_type_that_parses_becomes_an_enum:
         { pub struct Payload { currency: CurrencyCode } } =>
         {

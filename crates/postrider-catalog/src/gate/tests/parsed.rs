@@ -102,6 +102,26 @@ impl From<Moment> for String {
     }
 }
 
+/// A time of day.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub(in crate::gate::tests) struct Hour(String);
+
+impl TryFrom<String> for Hour {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        if shape == "00:00:00" { Ok(Self(text)) } else { Err("no time of day".to_owned()) }
+    }
+}
+
+impl From<Hour> for String {
+    fn from(hour: Hour) -> Self {
+        hour.0
+    }
+}
+
 /// A uuid that is kept as text.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
